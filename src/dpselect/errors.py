@@ -1,0 +1,106 @@
+"""Errors that name what is wrong, never a data value and never a secret."""
+
+from __future__ import annotations
+
+import math
+from typing import SupportsFloat, SupportsIndex
+
+__all__ = [
+    "AdjacencyError",
+    "ArgumentError",
+    "BoundUnavailableError",
+    "BudgetError",
+    "ContentError",
+    "ForkedSourceError",
+    "StudyError",
+    "integer",
+    "number",
+]
+
+
+class ArgumentError(ValueError):
+    """A public argument has a value that the call cannot take."""
+
+
+class AdjacencyError(ArgumentError):
+    """Two guarantees with different adjacencies were put together."""
+
+
+class BoundUnavailableError(ArgumentError):
+    """The named bound does not exist for these inputs; the message lists those that do."""
+
+
+class BudgetError(RuntimeError):
+    """The budget does not allow what was asked. The command line exits with status 3."""
+
+
+class StudyError(ArgumentError):
+    """A study file, a schema or a folder is not as it must be; found before a row of data is read."""
+
+
+class ContentError(ValueError):
+    """The data cannot be used. Names a column at most, never a value, a row or a count."""
+
+
+class ForkedSourceError(RuntimeError):
+    """A keyed random source was used in a forked child, where it would repeat its parent's draws."""
+
+
+def number(
+    name: str,
+    value: SupportsFloat,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    finite: bool = True,
+) -> float:
+    """Parse a public number at the boundary: `1`, `1.0` and `Fraction(1)` mean the same thing.
+
+    Raises `TypeError` when the value is not a number, and `ArgumentError` (a `ValueError`) when it is out of range.
+
+    >>> number("epsilon", 1, above=0)
+    1.0
+    """
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        parsed = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} must be a number, got {value!r}") from error
+    wrong = (
+        math.isnan(parsed)
+        or (finite and math.isinf(parsed))
+        or (above is not None and not parsed > above)
+        or (at_least is not None and not parsed >= at_least)
+        or (below is not None and not parsed < below)
+        or (at_most is not None and not parsed <= at_most)
+    )
+    if wrong:
+        limits = [
+            f"{word} {limit:g}"
+            for word, limit in (("above", above), ("at least", at_least), ("below", below), ("at most", at_most))
+            if limit is not None
+        ]
+        kind = "a finite number" if finite else "a number"
+        raise ArgumentError(f"{name} must be {' '.join([kind, ' and '.join(limits)]).strip()}, got {value!r}")
+    return parsed
+
+
+def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = None, at_most: int | None = None) -> int:
+    """Parse a public whole number; `3.0` is accepted, `3.5` and `True` are not.
+
+    >>> integer("count", 3.0, at_least=1)
+    3
+    """
+    if isinstance(value, (bool, str, bytes)):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    parsed = number(name, value)  # type: ignore[arg-type]
+    if parsed != math.floor(parsed):
+        raise ArgumentError(f"{name} must be a whole number, got {value!r}")
+    whole = value if isinstance(value, int) else int(parsed)
+    if (at_least is not None and whole < at_least) or (at_most is not None and whole > at_most):
+        limits = [f"{w} {v}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
+        raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {value!r}")
+    return whole

@@ -1,0 +1,91 @@
+"""Putting guarantees together. Only `compose` composes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from dpselect.errors import ArgumentError
+from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.mechanisms import gaussian
+from dpselect.privacy.pld import LossProfile, LossSource
+from dpselect.privacy.profile import MaximumProfile
+from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
+
+__all__ = ["compose", "worst_of"]
+
+
+@dataclass(frozen=True)
+class ComposedLoss:
+    """The composition of privacy-loss distributions; equal parts (by identity) are composed with themselves."""
+
+    sources: tuple[tuple[LossSource, int], ...]
+
+    def __call__(self, interval: float) -> Any:
+        total = None
+        for source, count in self.sources:
+            part = source(interval)
+            part = part.self_compose(count) if count > 1 else part
+            total = part if total is None else total.compose(part)
+        return total
+
+
+def compose(*guarantees: Guarantee) -> Guarantee:
+    """The guarantee of running all mechanisms on the same data, each possibly chosen after seeing earlier outputs.
+
+    The guarantees themselves must be fixed in advance: the privacy-loss curve of the result is not a filter (a
+    fully adaptive choice of later guarantees needs the ledger). Raises `AdjacencyError` when adjacencies differ, and
+    `ArgumentError` when none is given.
+    """
+    if not guarantees:
+        raise ArgumentError("compose needs at least one guarantee")
+    adjacency = common_adjacency(g.adjacency for g in guarantees)
+    if len(guarantees) == 1:
+        return guarantees[0]
+    mus = [g.gaussian_mu for g in guarantees]
+    if all(mu is not None for mu in mus):
+        return gaussian(noise_multiplier=1.0 / math.hypot(*[mu or 0.0 for mu in mus]), adjacency=adjacency)
+    counts = Counter(id(g) for g in guarantees)
+    distinct = {id(g): g for g in guarantees}
+    curves = [g.renyi_curve for g in guarantees]
+    # one minus a product of one minus each, without cancellation
+    failure = -math.expm1(sum(math.log1p(-g.failure) for g in guarantees))
+    loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
+    pure = sum(g.pure_epsilon for g in guarantees)
+    return Guarantee(
+        adjacency=adjacency,
+        theorem="adaptive composition",
+        terms={"composition": [dict(g.terms) for g in guarantees]},
+        failure=failure,
+        pure_epsilon=pure,
+        renyi_curve=SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
+        profile=LossProfile(loss),
+        loss=loss,
+    )
+
+
+def worst_of(*guarantees: Guarantee) -> Guarantee:
+    """The pointwise maximum: holds when a row pays exactly one of the guarantees, whichever that is.
+
+    For neighbours that differ in a row which only one of the mechanisms sees (disjoint parts fixed row by row,
+    independently of the data); hockey-stick and Renyi divergences are quasi-convex, so mixing over the row's part
+    stays below the maximum. Raises `AdjacencyError` when adjacencies differ.
+    """
+    if not guarantees:
+        raise ArgumentError("worst_of needs at least one guarantee")
+    adjacency = common_adjacency(g.adjacency for g in guarantees)
+    if len(guarantees) == 1:
+        return guarantees[0]
+    curves = [g.renyi_curve for g in guarantees]
+    return Guarantee(
+        adjacency=adjacency,
+        theorem="the larger of disjoint parts (quasi-convexity of divergences)",
+        terms={"worst_of": [dict(g.terms) for g in guarantees]},
+        failure=max(g.failure for g in guarantees),
+        pure_epsilon=max(g.pure_epsilon for g in guarantees),
+        renyi_curve=MaximumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
+        profile=MaximumProfile(tuple(g.best_profile() for g in guarantees)),
+    )

@@ -1,0 +1,166 @@
+"""What a mechanism promises: a privacy curve for one adjacency.
+
+A guarantee is a set of statements about one mechanism, each an upper bound that holds by itself; whatever is asked
+(`epsilon`, `delta`) is answered by the smallest of them. Nothing here knows which mechanism it describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, SupportsFloat, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.numerics import largest_unsafe, smallest_safe
+from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.pld import LossProfile, LossSource, profile_loss
+from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, RenyiProfile, both_directions
+from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
+
+__all__ = ["Guarantee", "Statement"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An epsilon and the theorem that gives it."""
+
+    epsilon: float
+    theorem: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Guarantee:
+    """An upper bound on privacy loss for one adjacency, in both directions.
+
+    Attributes:
+        adjacency: which data sets are neighbours.
+        theorem: where the bound comes from.
+        terms: a JSON-able description of what it was made from; public numbers only.
+        failure: a probability outside which `pure_epsilon` and `renyi_curve` hold, by one decomposition of the two
+            output laws that serves every order and both directions. Zero for most mechanisms.
+        pure_epsilon: a bound on the loss outside `failure`; inf when there is none.
+        renyi_curve: a vectorised bound on the Renyi divergence outside `failure` in both directions, or None.
+        profile: the privacy profile, `failure` included, or None when only the other curves are known.
+        lower_profile: a profile that no valid bound can lie below, or None.
+        loss: a recipe for a privacy-loss distribution (dp-accounting), or None.
+        gaussian_mu: set when the mechanism is dominated by N(0,1) against N(mu,1); such mechanisms compose exactly.
+    """
+
+    adjacency: Adjacency
+    theorem: str
+    terms: Mapping[str, Any] = field(default_factory=dict)
+    failure: float = 0.0
+    pure_epsilon: float = float("inf")
+    renyi_curve: RenyiCurve | None = None
+    profile: PrivacyProfile | None = None
+    lower_profile: PrivacyProfile | None = None
+    loss: LossSource | None = None
+    gaussian_mu: float | None = None
+
+    def _statements(self, delta: float) -> Iterator[Statement]:
+        """Every epsilon that the curves give at `delta`, each valid by itself."""
+        if delta >= self.failure:
+            yield Statement(self.pure_epsilon, self.theorem)
+        if self.profile is not None:
+            profile = self.profile
+            epsilon = smallest_safe(lambda e: both_directions(profile, e), delta)
+            yield Statement(epsilon, getattr(profile, "theorem", self.theorem))
+        if self.renyi_curve is not None and delta > self.failure:
+            inside = (delta - self.failure) / (1.0 - self.failure)
+            epsilon = epsilon_from_renyi(self.renyi_curve, inside)
+            yield Statement(epsilon, getattr(self.renyi_curve, "theorem", self.theorem))
+
+    def statement(self, *, delta: SupportsFloat) -> Statement:
+        """The smallest epsilon at `delta` with the theorem that gives it."""
+        delta = number("delta", delta, at_least=0.0, at_most=1.0)
+        if delta == 1.0:
+            return Statement(0.0, self.theorem)
+        found = list(self._statements(delta))
+        return min(found, key=lambda s: s.epsilon) if found else Statement(float("inf"), self.theorem)
+
+    def epsilon(self, delta: SupportsFloat) -> float:
+        """The smallest epsilon >= 0 such that (epsilon, delta)-privacy is proved; inf when none is.
+
+        Rounded up. Raises `ArgumentError` unless 0 <= delta <= 1.
+        """
+        return self.statement(delta=delta).epsilon
+
+    @overload
+    def delta(self, epsilon: Array) -> Array: ...  # type: ignore[overload-overlap]
+    @overload
+    def delta(self, epsilon: SupportsFloat) -> float: ...
+    def delta(self, epsilon: SupportsFloat | Array) -> float | Array:
+        """The smallest delta proved at `epsilon` >= 0 (a number or an array). Rounded up, at most 1."""
+        asked = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+        if np.any(np.isnan(asked)) or np.any(asked < 0.0):
+            raise ArgumentError(f"epsilon must be at least 0, got {epsilon!r}")
+        result = np.ones(asked.shape)
+        finite = np.minimum(asked, 1e6)
+        result = np.where(asked >= self.pure_epsilon, self.failure, result)
+        if self.profile is not None:
+            result = np.minimum(result, both_directions(self.profile, finite))
+        if self.renyi_curve is not None:
+            result = np.minimum(result, RenyiProfile(self.renyi_curve, self.failure).remove(finite))
+        return result if isinstance(epsilon, np.ndarray) else float(result[0])
+
+    def renyi(self, order: SupportsFloat) -> float:
+        """A bound on the Renyi divergence of this order (above 1, inf allowed) in both directions; inf if none.
+
+        With a positive `failure` no order has a finite bound; `renyi_curve` then holds outside that mass.
+        """
+        order = number("order", order, above=1.0, finite=False)
+        if self.failure > 0.0:
+            return float("inf")
+        curved = float("inf")
+        if self.renyi_curve is not None and np.isfinite(order):
+            curved = float(np.asarray(self.renyi_curve(np.array([order])))[0])
+        return min(curved, self.pure_epsilon)
+
+    def epsilon_bracket(self, delta: SupportsFloat) -> tuple[float, float]:
+        """(lower, upper): nothing valid is below lower; upper is `epsilon(delta)`. Lower is 0 when none is known."""
+        upper = self.epsilon(delta)
+        delta = float(delta)
+        if self.lower_profile is None or delta >= 1.0:
+            return 0.0, upper
+        lower_profile = self.lower_profile
+        lower = largest_unsafe(lambda e: both_directions(lower_profile, e) * (1 - 2e-12), delta)
+        return min(lower, upper), upper
+
+    def best_profile(self) -> PrivacyProfile:
+        """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""
+        if self.profile is not None:
+            return self.profile
+        if self.renyi_curve is not None:
+            return RenyiProfile(self.renyi_curve, self.failure)
+        if np.isfinite(self.pure_epsilon):
+            return RandomizedResponseProfile(self.pure_epsilon, self.failure)
+        raise ArgumentError("this guarantee makes no statement: it has no curve to convert")
+
+    def loss_source(self) -> LossSource:
+        """The recipe for its privacy-loss distribution: its own, or one that connects the dots of its profile."""
+        return self.loss if self.loss is not None else profile_loss(self.best_profile())
+
+    def dominating_pair(self, *, interval: float = 1e-3) -> tuple[DominatingPair, DominatingPair]:
+        """Finite pairs for (P, P') and (P', P) with losses on a mesh of width `interval`; pessimistic."""
+        return LossProfile(self.loss_source(), number("interval", interval, above=0.0)).pairs
+
+    def describe(self, *, delta: SupportsFloat) -> dict[str, Any]:
+        """A JSON-able summary at one delta: epsilon, delta, adjacency, theorem and what it was made from."""
+        best = self.statement(delta=delta)
+        return {
+            "epsilon": best.epsilon,
+            "delta": float(delta),
+            "adjacency": self.adjacency.value,
+            "theorem": best.theorem if best.theorem == self.theorem else f"{self.theorem}; {best.theorem}",
+            "terms": dict(self.terms),
+        }
+
+    def __repr__(self) -> str:
+        made = ", ".join(f"{k}={v!r}" for k, v in self.terms.items())
+        return f"Guarantee({made}; {self.adjacency.value})"

@@ -1,0 +1,205 @@
+"""Privacy profiles: hockey-stick divergences as functions of epsilon, one for each direction.
+
+With P the output law on the larger data set and P' on the smaller one (add/remove), or on either order (replace):
+`remove(e)` bounds H_{exp(e)}(P || P') and `add(e)` bounds H_{exp(e)}(P' || P), for every real e, where
+H_a(P || Q) = sup_S P(S) - a Q(S). Reciprocity H_{exp(-e)}(P || Q) = 1 - exp(-e) + exp(-e) H_{exp(e)}(Q || P) gives
+the values at negative e, so implementations need them at e >= 0 only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from dpselect.errors import ArgumentError
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
+
+__all__ = [
+    "GaussianProfile",
+    "LaplaceProfile",
+    "MaximumProfile",
+    "MinimumProfile",
+    "PrivacyProfile",
+    "RandomizedResponseProfile",
+    "RenyiProfile",
+    "SymmetricProfile",
+    "TabulatedProfile",
+    "both_directions",
+    "extend",
+]
+
+Array = NDArray[np.float64]
+
+
+class PrivacyProfile(Protocol):
+    """Two vectorised curves of epsilon (any real), each an upper bound in [0, 1]."""
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        ...
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        ...
+
+
+def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
+    """The larger of the two directions: what a delta must cover."""
+    return np.maximum(profile.remove(epsilons), profile.add(epsilons))
+
+
+def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callable[[Array], Array]) -> Array:
+    """Evaluate `forward` at every real epsilon, given both directions at epsilon >= 0, by reciprocity; clipped."""
+    epsilons = np.asarray(epsilons, dtype=np.float64)
+    size = np.abs(epsilons)
+    positive = epsilons >= 0.0
+    if bool(np.all(positive)):
+        return np.clip(forward(size), 0.0, 1.0)
+    mirrored = -np.expm1(-size) + np.exp(-size) * np.clip(backward(size), 0.0, 1.0)
+    return np.clip(np.where(positive, forward(size), mirrored), 0.0, 1.0)
+
+
+class SymmetricProfile:
+    """A profile whose two directions agree; subclasses give `at` for epsilon >= 0."""
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0."""
+        raise NotImplementedError("a symmetric profile defines `at`")
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        return extend(epsilons, self.at, self.at)
+
+    add = remove
+
+
+@dataclass(frozen=True)
+class GaussianProfile(SymmetricProfile):
+    """N(0,1) against N(mu,1), exact (Balle, Wang 2018, Theorem 8), in logs: no cancellation at small delta."""
+
+    mu: float
+    theorem: str = "Gaussian mechanism (Balle, Wang 2018, Theorem 8)"
+
+    def at(self, epsilons: Array) -> Array:
+        """Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)."""
+        if self.mu == 0.0:
+            return np.zeros_like(epsilons)
+        upper = log_ndtr(self.mu / 2.0 - epsilons / self.mu)
+        gap = upper - epsilons - log_ndtr(-self.mu / 2.0 - epsilons / self.mu)
+        return np.asarray(np.exp(upper) * -np.expm1(-np.maximum(gap, 0.0)) * ROUND_UP)
+
+
+@dataclass(frozen=True)
+class LaplaceProfile(SymmetricProfile):
+    """Laplace noise of scale 1/epsilon0 at sensitivity 1, exact: 1 - exp((e - epsilon0)/2) below epsilon0."""
+
+    epsilon0: float
+    theorem: str = "Laplace mechanism (Balle, Barthe, Gaboardi 2018, Theorem 3)"
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0."""
+        return np.asarray(-np.expm1(np.minimum(epsilons - self.epsilon0, 0.0) / 2.0) * ROUND_UP)
+
+
+@dataclass(frozen=True)
+class RandomizedResponseProfile(SymmetricProfile):
+    """The worst (epsilon0, failure)-private pair: randomised response outside a mass `failure` of no privacy.
+
+    Kairouz, Oh, Viswanath 2015, Theorem 3.3: every such mechanism is a post-processing of this pair.
+    """
+
+    epsilon0: float
+    failure: float = 0.0
+    theorem: str = "definition of (epsilon, delta)-privacy (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
+
+    def at(self, epsilons: Array) -> Array:
+        """failure + (1 - failure) (exp(epsilon0) - exp(e))_+ / (1 + exp(epsilon0))."""
+        inside = -np.expm1(np.minimum(epsilons - self.epsilon0, 0.0)) / (1.0 + np.exp(-self.epsilon0))
+        return np.asarray(self.failure + (1.0 - self.failure) * inside * ROUND_UP)
+
+
+@dataclass(frozen=True)
+class TabulatedProfile(SymmetricProfile):
+    """A profile known at some epsilons: chords in exp(epsilon), which lie above the convex true profile.
+
+    Before the first epsilon the chord starts at the trivial point delta = 1 at exp(epsilon) = 0; past the last the
+    last delta holds.
+    """
+
+    epsilons: tuple[float, ...]
+    deltas: tuple[float, ...]
+    theorem: str = "privacy profile given by the caller"
+
+    def __post_init__(self) -> None:
+        epsilons, deltas = np.array(self.epsilons), np.array(self.deltas)
+        if epsilons.size == 0 or epsilons.shape != deltas.shape:
+            raise ArgumentError("epsilons and deltas must be non-empty and of one length")
+        if not np.all(np.isfinite(epsilons)) or np.any(np.diff(epsilons) <= 0):
+            raise ArgumentError("epsilons must be finite and strictly increasing")
+        if not np.all((deltas >= 0) & (deltas <= 1)):
+            raise ArgumentError("deltas must lie in [0, 1]")
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0."""
+        epsilons = np.asarray(epsilons, dtype=np.float64)
+        known, deltas = np.array(self.epsilons), np.minimum.accumulate(np.array(self.deltas))
+        left = np.append(-np.inf, known)[np.searchsorted(known, epsilons, side="right")]
+        index = np.searchsorted(known, epsilons, side="right")
+        lower = np.append(1.0, deltas)[index]
+        upper = np.append(deltas, deltas[-1])[index]
+        right = np.append(known, np.inf)[index]
+        # weight of the right end in exp(epsilon): (e^x - e^left) / (e^right - e^left)
+        with np.errstate(invalid="ignore", over="ignore"):
+            weight = np.exp(epsilons - right) * -np.expm1(left - epsilons) / -np.expm1(left - right)
+        weight = np.where(np.isfinite(right), weight, 0.0)
+        return np.asarray(lower + (upper - lower) * weight) * ROUND_UP
+
+
+@dataclass(frozen=True)
+class RenyiProfile(SymmetricProfile):
+    """The profile of a Renyi curve (Canonne, Kamath, Steinke 2020, Proposition 12) plus a failure mass."""
+
+    curve: RenyiCurve
+    failure: float = 0.0
+    theorem: str = "conversion from Renyi divergence (Canonne, Kamath, Steinke 2020, Proposition 12)"
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0."""
+        flat = np.ravel(epsilons)
+        return self.failure + (profile_from_renyi(self.curve, flat) * ROUND_UP).reshape(np.shape(epsilons))
+
+
+@dataclass(frozen=True)
+class MaximumProfile:
+    """The pointwise maximum of profiles, direction by direction."""
+
+    profiles: tuple[PrivacyProfile, ...]
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        return np.max([p.remove(epsilons) for p in self.profiles], axis=0)
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        return np.max([p.add(epsilons) for p in self.profiles], axis=0)
+
+
+@dataclass(frozen=True)
+class MinimumProfile:
+    """The pointwise minimum of profiles that all bound the same mechanism, direction by direction."""
+
+    profiles: tuple[PrivacyProfile, ...]
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        return np.min([p.remove(epsilons) for p in self.profiles], axis=0)
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        return np.min([p.add(epsilons) for p in self.profiles], axis=0)

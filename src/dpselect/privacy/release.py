@@ -1,0 +1,55 @@
+"""What leaves a private algorithm, and the protocol by which it is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.output import OutputGuarantee
+
+__all__ = ["Receipt", "Release", "Spender"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof that a price was paid: which account, under which identifier, and what was charged.
+
+    `charged` holds public numbers such as `epsilon` and `delta`.
+    """
+
+    account: str
+    identifier: str
+    charged: Mapping[str, float | str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A released value with its guarantee; holds no run count, losing candidate or undeclared score.
+
+    `value` is None when nothing was found. `replayable` marks a release drawn from a caller's own source: it promises
+    nothing to whoever knows that source's key.
+    """
+
+    value: Any
+    guarantee: Guarantee
+    receipt: Receipt | None = None
+    replayable: bool = False
+
+
+@runtime_checkable
+class Spender(Protocol):
+    """Where a price is reserved before a run and settled after it.
+
+    `reserve` returns only once the worst case is durable, and raises `BudgetError` when the budget does not allow it.
+    A reservation that is never settled stays charged in full. Both are idempotent in `identifier`.
+    """
+
+    def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:
+        """Reserve the worst case of `guarantee` under a caller-chosen identifier; durable on return."""
+        ...
+
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+        """Close a reservation: at the observed cell of an output guarantee, or in full."""
+        ...

@@ -1,0 +1,157 @@
+"""Renyi curves and their conversion to epsilon and delta.
+
+A curve is a vectorised function of the order (above 1) that bounds the Renyi divergence in both directions; it may
+return inf. Curves are frozen dataclasses, so that guarantees can be pickled and compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError
+from dpselect.numerics import minimise
+
+__all__ = [
+    "LinearRenyi",
+    "MaximumRenyi",
+    "RenyiCurve",
+    "SumRenyi",
+    "TabulatedRenyi",
+    "epsilon_from_renyi",
+    "log_delta_at_orders",
+    "profile_from_renyi",
+]
+
+Array = NDArray[np.float64]
+RenyiCurve = Callable[[Array], Array]
+
+# log(order - 1) runs over this range; beyond it the conversion can only gain for epsilons above 1e3 or below 1e-7.
+_LOG_RANGE = (np.log(1e-2), np.log(1e7))
+_GRID = 1.0 + np.exp(np.linspace(*_LOG_RANGE, 240))
+
+
+@dataclass(frozen=True)
+class LinearRenyi:
+    """rho * order: zero-concentrated differential privacy (Bun, Steinke 2016, Definition 1.1)."""
+
+    rho: float
+
+    def __call__(self, orders: Array) -> Array:
+        return self.rho * np.asarray(orders, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class SumRenyi:
+    """The sum of curves: adaptive composition (Mironov 2017, Proposition 1)."""
+
+    curves: tuple[RenyiCurve, ...]
+
+    def __call__(self, orders: Array) -> Array:
+        return np.sum([curve(orders) for curve in self.curves], axis=0)
+
+
+@dataclass(frozen=True)
+class MaximumRenyi:
+    """The pointwise maximum of curves."""
+
+    curves: tuple[RenyiCurve, ...]
+
+    def __call__(self, orders: Array) -> Array:
+        return np.max([curve(orders) for curve in self.curves], axis=0)
+
+
+@dataclass(frozen=True)
+class TabulatedRenyi:
+    """A curve known at some orders: chords of the convex function (order - 1) * epsilon(order), inf past the last.
+
+    log E[(P/Q)^order] is convex in the order and 0 at order 1, and a supremum over neighbours keeps that, so a chord
+    between known orders lies above the curve.
+    """
+
+    orders: tuple[float, ...]
+    epsilons: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.orders) != len(self.epsilons) or not self.orders:
+            raise ArgumentError("orders and epsilons must be non-empty and of one length")
+        orders, epsilons = np.array(self.orders), np.array(self.epsilons)
+        if np.any(np.isnan(orders)) or np.any(np.diff(orders) <= 0) or orders[0] <= 1 or np.isinf(orders[-1]):
+            raise ArgumentError("orders must be finite, above 1 and strictly increasing")
+        if np.any(np.isnan(epsilons)) or np.any(epsilons < 0):
+            raise ArgumentError("epsilons must be non-negative numbers")
+
+    def __call__(self, orders: Array) -> Array:
+        orders = np.asarray(orders, dtype=np.float64)
+        known = np.array(self.orders)
+        # a divergence does not decrease with the order, so a later, smaller bound holds for earlier orders too
+        closed = np.minimum.accumulate(np.array(self.epsilons)[::-1])[::-1]
+        finite = np.isfinite(closed)
+        known, closed = known[finite], closed[finite]
+        if not known.size:
+            return np.full(orders.shape, np.inf)
+        moments = np.interp(orders, np.append(1.0, known), np.append(0.0, (known - 1.0) * closed))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            chord = np.where(orders > 1.0, moments / (orders - 1.0), closed[0])
+        # rounding of the product and quotient above must not fall below a tabulated value
+        chord = np.where(np.isin(orders, known), np.interp(orders, known, closed), chord * (1 + 1e-15))
+        return np.where(orders <= known[-1], chord, np.inf)
+
+
+def log_delta_at_orders(orders: Array, epsilons_renyi: Array, epsilon: Array) -> Array:
+    """log delta at DP `epsilon` given Renyi bounds (Canonne, Kamath, Steinke 2020, Proposition 12).
+
+    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1); broadcasts.
+    """
+    return (orders - 1.0) * (epsilons_renyi - epsilon + np.log1p(-1.0 / orders)) - np.log(orders)
+
+
+def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
+    """The smallest epsilon >= 0 that the curve gives at `delta`, the order optimised continuously.
+
+    Canonne, Kamath, Steinke 2020, Proposition 12, and epsilon = 0 where delta^2 >= 1 - exp(-KL)
+    (Bretagnolle, Huber 1979). Every order gives a valid bound, so the search can only lose tightness.
+    """
+    if delta <= 0.0:
+        return float("inf")
+    if delta >= 1.0:
+        return 0.0
+
+    def at(log_excess: Array) -> Array:
+        excess = np.exp(log_excess)
+        orders = 1.0 + excess
+        renyi = curve(orders)
+        epsilon = renyi + np.log1p(-1.0 / orders) - (np.log(delta) + np.log(orders)) / excess
+        return np.where(delta * delta + np.expm1(-renyi) >= 0.0, 0.0, np.maximum(epsilon, 0.0))
+
+    return minimise(at, *_LOG_RANGE, points=64, zooms=4, shrink=17)[1]
+
+
+def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
+    """delta at each epsilon >= 0 from a Renyi curve, the order taken from a fixed fine grid and refined once.
+
+    The same bounds as `epsilon_from_renyi`; every order is valid.
+    """
+    epsilons = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
+    renyi = curve(_GRID)
+    with np.errstate(invalid="ignore", over="ignore"):
+        logs = log_delta_at_orders(_GRID, renyi, epsilons[..., None])
+    logs = np.where(np.isfinite(renyi), logs, np.inf)
+    best = np.argmin(logs, axis=-1)
+    result = np.min(logs, axis=-1)
+    # refine around each distinct best order with one more evaluation of the curve
+    cells = np.unique(best)
+    low, high = _GRID[np.maximum(cells - 1, 0)], _GRID[np.minimum(cells + 1, _GRID.size - 1)]
+    if cells.size <= 64:
+        fine = 1.0 + (low - 1.0)[:, None] * ((high - 1.0) / (low - 1.0))[:, None] ** np.linspace(0.0, 1.0, 33)
+        fine_renyi = curve(fine.ravel()).reshape(fine.shape)
+        row = np.searchsorted(cells, best)
+        with np.errstate(invalid="ignore", over="ignore"):
+            logs = log_delta_at_orders(fine[row], fine_renyi[row], epsilons[..., None])
+        logs = np.where(np.isfinite(fine_renyi[row]), logs, np.inf)
+        result = np.minimum(result, np.min(logs, axis=-1))
+    total_variation = np.sqrt(-np.expm1(-np.min(renyi))) if np.isfinite(np.min(renyi)) else 1.0
+    return np.minimum(np.exp(np.minimum(result, 0.0)), total_variation)

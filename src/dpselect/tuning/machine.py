@@ -1,0 +1,230 @@
+"""The life of a search as a table of states and events. No input, no output, no randomness.
+
+A `Search` is an immutable value; every event returns a new one. What a crash can interrupt is exactly what lies
+between two events, so the tuner makes each value durable before it acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["REPLAYS", "TRANSITIONS", "Candidate", "Event", "IllegalStepError", "Search", "Stage", "advance"]
+
+REPLAYS: Final = 3
+"""How often a trial lost to a dead worker is run again with its own key before it counts as the worst score."""
+
+
+class Stage(StrEnum):
+    """How far a search has come. Public: it says nothing about the runs."""
+
+    NEW = "new"
+    """The search has an identifier; nothing is charged and nothing is drawn."""
+    RESERVED = "reserved"
+    """The price of the whole search is charged, durably."""
+    SEALED = "sealed"
+    """The number of runs and the master key are drawn, once and for all; no trial is under way."""
+    RUNNING = "running"
+    """Trials run. Whoever finds a search here finds one whose process died."""
+    RELEASED = "released"
+    """The caller has written the release."""
+    SETTLED = "settled"
+    """The reservation is settled."""
+    WIPED = "wiped"
+    """The key is destroyed."""
+
+
+class Event(StrEnum):
+    """What can happen to a search."""
+
+    RESERVE = "reserve"
+    SEAL = "seal"
+    START = "start"
+    RESUME = "resume"
+    FINISH_TRIAL = "finish trial"
+    LOSE_TRIAL = "lose trial"
+    INTERRUPT = "interrupt"
+    RELEASE = "release"
+    SETTLE = "settle"
+    WIPE = "wipe"
+
+
+TRANSITIONS: Final[Mapping[tuple[Stage, Event], Stage]] = MappingProxyType(
+    {
+        (Stage.NEW, Event.RESERVE): Stage.RESERVED,
+        (Stage.RESERVED, Event.SEAL): Stage.SEALED,
+        (Stage.SEALED, Event.START): Stage.RUNNING,
+        (Stage.RUNNING, Event.RESUME): Stage.RUNNING,
+        (Stage.RUNNING, Event.FINISH_TRIAL): Stage.RUNNING,
+        (Stage.RUNNING, Event.LOSE_TRIAL): Stage.RUNNING,
+        (Stage.RUNNING, Event.INTERRUPT): Stage.SEALED,
+        (Stage.RUNNING, Event.RELEASE): Stage.RELEASED,
+        (Stage.RELEASED, Event.SETTLE): Stage.SETTLED,
+        (Stage.SETTLED, Event.WIPE): Stage.WIPED,
+    }
+)
+
+
+class IllegalStepError(RuntimeError):
+    """An event that cannot happen in this stage. Names neither a trial nor a count."""
+
+
+def advance(stage: Stage, event: Event) -> Stage:
+    """The stage after `event`, or `IllegalStepError`.
+
+    >>> advance(Stage.NEW, Event.RESERVE).value
+    'reserved'
+    """
+    try:
+        return TRANSITIONS[stage, event]
+    except KeyError:
+        raise IllegalStepError(f"a search that is {stage.value} cannot {event.value}") from None
+
+
+@dataclass(frozen=True, repr=False)
+class Candidate:
+    """The output of one run that did not fail. Secret, unless it wins.
+
+    Candidates are ordered by score, a score that is not a number below all others, and among equal scores by `tag`:
+    random bytes drawn from the trial's own key, so that arrival never decides.
+    """
+
+    index: int
+    score: float
+    tag: bytes
+    payload: bytes
+
+    def beats(self, other: Candidate | None) -> bool:
+        """Whether this one ranks above `other` (None: nothing found yet, or a run that failed)."""
+        return other is None or self._rank() > other._rank()
+
+    def _rank(self) -> tuple[bool, float, bytes]:
+        is_number = self.score == self.score
+        return is_number, self.score if is_number else 0.0, self.tag
+
+
+@dataclass(frozen=True, repr=False)
+class Search:
+    """All that a search knows. Secret but for `stage`.
+
+    Trials are served in rounds of one slot each: trial `index` has slot `index % slots` of round `index // slots`. The
+    number of slots is public, and every round fills all of them: slots past the last trial get an empty turn. So as
+    long as there are no more runs than slots, there is one round whatever the number of runs.
+
+    `counted` is K, the number of runs of which the best is released; `executed` is how many are run: K, or the law's
+    limit when the running time is to hide K.
+    """
+
+    slots: int
+    stage: Stage = Stage.NEW
+    counted: int = 0
+    executed: int = 0
+    master: bytes = bytes(32)
+    replayable: bool = False
+    rounds_done: int = 0
+    done: bytes = b""
+    losses: bytes = b""
+    best: Candidate | None = None
+
+    def __post_init__(self) -> None:
+        if not self.done:
+            object.__setattr__(self, "done", bytes(self.slots))
+            object.__setattr__(self, "losses", bytes(self.slots))
+
+    def __repr__(self) -> str:
+        return f"<Search {self.stage.value}>"
+
+    @property
+    def finished(self) -> bool:
+        """Whether every trial and every empty turn is done."""
+        return self.rounds_done >= max(1, -(-self.executed // self.slots))
+
+    def pending(self) -> list[int]:
+        """The turns of this round that are not done, lowest first; those at or past `executed` are empty."""
+        if self.finished:
+            return []
+        start = self.rounds_done * self.slots
+        return [start + slot for slot in range(self.slots) if not self.done[slot]]
+
+    def exhausted(self, index: int) -> bool:
+        """Whether a trial was lost more often than it may be replayed."""
+        return self.losses[index % self.slots] > REPLAYS
+
+    def reserve(self) -> Search:
+        """The price is charged."""
+        return replace(self, stage=advance(self.stage, Event.RESERVE))
+
+    def seal(self, *, counted: int, executed: int, master: bytes, replayable: bool) -> Search:
+        """The number of runs and the master key are drawn. Can happen once only."""
+        stage = advance(self.stage, Event.SEAL)
+        return replace(
+            self, stage=stage, counted=counted, executed=executed, master=master, replayable=replayable
+        )
+
+    def start(self) -> Search:
+        """Trials begin."""
+        return replace(self, stage=advance(self.stage, Event.START))
+
+    def resume(self) -> Search:
+        """The process had died: the lowest unfinished trial counts as lost once."""
+        stage = advance(self.stage, Event.RESUME)
+        lowest = next((index for index in self.pending() if index < self.executed), None)
+        return replace(self, stage=stage, losses=self.losses if lowest is None else self._one_more_loss(lowest))
+
+    def lose(self, index: int) -> Search:
+        """The worker of a trial died."""
+        stage = advance(self.stage, Event.LOSE_TRIAL)
+        self._check_pending(index)
+        return replace(self, stage=stage, losses=self._one_more_loss(index))
+
+    def finish(self, index: int, candidate: Candidate | None) -> Search:
+        """A turn is done: with a candidate, or with none for a failed run or an empty turn. Never undone or redone."""
+        stage = advance(self.stage, Event.FINISH_TRIAL)
+        self._check_pending(index)
+        best = candidate if candidate and index < self.counted and candidate.beats(self.best) else self.best
+        done = _with(self.done, index % self.slots, 1)
+        if all(done):
+            return replace(
+                self,
+                stage=stage,
+                best=best,
+                rounds_done=self.rounds_done + 1,
+                done=bytes(self.slots),
+                losses=bytes(self.slots),
+            )
+        return replace(self, stage=stage, best=best, done=done)
+
+    def interrupt(self) -> Search:
+        """The operator stopped the search in an orderly way: no trial counts as lost."""
+        return replace(self, stage=advance(self.stage, Event.INTERRUPT))
+
+    def release(self) -> Search:
+        """The release is written. Raises `IllegalStepError` while a turn is unfinished."""
+        stage = advance(self.stage, Event.RELEASE)
+        if not self.finished:
+            raise IllegalStepError("a search with unfinished trials cannot release")
+        return replace(self, stage=stage)
+
+    def settle(self) -> Search:
+        """The reservation is settled."""
+        return replace(self, stage=advance(self.stage, Event.SETTLE))
+
+    def wipe(self) -> Search:
+        """The key is destroyed; what it sealed is forgotten."""
+        return Search(slots=self.slots, stage=advance(self.stage, Event.WIPE))
+
+    def _check_pending(self, index: int) -> None:
+        in_round = self.rounds_done * self.slots <= index < (self.rounds_done + 1) * self.slots
+        if self.finished or not in_round or self.done[index % self.slots]:
+            raise IllegalStepError("this trial is not under way")
+
+    def _one_more_loss(self, index: int) -> bytes:
+        slot = index % self.slots
+        return _with(self.losses, slot, min(self.losses[slot] + 1, 255))
+
+
+def _with(values: bytes, position: int, value: int) -> bytes:
+    return values[:position] + bytes((value,)) + values[position + 1 :]

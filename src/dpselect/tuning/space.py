@@ -1,0 +1,222 @@
+"""The search space: one fixed, data-independent law from which every trial draws its parameters, with replacement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = [
+    "GRID_REFUSAL",
+    "Categorical",
+    "Distribution",
+    "IntegerUniform",
+    "LogUniform",
+    "Space",
+    "Uniform",
+    "parse_space",
+]
+
+GRID_REFUSAL: Final = (
+    "a grid runs different candidates once each; best-of-K prices K independent draws, with replacement, from one law. "
+    "A grid is priced by composing the guarantees of all its candidates. Give every parameter a distribution instead, "
+    "for example Categorical([...])"
+)
+
+Scalar = str | int | float | bool | None
+
+
+class Distribution(Protocol):
+    """The law of one parameter: how it is drawn, and a JSON description that settles the law completely."""
+
+    def sample(self, random: RandomSource) -> Scalar:
+        """One draw."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description; `parse_space` reads it back."""
+        ...
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Each choice equally likely. Choices are strings, finite numbers, booleans or None.
+
+    >>> Categorical(["sgd", "adam"]).describe()
+    {'law': 'categorical', 'choices': ['sgd', 'adam']}
+    """
+
+    choices: Sequence[Scalar]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.choices, (str, bytes)) or not isinstance(self.choices, Sequence):
+            raise TypeError(f"choices must be a list or tuple, got {type(self.choices).__name__}")
+        if not self.choices:
+            raise ArgumentError("choices must hold at least one choice")
+        for choice in self.choices:
+            plain = choice is None or isinstance(choice, (str, bool, int, float))
+            if not plain or (isinstance(choice, float) and not math.isfinite(choice)):
+                raise ArgumentError(f"choices must be strings, finite numbers, booleans or None, got {choice!r}")
+        object.__setattr__(self, "choices", tuple(self.choices))
+
+    def sample(self, random: RandomSource) -> Scalar:
+        """One choice, exactly uniform."""
+        return self.choices[random.below(len(self.choices))]
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description."""
+        return {"law": "categorical", "choices": list(self.choices)}
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform on [low, high], by inversion."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _parse_ends(self)
+
+    def sample(self, random: RandomSource) -> float:
+        """One double in [low, high]."""
+        return _between(self.low, self.high, random)
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description."""
+        return {"law": "uniform", "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class LogUniform:
+    """Uniform in the logarithm on [low, high], low above 0, by inversion.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> 1e-4 <= LogUniform(1e-4, 1e-1).sample(keyed_source(1)) <= 1e-1
+    True
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        _parse_ends(self)
+        number("low", self.low, above=0)
+
+    def sample(self, random: RandomSource) -> float:
+        """One double in [low, high]."""
+        drawn = math.exp(_between(math.log(self.low), math.log(self.high), random))
+        return min(max(drawn, self.low), self.high)
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description."""
+        return {"law": "log_uniform", "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True)
+class IntegerUniform:
+    """A whole number in low..high, both ends included; with `log=True` its logarithm is uniform (low at least 1)."""
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", integer("low", self.low, at_least=1 if self.log else None))
+        object.__setattr__(self, "high", integer("high", self.high, at_least=self.low))
+
+    def sample(self, random: RandomSource) -> int:
+        """One whole number."""
+        if not self.log:
+            return self.low + random.below(self.high - self.low + 1)
+        drawn = math.floor(math.exp(_between(math.log(self.low), math.log(self.high + 1), random)))
+        return min(max(drawn, self.low), self.high)
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description."""
+        return {"law": "integer_uniform", "low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclass(frozen=True)
+class Space:
+    """Independent parameters, each with its own distribution. Fixed before the data are seen.
+
+    Every trial draws afresh, so the same parameters can come twice and are then run twice: a cache or a draw without
+    replacement would break the independence that the price of the search rests on.
+
+    Raises `ArgumentError` for a grid (a list of settings, or a bare list as a parameter's values).
+
+    >>> from dpselect.randomness import keyed_source
+    >>> space = Space({"rate": LogUniform(1e-3, 1.0), "layers": IntegerUniform(1, 3)})
+    >>> sorted(space.sample(keyed_source(1)))
+    ['layers', 'rate']
+    """
+
+    parameters: Mapping[str, Distribution]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.parameters, Mapping):
+            raise ArgumentError(f"space must map names to distributions: {GRID_REFUSAL}")
+        for name, law in self.parameters.items():
+            if not isinstance(name, str) or not name:
+                raise TypeError(f"space must name its parameters with strings, got {name!r}")
+            if not (callable(getattr(law, "sample", None)) and callable(getattr(law, "describe", None))):
+                raise ArgumentError(f"space parameter {name!r} needs a distribution: {GRID_REFUSAL}")
+        object.__setattr__(self, "parameters", dict(self.parameters))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parameters)
+
+    def sample(self, random: RandomSource | None = None) -> dict[str, Scalar]:
+        """One setting, drawn in the order in which the parameters were declared."""
+        source = resolve(random)
+        return {name: law.sample(source) for name, law in self.parameters.items()}
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description, in order; part of a study's fingerprint."""
+        return {name: law.describe() for name, law in self.parameters.items()}
+
+
+_LAWS: Final[Mapping[str, type[Any]]] = {
+    "categorical": Categorical,
+    "uniform": Uniform,
+    "log_uniform": LogUniform,
+    "integer_uniform": IntegerUniform,
+}
+
+
+def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
+    """The space that `Space.describe` describes.
+
+    Raises `ArgumentError` for an unknown law, missing or unknown settings, or a grid.
+
+    >>> parse_space({"rate": {"law": "uniform", "low": 0, "high": 1}}).describe()
+    {'rate': {'law': 'uniform', 'low': 0.0, 'high': 1.0}}
+    """
+    parameters: dict[str, Distribution] = {}
+    for name, settings in description.items():
+        if not isinstance(settings, Mapping) or settings.get("law") == "grid":
+            raise ArgumentError(f"space parameter {name!r}: {GRID_REFUSAL}")
+        law = settings.get("law")
+        if law not in _LAWS:
+            raise ArgumentError(f"space parameter {name!r}: law must be one of {', '.join(_LAWS)}, got {law!r}")
+        try:
+            parameters[name] = _LAWS[law](**{key: value for key, value in settings.items() if key != "law"})
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"space parameter {name!r}: {str(error).replace('__init__() ', '')}") from None
+    return Space(parameters)
+
+
+def _parse_ends(law: Any) -> None:
+    object.__setattr__(law, "low", number("low", law.low))
+    object.__setattr__(law, "high", number("high", law.high, at_least=law.low))
+
+
+def _between(low: float, high: float, random: RandomSource) -> float:
+    drawn = float(random.uniform(1)[0])
+    # A weighted mean, not low + (high - low) * drawn, whose difference can overflow.
+    return min(max((1.0 - drawn) * low + drawn * high, low), high)

@@ -1,0 +1,90 @@
+"""One trial: its key, its parameters, its run, and what becomes of a failure. A pure function of the trial's key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.tuning.machine import Candidate
+from dpselect.tuning.space import Space
+
+__all__ = ["Job", "Objective", "TrialOutput", "decode_value", "encode_value", "perform", "trial_key", "trial_params"]
+
+_RAW: Final = b"b"
+_PICKLED: Final = b"p"
+TAG_BYTES: Final = 16
+
+
+class TrialOutput(NamedTuple):
+    """What one run returns: its private score (larger is better) and the value that is released if it wins."""
+
+    score: float
+    value: Any
+
+
+Objective = Callable[[dict[str, Any], RandomSource], "TrialOutput | tuple[float, Any]"]
+
+
+@dataclass(frozen=True, repr=False)
+class Job:
+    """What every trial of a search shares."""
+
+    objective: Objective
+    space: Space
+    payload_bytes: int
+
+
+def trial_key(master: bytes, index: int) -> bytes:
+    """The key of one trial, derived from the master key and the trial's index."""
+    return hmac.new(master, b"dpselect trial %d" % index, hashlib.sha256).digest()
+
+
+def trial_params(space: Space, key: bytes) -> dict[str, Any]:
+    """The parameters of the trial with this key."""
+    return space.sample(keyed_source(key).spawn("space"))
+
+
+def perform(job: Job, index: int, key: bytes) -> Candidate | None:
+    """Run one trial. None is a failed run: the worst outcome, below every score.
+
+    Any `Exception` of the objective, an output that is no pair of a number and a value, a value that does not survive
+    pickling, and a value larger than `payload_bytes` are failures. They are swallowed here, with their traceback,
+    because whether a run failed is part of its private output. `KeyboardInterrupt` and `SystemExit` pass.
+    """
+    source = keyed_source(key)
+    params = trial_params(job.space, key)
+    tag = source.spawn("tie").bytes(TAG_BYTES)
+    try:
+        score, value = job.objective(params, source.spawn("objective"))
+        if isinstance(score, (str, bytes, bytearray)):
+            return None
+        payload = encode_value(value)
+        if len(payload) > job.payload_bytes:
+            return None
+        decode_value(payload)
+        return Candidate(index=index, score=float(score), tag=tag, payload=payload)
+    except Exception:
+        return None
+
+
+def encode_value(value: Any) -> bytes:
+    """The bytes that stand for a value in the store: a mark and the bytes themselves, or a mark and a pickle.
+
+    `len(encode_value(value))` is what a study's `payload_bytes` must allow for.
+
+    >>> len(encode_value(b"model"))
+    6
+    """
+    if type(value) is bytes:
+        return _RAW + value
+    return _PICKLED + pickle.dumps(value, protocol=5)
+
+
+def decode_value(payload: bytes) -> Any:
+    """The value that `encode_value` encoded."""
+    return payload[1:] if payload[:1] == _RAW else pickle.loads(payload[1:])
