@@ -32,9 +32,10 @@ def gaussian_steps(deviation: float, size: int | tuple[int, ...], random: Random
 
     Precision. Against the rounded Gaussian: the mass of a cell is the density at its middle times
     1 + (y^2/s^2 - 1)/(24 s^2) + ..., so at s >= 2**24 the discrete law agrees to a factor 1 +- 2**-46 up to eight
-    deviations; the floating-point exponent adds a factor 1 +- 2**-46; and the 64-bit coins add at most 2**-60 of
-    total mass. Together: within a factor 1 +- 2**-45 outside an event of probability 2**-58 a draw (the tail beyond
-    eight deviations, 2**-49, keeps its mass to 2**-60). These two numbers are not part of any guarantee.
+    deviations, the floating-point exponent adds a factor 1 +- 2**-45 there, and the 64-bit coins move at most 2**-57
+    of total mass. Together: within a factor 1 +- 2**-44 outside an event of probability 2**-49 a draw, nearly all of
+    which is the tail beyond eight deviations, where both laws agree to 2**-57 of mass. The factor and the 2**-57 are
+    not part of any guarantee.
 
     The number of rounds depends on the draws only. Raises `ArgumentError` unless 2**24 <= deviation <= 2**56.
 

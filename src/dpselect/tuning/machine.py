@@ -160,9 +160,7 @@ class Search:
     def seal(self, *, counted: int, executed: int, master: bytes, replayable: bool) -> Search:
         """The number of runs and the master key are drawn. Can happen once only."""
         stage = advance(self.stage, Event.SEAL)
-        return replace(
-            self, stage=stage, counted=counted, executed=executed, master=master, replayable=replayable
-        )
+        return replace(self, stage=stage, counted=counted, executed=executed, master=master, replayable=replayable)
 
     def start(self) -> Search:
         """Trials begin."""

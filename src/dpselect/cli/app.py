@@ -1,0 +1,63 @@
+"""Commands, exit statuses and where output goes.
+
+Results go to standard output, everything else to standard error. Exit status: 0 done, 1 failed, 2 wrong usage,
+3 refused because the budget does not allow it. No status and no message depends on what the runs of a search did.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from dpselect import __version__
+from dpselect.cli.account import account
+from dpselect.cli.plan import plan
+from dpselect.cli.tune import tune
+from dpselect.errors import ArgumentError, BudgetError, ContentError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dpselect",
+    help="Differentially private selection: choose among private runs and know what the choice cost.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(tune)
+app.command()(account)
+app.command()(plan)
+
+
+def _version(shown: bool) -> None:
+    if shown:
+        typer.echo(f"dpselect {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[  # noqa: ARG001 -- handled by its callback
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Differentially private selection: choose among private runs and know what the choice cost."""
+
+
+def main() -> None:
+    """Run the command line; errors become one line on standard error and an exit status."""
+    try:
+        app()
+    except BudgetError as error:
+        _stop(error, 3)
+    except (ArgumentError, TypeError) as error:
+        _stop(error, 2)
+    except (ContentError, OSError, RuntimeError) as error:
+        _stop(error, 1)
+
+
+def _stop(error: Exception, status: int) -> None:
+    sys.stderr.write(f"dpselect: {error}\n")
+    sys.exit(status)

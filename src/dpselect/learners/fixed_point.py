@@ -1,0 +1,49 @@
+"""Fixed-point numbers in doubles, so that every sum over rows or columns is exact.
+
+Why: the sensitivity of a sum is a statement about real numbers. A matrix product in floating point rounds differently
+when a row is added (other block sizes, another order), so that each remaining row's term, and the sum itself, may move
+a little for reasons that no clipping bounds. When the factors are small multiples of powers of two, every product and
+every partial sum is a double exactly, fused or not, in any order: what a row contributes is then a function of that row
+and of public numbers alone, and the sum of the contributions is the sum of real numbers that the theorems speak of.
+
+What is left to assume: that NumPy's `exp`, `tanh`, `sqrt` and division of one number give the same result wherever the
+number stands in an array.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "round_weights", "truncate"]
+
+Array = NDArray[np.float64]
+
+STEP = 2.0**-16
+"""The spacing of features, activations and error terms; all are of order one."""
+
+EXACT = 2.0**53
+"""Whole numbers up to this magnitude are doubles."""
+
+WEIGHT_LIMIT = 2.0**12
+"""Weights are cut off here before they meet the data; a unit row then has scores in the thousands."""
+
+
+def truncate(values: Array, step: float = STEP) -> Array:
+    """The multiple of `step` (a power of two) next to each value on the side of zero, so that no norm grows.
+
+    >>> truncate(np.array([0.75, -0.75]), 0.5)
+    array([ 0.5, -0.5])
+    """
+    return np.asarray(np.trunc(values / step) * step)
+
+
+def round_weights(weights: Array, largest_input: float) -> Array:
+    """Weights fit for exact products with rows of multiples of `STEP` whose absolute values sum to `largest_input`.
+
+    The weights are a private output already, so that rounding and cutting them off is free.
+    """
+    step = 2.0 ** math.ceil(math.log2(WEIGHT_LIMIT * largest_input / STEP / EXACT))
+    return np.asarray(np.rint(np.clip(weights, -WEIGHT_LIMIT, WEIGHT_LIMIT) / step) * step)

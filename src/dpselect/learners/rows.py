@@ -1,0 +1,169 @@
+"""From whatever the caller passes to unit rows and class numbers, each row by itself and without ever failing on one.
+
+An exception, a warning or a shape that depends on a value in the data would tell something of the row that holds it.
+Hence: what cannot be read as a finite number counts as zero, a row that is too long is scaled down, and a row whose
+label is not a known class contributes nothing. Only the container (a table of so many columns, a dense array, labels of
+the same length) may be refused.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from dpselect.errors import ArgumentError
+from dpselect.learners.fixed_point import STEP, truncate
+
+__all__ = [
+    "MOST_ROWS",
+    "DataDependentClassesWarning",
+    "PublicRowCountWarning",
+    "class_numbers",
+    "labels_of",
+    "public_classes",
+    "table_shape",
+    "unit_rows",
+]
+
+Array = NDArray[np.float64]
+
+MOST_ROWS = 2**27
+"""Larger tables are refused: the exactness of the sums is proved up to here."""
+
+_MOST_FEATURES = 2**20
+
+
+class DataDependentClassesWarning(UserWarning):
+    """The classes were taken from the labels, and so the guarantee holds only if the set of labels is public."""
+
+
+class PublicRowCountWarning(UserWarning):
+    """The number of rows was used as if it were public, under an adjacency that means to hide it."""
+
+
+def table_shape(X: Any, *, name: str = "X") -> tuple[int, int]:
+    """The shape of a dense two-dimensional table. Raises `TypeError` or `ArgumentError` for any other container."""
+    if hasattr(X, "toarray"):
+        raise TypeError(f"{name} is a sparse container; sparse input is not supported, pass a dense array")
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    if np.asarray(X).dtype.kind == "c":
+        raise ArgumentError("Complex data not supported")
+    if len(shape) != 2:
+        raise ArgumentError(
+            f"Expected 2D array, got {len(shape)}D array instead for {name}. Reshape your data either using "
+            "array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it is a single sample."
+        )
+    rows, features = int(shape[0]), int(shape[1])
+    if features < 1 or features > _MOST_FEATURES:
+        raise ArgumentError(
+            f"{name} has {features} feature(s) (shape={tuple(shape)}) while a minimum of 1 is required "
+            f"and at most {_MOST_FEATURES} are taken"
+        )
+    if rows > MOST_ROWS:
+        raise ArgumentError(f"{name} must have at most {MOST_ROWS} rows")
+    return rows, features
+
+
+def _finite(X: Any) -> Array:
+    """Every cell as a finite double: zero for what is missing, infinite or not a number at all."""
+    try:
+        values = np.array(X, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
+        cells = np.asarray(X, dtype=object)
+        values = np.array([_number(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
+    return np.nan_to_num(values, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def unit_rows(X: Any, row_norm: float, *, intercept: bool) -> Array:
+    """The rows divided by `row_norm` and scaled into the unit ball, in fixed point; shape (rows, features [+ 1]).
+
+    `intercept` appends a constant 1, so that a row's norm is at most sqrt(2), and 1 without. Each row is a function of
+    that row of `X` alone: its entries are first divided by the largest and put in fixed point, so that the sum of their
+    squares is exact and cannot overflow.
+
+    >>> unit_rows([[3.0, 4.0], [0.5, float("nan")]], 1.0, intercept=False).round(3)
+    array([[0.6, 0.8],
+           [0.5, 0. ]])
+    """
+    values = _finite(X)
+    largest = np.max(np.abs(values), axis=1, initial=0.0, keepdims=True)
+    shape = truncate(values / np.where(largest > 0.0, largest, 1.0))
+    norms = np.sqrt(np.sum(shape * shape, axis=1, keepdims=True))
+    with np.errstate(over="ignore"):
+        # shrunk by 2**-40 for the rounding of the square root, the quotient and the product
+        scale = np.minimum(largest / row_norm, 1.0 / np.maximum(norms, 1.0)) * (1.0 - 2.0**-40)
+    rows = truncate(shape * scale)
+    return np.hstack([rows, np.ones((len(rows), 1))]) if intercept else rows
+
+
+def labels_of(y: Any, rows: int) -> NDArray[Any]:
+    """The labels as a one-dimensional array of the given length; raises `ArgumentError` for another shape."""
+    if y is None:
+        raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != rows:
+        raise ArgumentError("y must have one label for each row of X: their lengths differ")
+    return np.asarray(labels)
+
+
+def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray[Any]) -> NDArray[Any]:
+    """The sorted class labels: the caller's, or with a `DataDependentClassesWarning` those found in the data.
+
+    Raises `ArgumentError` when `classes` is empty or repeats itself, or when there is neither a class nor a label.
+    """
+    if classes is not None:
+        given = np.asarray(classes)
+        found = np.unique(given)
+        if given.ndim != 1 or not len(given) or len(found) != len(given):
+            raise ArgumentError("classes must be a list of distinct labels, at least one")
+        return found
+    warnings.warn(
+        "classes was not given, so the class labels are taken from y; that a class occurs can reveal the only row that "
+        "has it, and the guarantee holds only if the set of labels is public: pass classes=[...]",
+        DataDependentClassesWarning,
+        stacklevel=3,
+    )
+    present = labels[np.array([_is_label(label) for label in labels.tolist()], dtype=bool)]
+    if not len(present):
+        raise ArgumentError("classes must be given when y holds no label (0 sample(s)) to take it from")
+    check_classification_targets(present)
+    return np.unique(present)
+
+
+def _is_label(label: Any) -> bool:
+    """Whether a cell holds a label at all: neither missing nor infinite."""
+    return label is not None and not (isinstance(label, float) and not math.isfinite(label))
+
+
+def class_numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Each label's place in `classes`, or -1 for a label that is not among them; never fails on a label.
+
+    >>> class_numbers(np.array([7.0, float("nan"), 3.0]), np.array([3, 7])).tolist()
+    [1, -1, 0]
+    """
+    if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
+        place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        return np.where(classes[place] == labels, place, -1)
+    known = {label: k for k, label in enumerate(classes.tolist())}
+    return np.array([_lookup(known, label) for label in labels.tolist()], dtype=np.intp)
+
+
+def _lookup(known: dict[Any, int], label: Any) -> int:
+    try:
+        return known.get(label, -1)
+    except TypeError:  # an unhashable label
+        return -1

@@ -1,0 +1,144 @@
+"""A noisy count, exact to the last bit: whole-number noise by rational arithmetic (Canonne, Kamath, Steinke 2020)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import SupportsIndex
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.privacy import Adjacency, Guarantee, pure_dp, zcdp
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["discrete_gaussian", "discrete_laplace", "noisy_count", "noisy_count_guarantee"]
+
+
+def noisy_count(
+    count: SupportsIndex,
+    *,
+    epsilon: float | Fraction | None = None,
+    noise_multiplier: float | Fraction | None = None,
+    random: RandomSource | None = None,
+) -> int:
+    """A count of rows with some property (correct predictions, say), plus whole-number noise.
+
+    Give one of `epsilon` (discrete Laplace noise of scale 1/epsilon, pure differential privacy) and
+    `noise_multiplier` (discrete Gaussian noise of that parameter, concentrated differential privacy);
+    `noisy_count_guarantee` with the same argument is the price. One row changes the count by at most one, whether it
+    is added, removed or replaced. The result may be negative or above the number of rows; cutting it off is free.
+
+    Raises `ArgumentError` unless exactly one parameter is given and it is positive, `TypeError` for a count that is
+    not a whole number.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> isinstance(noisy_count(90, epsilon=1.0, random=keyed_source(1)), int)
+    True
+    """
+    random = resolve(random)
+    _one_parameter(epsilon, noise_multiplier)
+    whole = integer("count", count)
+    if epsilon is not None:
+        return whole + discrete_laplace(1 / _rational("epsilon", epsilon), random)
+    assert noise_multiplier is not None
+    return whole + discrete_gaussian(_rational("noise_multiplier", noise_multiplier) ** 2, random)
+
+
+def noisy_count_guarantee(
+    *,
+    epsilon: float | Fraction | None = None,
+    noise_multiplier: float | Fraction | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Guarantee:
+    """What `noisy_count` with the same argument promises, from public parameters alone.
+
+    Discrete Laplace: P(count + X = y) is proportional to exp(-epsilon*|y - count|), so neighbouring counts, which
+    differ by at most one, give a ratio of at most exp(epsilon): pure. Discrete Gaussian: Canonne, Kamath and Steinke
+    (2020), Theorem 4, give concentrated differential privacy with rho = 1/(2*noise_multiplier**2), which is what is
+    charged. The profile of a continuous Gaussian of the same parameter is not implied, so `gaussian` is not used.
+
+    >>> noisy_count_guarantee(epsilon=0.5).pure_epsilon
+    0.5
+    """
+    _one_parameter(epsilon, noise_multiplier)
+    if epsilon is not None:
+        return pure_dp(epsilon=_up(_rational("epsilon", epsilon)), adjacency=adjacency)
+    assert noise_multiplier is not None
+    rho = 1 / (2 * _rational("noise_multiplier", noise_multiplier) ** 2)
+    return zcdp(rho=_up(rho), adjacency=adjacency)
+
+
+def _one_parameter(epsilon: float | Fraction | None, noise_multiplier: float | Fraction | None) -> None:
+    if (epsilon is None) == (noise_multiplier is None):
+        raise ArgumentError("give exactly one of epsilon and noise_multiplier")
+
+
+def _rational(name: str, value: float | Fraction) -> Fraction:
+    """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
+    number(name, value, at_least=2.0**-60, at_most=2.0**60)
+    return Fraction(value)
+
+
+def _up(value: Fraction) -> float:
+    """The nearest double that is not below."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None) -> int:
+    """A whole number X with P(X = x) proportional to exp(-|x| / scale), exactly, for a rational scale > 0.
+
+    Canonne, Kamath, Steinke (2020), Algorithm 2: with scale = t/s, draw U uniform in {0, ..., t-1}, keep it with
+    probability exp(-U/t), add t for each success of a coin of probability exp(-1), divide by s, and choose a sign.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> discrete_laplace(Fraction(1, 1000), keyed_source(1))
+    0
+    """
+    random = resolve(random)
+    scale = _rational("scale", scale)
+    t, s = scale.numerator, scale.denominator
+    while True:
+        low = random.below(t)
+        if not _exponential_coin(Fraction(low, t), random):
+            continue
+        high = 0
+        while _exponential_coin(Fraction(1), random):
+            high += 1
+        magnitude = (low + t * high) // s
+        negative = random.bits(1)
+        if negative and not magnitude:
+            continue
+        return -magnitude if negative else magnitude
+
+
+def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = None) -> int:
+    """A whole number X with P(X = x) proportional to exp(-x**2 / (2*variance)), exactly, for a rational parameter > 0.
+
+    Canonne, Kamath, Steinke (2020), Algorithm 3. The variance of X is at most `variance` (their Corollary 9).
+    """
+    random = resolve(random)
+    variance = Fraction(variance)
+    if variance <= 0:
+        raise ArgumentError(f"variance must be above 0, got {variance!r}")
+    t = math.isqrt(math.floor(variance)) + 1
+    while True:
+        proposal = discrete_laplace(t, random)
+        distance = abs(proposal) - variance / t
+        if _exponential_coin(distance * distance / (2 * variance), random):
+            return proposal
+
+
+def _exponential_coin(exponent: Fraction, random: RandomSource) -> bool:
+    """A coin that lands true with probability exp(-exponent), exactly: their Algorithm 1."""
+    for _ in range(math.floor(exponent)):
+        if not _small_exponential_coin(Fraction(1), random):
+            return False
+    return _small_exponential_coin(exponent - math.floor(exponent), random)
+
+
+def _small_exponential_coin(exponent: Fraction, random: RandomSource) -> bool:
+    """The same for exponent <= 1: the number of successes before the first failure of coins exponent/k is even."""
+    k = 1
+    while random.below(exponent.denominator * k) < exponent.numerator:
+        k += 1
+    return k % 2 == 1

@@ -1,0 +1,347 @@
+"""The number of runs K: what every law of it can say about itself.
+
+One object both draws K and prices it, so the search that runs and the bound that is promised cannot disagree. Every
+law means K independent runs, with replacement, of one mixture that does not depend on the data. Write
+phi(s) = E[s^K] for the probability generating function; a best-of-K search turns the probability F of "at most this
+good" for one run into phi(F) for the winner (Papernot and Steinke 2022, proof of Lemma 7).
+
+The delicate end is F near 1. So derivatives take the complement v = 1 - F, and increments of phi take the complement
+and the mass of the step, never two values to subtract.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["FloatArray", "Repetitions", "from_description"]
+
+FloatArray = NDArray[np.float64]
+Value = TypeVar("Value", float, FloatArray)
+
+_LAWS: dict[str, type[Repetitions]] = {}
+
+LONG_WALK = 1 << 20
+"""Steps of sequential inversion after which a law may switch to its own exact way of drawing the tail."""
+
+
+class Repetitions(ABC):
+    """The law of K, the number of independent runs of a private selection. Immutable, hashable, equal by value.
+
+    A new law is a new file: a frozen, keyword-only dataclass that sets `law_name` and gives the abstract methods below
+    (those with a leading underscore take and return arrays of doubles and need not check their input). Nothing else
+    has to be edited.
+    """
+
+    law_name: ClassVar[str]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "law_name" in cls.__dict__:
+            _LAWS[cls.law_name] = cls
+
+    # ---- what a law must give -----------------------------------------------------------------------------------
+
+    if TYPE_CHECKING:
+        # At run time these stay undeclared, because a dataclass field of the same name could not override a property.
+
+        @property
+        @abstractmethod
+        def mean(self) -> float:
+            """E[K], the expected number of runs."""
+
+        @property
+        @abstractmethod
+        def minimum(self) -> int:
+            """The smallest possible K; 0 when it may happen that nothing runs."""
+
+        @property
+        @abstractmethod
+        def limit(self) -> int | None:
+            """The largest possible K, or None when there is none."""
+
+    @abstractmethod
+    def _log_pmf(self, k: FloatArray) -> FloatArray:
+        """log P(K = k) at whole k of either sign."""
+
+    @abstractmethod
+    def _survival(self, k: FloatArray) -> FloatArray:
+        """P(K > k) at whole k >= 0, without subtracting from one."""
+
+    @abstractmethod
+    def _size_biased_survival(self, m: FloatArray) -> FloatArray:
+        """E[K 1{K > m}] / E[K] at whole m >= 0."""
+
+    @abstractmethod
+    def _pgf(self, s: FloatArray) -> FloatArray:
+        """phi(s) for s >= 0; infinite where the series diverges."""
+
+    @abstractmethod
+    def _increment(self, complement: FloatArray, mass: FloatArray) -> FloatArray:
+        """phi(1 - complement) - phi(1 - complement - mass)."""
+
+    @abstractmethod
+    def _log_derivative(self, v: FloatArray) -> FloatArray:
+        """log phi'(1 - v)."""
+
+    @abstractmethod
+    def _second_derivative(self, v: FloatArray) -> FloatArray:
+        """phi''(1 - v)."""
+
+    @abstractmethod
+    def _third_derivative(self, v: FloatArray) -> FloatArray:
+        """phi'''(1 - v)."""
+
+    @abstractmethod
+    def expected_quantile(self) -> float:
+        """E[K / (K + 1)]: the expected quantile of the winner among i.i.d. scores, 0 when K = 0."""
+
+    @abstractmethod
+    def _tilted(self, s: float) -> Repetitions:
+        """The law with generating function phi(s x) / phi(s), for 0 < s < 1."""
+
+    @abstractmethod
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        """`bits`, then the integers nearest below 2**bits P(K = k) for k = 0, 1, 2, ...
+
+        The total variation distance between these weights and the law is below 2**-250, and so is the relative
+        error of the weights up to the first one that matters; `bits` is at least 320.
+        """
+
+    # ---- what follows -------------------------------------------------------------------------------------------
+
+    @property
+    def zero_probability(self) -> float:
+        """P(K = 0), the probability that nothing runs."""
+        return float(self.pmf(0.0))
+
+    def pmf(self, k: Value) -> Value:
+        """P(K = k) for whole k, a number or an array; 0 outside the support.
+
+        >>> from dpselect.repetitions import Geometric
+        >>> round(Geometric(gamma=0.1).pmf(2), 12)
+        0.09
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            return _like(k, np.exp(self._log_pmf(_whole("k", k))))
+
+    def survival(self, k: Value) -> Value:
+        """P(K > k) for whole k, to full relative accuracy in the tail; 1 for k < 0."""
+        steps = _whole("k", k)
+        with np.errstate(under="ignore"):
+            return _like(k, np.where(steps < 0, 1.0, self._survival(np.maximum(steps, 0.0))))
+
+    def size_biased_survival(self, m: Value) -> Value:
+        """E[K 1{K > m}] / E[K] for whole m: the `t` of Papernot and Steinke (2022), Lemma 22, for K redrawn until <= m.
+
+        >>> from dpselect.repetitions import Geometric
+        >>> round(Geometric.with_mean(mean=10).size_biased_survival(50), 7)
+        0.0309227
+        """
+        steps = _whole("m", m)
+        with np.errstate(under="ignore"):
+            return _like(m, np.where(steps < 0, 1.0, self._size_biased_survival(np.maximum(steps, 0.0))))
+
+    def pgf(self, s: Value) -> Value:
+        """phi(s) = E[s^K] for s >= 0. Beyond s = 1 it is the moment generating function at log s; inf if it diverges.
+
+        >>> from dpselect.repetitions import Poisson
+        >>> round(Poisson(mean=10).pgf(0.5), 10)
+        0.006737947
+        """
+        at = np.asarray(s, dtype=np.float64)
+        if not np.all(at >= 0.0):
+            raise ArgumentError("s must be at least 0")
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            return _like(s, self._pgf(at))
+
+    def increment(self, *, complement_after: Value, mass: Value) -> Value:
+        """phi(F + mass) - phi(F), where complement_after = 1 - (F + mass), with no cancellation.
+
+        Arrays broadcast. Relative accuracy is about 1e-13 as far as complement_after itself is known to it; a
+        complement outside [0, 1] by rounding is moved to the end.
+
+        >>> from dpselect.repetitions import Poisson
+        >>> Poisson(mean=10).increment(complement_after=0.0, mass=1e-20)
+        1e-19
+        """
+        before = np.clip(np.asarray(complement_after, dtype=np.float64), 0.0, 1.0)
+        step = np.clip(np.asarray(mass, dtype=np.float64), 0.0, 1.0)
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            return _like(complement_after, self._increment(*np.broadcast_arrays(before, step)))
+
+    def success_probability(self, p: Value) -> Value:
+        """1 - phi(1 - p): the probability that at least one of K runs lands in an event of probability p.
+
+        It is also the failure mass of a best-of-K search whose runs each fail with probability p
+        (Papernot and Steinke 2022, Lemma 20), at most p E[K].
+
+        >>> from dpselect.repetitions import Geometric
+        >>> round(Geometric.with_mean(mean=10).success_probability(1e-3), 10)
+        0.0099108028
+        """
+        at = np.asarray(p, dtype=np.float64)
+        if not np.all((at >= 0.0) & (at <= 1.0)):
+            raise ArgumentError("p must be between 0 and 1")
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            return _like(p, self._increment(np.zeros_like(at), at))
+
+    def log_derivative(self, v: Value) -> Value:
+        """log phi'(1 - v) for v in [0, 1]: log E[K] at v = 0, non-increasing; -inf where phi' is 0."""
+        with np.errstate(under="ignore", divide="ignore"):
+            return _like(v, self._log_derivative(_unit(v)))
+
+    def second_derivative(self, v: Value) -> Value:
+        """phi''(1 - v) for v in [0, 1]; E[K (K - 1)] at v = 0, non-increasing."""
+        with np.errstate(under="ignore", divide="ignore"):
+            return _like(v, self._second_derivative(_unit(v)))
+
+    def third_derivative(self, v: Value) -> Value:
+        """phi'''(1 - v) for v in [0, 1]; E[K (K - 1) (K - 2)] at v = 0, non-increasing."""
+        with np.errstate(under="ignore", divide="ignore"):
+            return _like(v, self._third_derivative(_unit(v)))
+
+    def quantile(self, probability: float) -> int:
+        """The smallest k with P(K <= k) >= probability, by bisection on the survival function.
+
+        A tail that misses the mark by rounding alone (1e-12 of itself) counts as reached. Raises `ArgumentError` for
+        probability 1 when K has no limit.
+
+        >>> from dpselect.repetitions import Geometric
+        >>> [Geometric(gamma=0.1).quantile(p) for p in (0.5, 0.9, 0.99, 0.999)]
+        [7, 22, 44, 66]
+        """
+        probability = number("probability", probability, at_least=0.0, at_most=1.0)
+        if probability == 1.0:
+            if self.limit is None:
+                raise ArgumentError("probability must be below 1: this number of runs has no limit")
+            return self.limit
+        tail = (1.0 - probability) * (1.0 + 1e-12)
+        low, high = self.minimum - 1, self.minimum
+        while self.survival(float(high)) > tail:
+            low, high = high, 2 * high + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.survival(float(middle)) > tail:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def tilted(self, s: float) -> Repetitions:
+        """The law with generating function phi(s x) / phi(s), 0 < s <= 1 (Papernot and Steinke 2022, Lemma 20).
+
+        With s = 1 - delta0 it is the law of K given that no run fell into its failure event of probability delta0.
+
+        >>> from dpselect.repetitions import TruncatedNegativeBinomial
+        >>> TruncatedNegativeBinomial(eta=0.5, gamma=0.0625).tilted(0.99)
+        TruncatedNegativeBinomial(eta=0.5, gamma=0.071875)
+        """
+        s = number("s", s, above=0.0, at_most=1.0)
+        return self if s == 1.0 else self._tilted(s)
+
+    def at_most(self, limit: int) -> Repetitions:
+        """The law of K given K <= limit: K redrawn until it fits, never min(K, limit) (Papernot and Steinke 2022, E.1).
+
+        Raises `ArgumentError` if no run is possible within the limit.
+
+        >>> from dpselect.repetitions import Poisson
+        >>> law = Poisson(mean=10).at_most(20)
+        >>> law.limit, law.pmf(21)
+        (20, 0.0)
+        """
+        # Imported here because the conditioned law is itself a law.
+        from dpselect.repetitions.truncation import Conditioned
+
+        limit = integer("limit", limit, at_least=1)
+        return self if self.limit is not None and self.limit <= limit else Conditioned(law=self, limit=limit)
+
+    def sample(self, random: RandomSource | None = None) -> int:
+        """One draw of K. The total variation distance from the law is below 2**-190.
+
+        Sequential inversion: a uniform integer of at least 320 bits against the cumulated exact weights, so the cost
+        is about K multiplications of integers of that size. K is a secret: never publish it, or its running time.
+        """
+        source = resolve(random)
+        while True:
+            bits, weights = self._exact_pmf()
+            drawn = source.bits(bits)
+            reached = 0
+            for k, weight in enumerate(weights):
+                reached += weight
+                if drawn < reached:
+                    return k
+                if k == LONG_WALK and (tail := self._sample_beyond(k, source)) is not None:
+                    return tail
+                if (1 << bits) - reached < 1 << (bits - 250):
+                    break  # only what rounding lost is left: draw again
+
+    def _sample_beyond(self, k: int, source: RandomSource) -> int | None:  # noqa: ARG002
+        """One draw of K given K > k, for a law that can do better than walk on; None to walk on."""
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """What `from_description` needs to build the law again, as JSON-able values.
+
+        >>> from dpselect.repetitions import Poisson
+        >>> Poisson(mean=10).describe()
+        {'law': 'poisson', 'mean': 10.0}
+        """
+        return {"law": self.law_name, **{name: getattr(self, name) for name in _parameters(type(self))}}
+
+    @classmethod
+    def _from_parameters(cls, parameters: Mapping[str, Any]) -> Repetitions:
+        """Build the law from what `describe` says besides its name."""
+        return cls(**parameters)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tables worked out on first use stay behind.
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def from_description(description: Mapping[str, Any]) -> Repetitions:
+    """The law that `describe` described. Raises `ArgumentError` for a law or a parameter that does not exist.
+
+    >>> from dpselect.repetitions import Geometric, from_description
+    >>> from_description(Geometric(gamma=0.25).describe())
+    Geometric(gamma=0.25)
+    """
+    parameters = dict(description)
+    name = parameters.pop("law", None)
+    if name not in _LAWS:
+        raise ArgumentError(f"law must be one of {', '.join(sorted(_LAWS))}, got {name!r}")
+    law = _LAWS[name]
+    expected = set(_parameters(law))
+    if set(parameters) != expected:
+        raise ArgumentError(f"law {name!r} takes {', '.join(sorted(expected))}, got {', '.join(sorted(parameters))}")
+    return law._from_parameters(parameters)
+
+
+def _parameters(law: type[Repetitions]) -> list[str]:
+    return [field.name for field in fields(law) if field.init]  # type: ignore[arg-type]
+
+
+def _like(given: Value, values: FloatArray) -> Value:
+    return float(values) if np.ndim(given) == 0 and np.ndim(values) == 0 else values  # type: ignore[return-value]
+
+
+def _whole(name: str, value: Value) -> FloatArray:
+    whole = np.asarray(value, dtype=np.float64)
+    if not np.all(whole == np.floor(whole)):
+        raise ArgumentError(f"{name} must be whole numbers")
+    return whole
+
+
+def _unit(v: Value) -> FloatArray:
+    at = np.asarray(v, dtype=np.float64)
+    if not np.all((at >= 0.0) & (at <= 1.0)):
+        raise ArgumentError("v must be between 0 and 1")
+    return at

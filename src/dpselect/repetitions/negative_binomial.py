@@ -1,0 +1,274 @@
+"""The truncated negative binomial laws of K (Papernot and Steinke 2022, Definition 1), geometric and logarithmic too.
+
+With rho = (1 - gamma) / gamma, a = log(1 / gamma) and q(x) = (1 - exp(-eta x)) / eta (x itself at eta = 0):
+
+    phi'(1 - v) = E[K] (1 + rho v)**-(eta + 1),    E[K] = rho / q(a),
+    phi(1 - C) - phi(1 - C - m) = (1 + rho C)**-eta q(w) / q(a),    w = log1p(rho m / (1 + rho C)).
+
+Both are smooth through eta = 0 and subtract nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import betaincc, gammaln
+
+from dpselect.errors import ArgumentError, number
+from dpselect.randomness import RandomSource
+from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
+from dpselect.repetitions.gamma_ratio import log_gamma_ratio
+from dpselect.repetitions.heavy_tail import draw_decreasing_tail
+from dpselect.repetitions.law import FloatArray, Repetitions
+
+__all__ = ["Geometric", "Logarithmic", "TruncatedNegativeBinomial"]
+
+_SMALLEST_GAMMA = 1e-100
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NegativeBinomial(Repetitions):
+    """What the three laws share: P(K = k) proportional to (1 - gamma)**k Gamma(k + eta) / k! on k = 1, 2, ..."""
+
+    eta: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eta", number("eta", self.eta, above=-1.0, at_most=1e6))
+        object.__setattr__(self, "gamma", number("gamma", self.gamma, at_least=_SMALLEST_GAMMA, below=1.0))
+
+    @property
+    def minimum(self) -> int:
+        """K is never 0."""
+        return 1
+
+    @property
+    def limit(self) -> int | None:
+        """K has no limit."""
+        return None
+
+    @property
+    def mean(self) -> float:
+        """E[K], in closed form for this very gamma."""
+        return self._rho / self._q_full
+
+    @cached_property
+    def _a(self) -> float:
+        return -math.log(self.gamma)
+
+    @cached_property
+    def _rho(self) -> float:
+        return (1.0 - self.gamma) / self.gamma
+
+    def _q(self, x: FloatArray) -> FloatArray:
+        return -np.expm1(-self.eta * x) / self.eta if self.eta != 0.0 else np.asarray(x)
+
+    @cached_property
+    def _q_full(self) -> float:
+        return float(self._q(np.float64(self._a)))  # type: ignore[arg-type]
+
+    def _log_pmf(self, k: FloatArray) -> FloatArray:
+        inside = np.maximum(k, 1.0)
+        shape = 1.0 + self.eta
+        # Gamma(k + eta) / (Gamma(1 + eta) Gamma(k + 1)), the larger pair differenced with care
+        coefficient = np.where(
+            inside >= self.eta,
+            log_gamma_ratio(inside + 1.0, self.eta - 1.0) - gammaln(shape),
+            log_gamma_ratio(shape, inside - 1.0) - gammaln(inside + 1.0),
+        )
+        scale = -self.eta * self._a - math.log(self._q_full)
+        return np.where(k >= 1.0, inside * math.log1p(-self.gamma) + coefficient + scale, -np.inf)
+
+    def _survival(self, k: FloatArray) -> FloatArray:
+        if self.eta >= 0.5:
+            untruncated = betaincc(self.eta, k + 1.0, self.gamma)
+            return np.asarray(np.where(k < 1.0, 1.0, untruncated / -math.expm1(-self.eta * self._a)))
+        flat = k.reshape(-1)
+        chunks = [self._tail_integral(flat[i : i + 1024]) for i in range(0, flat.size, 1024)]
+        return np.concatenate([*chunks, np.empty(0)]).reshape(k.shape)
+
+    def _tail_integral(self, k: FloatArray) -> FloatArray:
+        """P(K > k) for eta < 1/2, where the incomplete beta function fails (eta <= 0) or cancels (eta near 0).
+
+        P(K >= m) = Gamma(m + eta) / (Gamma(1 + eta) Gamma(m)) times the integral over y in [0, a] of
+        (1 - gamma e^y)**(m - 1) e^(eta y), over its value at m = 1. Gauss-Legendre in steps of at most 1.5; what is
+        cut off is below e**-45 of the whole.
+        """
+        cut = np.minimum(self._a, np.log1p(45.0 / (np.maximum(k, 1e-3) * self.gamma)))[:, None]
+        panels = max(4, math.ceil(float(cut.max()) / 1.5))
+        place = ((np.arange(panels)[:, None] + (_NODES + 1.0) / 2.0) / panels).reshape(-1)
+        y = cut * place
+        logs = k[:, None] * np.log1p(-np.minimum(self.gamma * np.exp(y), 1.0 - 1e-16)) + (y - self._a) * self.eta
+        integral = cut[:, 0] * (np.exp(logs) @ np.tile(_WEIGHTS / (2.0 * panels), panels))
+        log_front = log_gamma_ratio(k + 1.0, self.eta) - gammaln(1.0 + self.eta)
+        return np.minimum(np.exp(log_front) * integral / self._q_full, 1.0)
+
+    def _size_biased_survival(self, m: FloatArray) -> FloatArray:
+        # k P(K = k) / E[K] = P(N = k - 1) for N untruncated negative binomial with shape eta + 1
+        return np.where(m < 1.0, 1.0, betaincc(self.eta + 1.0, np.maximum(m, 1.0), self.gamma))
+
+    def _pgf(self, s: FloatArray) -> FloatArray:
+        base = 1.0 + self._rho * (1.0 - s)
+        finite = base > 0.0
+        z = np.where(finite, self.gamma * base, 1.0)
+        w = np.where(s < 0.5, -np.log1p(-(1.0 - self.gamma) * np.minimum(s, 0.5)), -np.log(z))
+        value = np.exp(-self.eta * np.log(np.where(finite, base, 1.0))) * self._q(w) / self._q_full
+        return np.where(finite, value, np.inf)
+
+    def _increment(self, complement: FloatArray, mass: FloatArray) -> FloatArray:
+        base = 1.0 + self._rho * complement
+        w = np.log1p(self._rho * mass / base)
+        return np.exp(-self.eta * np.log(base)) * self._q(w) / self._q_full
+
+    def _log_derivative(self, v: FloatArray) -> FloatArray:
+        return math.log(self.mean) - (self.eta + 1.0) * np.log1p(self._rho * v)
+
+    def _second_derivative(self, v: FloatArray) -> FloatArray:
+        top = self.mean * (self.eta + 1.0) * self._rho
+        return top * np.exp(-(self.eta + 2.0) * np.log1p(self._rho * v))
+
+    def _third_derivative(self, v: FloatArray) -> FloatArray:
+        top = self.mean * (self.eta + 1.0) * (self.eta + 2.0) * self._rho * self._rho
+        return top * np.exp(-(self.eta + 3.0) * np.log1p(self._rho * v))
+
+    def expected_quantile(self) -> float:
+        """E[K / (K + 1)] in closed form: (1 - r) / (1 - gamma), r = gamma E((1 - eta) a) / E(-eta a), E(x) = expm1(x)/x."""
+        log_r = -self._a + _log_expm1_ratio((1.0 - self.eta) * self._a) - _log_expm1_ratio(-self.eta * self._a)
+        return -math.expm1(log_r) / (1.0 - self.gamma)
+
+    def _tilted(self, s: float) -> Self:
+        # the family is closed under tilting: 1 - gamma' = (1 - gamma) s
+        gamma = self.gamma + (1.0 - self.gamma) * (1.0 - s)
+        return replace(self, gamma=min(gamma, math.nextafter(1.0, 0.0)))
+
+    @cached_property
+    def _first_weight(self) -> tuple[int, int]:
+        bits = bits_for(float(self._log_pmf(np.float64(1.0))))  # type: ignore[arg-type]
+
+        def first(context: Any) -> Any:
+            gamma, eta = context.mpf(self.gamma), context.mpf(self.eta)
+            a = -context.log(gamma)
+            return (1 - gamma) / a if eta == 0 else (1 - gamma) * eta / context.expm1(eta * a)
+
+        return bits, fixed_point(bits, first)
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        bits, first = self._first_weight
+        keep, gamma_bits = power_of_two_fraction(self.gamma)
+        keep = (1 << gamma_bits) - keep
+        eta, eta_bits = power_of_two_fraction(self.eta)
+
+        def ratio(k: int) -> tuple[int, int]:
+            return keep * ((k << eta_bits) + eta), (k + 1) << (gamma_bits + eta_bits)
+
+        return bits, walk(minimum=1, first=first, ratio=ratio)
+
+    def _sample_beyond(self, k: int, source: RandomSource) -> int | None:
+        if (1.0 - self.gamma) * (k + self.eta) >= k + 1:
+            return None  # still below the mode
+
+        def log_weight(context: Any, j: int) -> Any:
+            eta, keep = context.mpf(self.eta), 1 - context.mpf(self.gamma)
+            return j * context.log(keep) + context.loggamma(j + eta) - context.loggamma(context.mpf(j) + 1)
+
+        return draw_decreasing_tail(start=k + 1, log_weight=log_weight, random=source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedNegativeBinomial(_NegativeBinomial):
+    """D(eta, gamma) on 1, 2, ... (Papernot and Steinke 2022, Definition 1): eta above -1, gamma in [1e-100, 1).
+
+    P(K = k) = (1 - gamma)**k / (gamma**-eta - 1) times the product over l < k of (l + eta) / (l + 1). eta = 1 is the
+    geometric law, eta = 0 the logarithmic one; a larger eta has lighter tails and costs more privacy.
+
+    Raises `ArgumentError` or `TypeError` naming the parameter that is out of range.
+
+    >>> law = TruncatedNegativeBinomial(eta=0.5, gamma=0.0625)
+    >>> round(law.mean, 12), round(law.expected_quantile(), 12), law.quantile(0.999)
+    (10.0, 0.8, 88)
+    """
+
+    law_name: ClassVar[str] = "negative-binomial"
+
+    @classmethod
+    def with_mean(cls, *, eta: float, mean: float) -> Self:
+        """The law with this shape and E[K] = mean > 1. gamma is rounded down, so `.mean` is at least `mean`.
+
+        Raises `ArgumentError` if the mean would need a gamma below 1e-100 (a heavy tail: eta near -1).
+        """
+        return cls(eta=eta, gamma=_gamma_for(eta, mean))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometric(_NegativeBinomial):
+    """The geometric law on 1, 2, ...: P(K = k) = gamma (1 - gamma)**(k - 1). The law of Liu and Talwar (2019).
+
+    >>> Geometric.with_mean(mean=10).quantile(0.99)
+    44
+    """
+
+    law_name: ClassVar[str] = "geometric"
+    eta: float = field(default=1.0, init=False, repr=False)
+
+    @classmethod
+    def with_mean(cls, *, mean: float) -> Self:
+        """The law with E[K] = mean > 1; gamma is rounded down, so `.mean` is at least `mean`."""
+        return cls(gamma=_gamma_for(1.0, mean))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logarithmic(_NegativeBinomial):
+    """The logarithmic law on 1, 2, ...: P(K = k) = (1 - gamma)**k / (k log(1 / gamma)).
+
+    >>> round(Logarithmic(gamma=0.1).mean, 12)
+    3.908650337129
+    """
+
+    law_name: ClassVar[str] = "logarithmic"
+    eta: float = field(default=0.0, init=False, repr=False)
+
+    @classmethod
+    def with_mean(cls, *, mean: float) -> Self:
+        """The law with E[K] = mean > 1; gamma is rounded down, so `.mean` is at least `mean`."""
+        return cls(gamma=_gamma_for(0.0, mean))
+
+
+def _gamma_for(eta: float, mean: float) -> float:
+    """The largest gamma, up to rounding, whose computed mean is at least `mean`: the mean decreases in gamma."""
+    mean = number("mean", mean, above=1.0)
+
+    def reaches(gamma: float) -> bool:
+        return _NegativeBinomial.mean.__get__(TruncatedNegativeBinomial(eta=eta, gamma=gamma)) >= mean  # type: ignore[no-any-return]
+
+    low, high = _SMALLEST_GAMMA, math.nextafter(1.0, 0.0)
+    if not reaches(low):
+        raise ArgumentError(f"mean must be smaller for eta={eta!r}, got {mean!r}: it would need a gamma below 1e-100")
+    if reaches(high):
+        return high
+    while True:
+        middle = math.sqrt(low * high) if low < 0.5 * high else 0.5 * (low + high)
+        if not low < middle < high:
+            return low
+        low, high = (middle, high) if reaches(middle) else (low, middle)
+
+
+def _log_expm1_ratio(x: float) -> float:
+    """log((exp(x) - 1) / x), 0 at x = 0, with full relative accuracy for every x."""
+    if abs(x) > 50.0:
+        return max(x, 0.0) - math.log(abs(x)) + math.log1p(-math.exp(-abs(x)))
+    y = 0.5 * x
+    if abs(y) > 0.5:
+        return y + math.log(math.sinh(y) / y)
+    # log(sinh(y) / y) = sum of 2**(2 n) B(2 n) y**(2 n) / (2 n (2 n)!)
+    t = y * y
+    terms = (1 / 6, -1 / 180, 1 / 2835, -1 / 37800, 1 / 467775, -691 / 3831077250, 2 / 127702575, -3617 / 2605132530000)
+    series = 0.0
+    for term in reversed(terms):
+        series = series * t + term
+    return y + t * series

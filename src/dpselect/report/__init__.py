@@ -1,0 +1,5 @@
+"""What a person looks at: plots and one self-contained HTML page, made from public facts and the release only."""
+
+from dpselect.report.page import render_page
+
+__all__ = ["render_page"]

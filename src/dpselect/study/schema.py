@@ -1,0 +1,178 @@
+"""The study file: what is public about a search, checked before a row of data is read."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dpselect.errors import StudyError
+from dpselect.privacy import Adjacency
+
+__all__ = ["Column", "Data", "Learner", "Output", "Privacy", "Runs", "Study", "Validation", "load_study", "parse_study"]
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Scalar = str | int | float
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Column(_Strict):
+    """What is public about one feature: either its bounds, to which values are clipped, or its categories."""
+
+    bounds: tuple[float, float] | None = None
+    categories: tuple[Scalar, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Column:
+        if (self.bounds is None) == (self.categories is None):
+            raise ValueError("give exactly one of bounds and categories")
+        if self.bounds is not None and not (
+            math.isfinite(self.bounds[0]) and math.isfinite(self.bounds[1]) and self.bounds[0] < self.bounds[1]
+        ):
+            raise ValueError("bounds must be two finite numbers, the lower one first")
+        if self.categories is not None and len(set(map(str, self.categories))) != len(self.categories):
+            raise ValueError("categories must differ")
+        return self
+
+
+class Data(_Strict):
+    """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
+
+    source: str
+    label: str = "target"
+    classes: tuple[Scalar, ...] = Field(min_length=2)
+    bounds: tuple[float, float] | None = None
+    columns: dict[str, Column] = Field(default_factory=dict)
+    row_key: str | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Data:
+        if self.bounds is not None:
+            Column(bounds=self.bounds)
+        if self.bounds is None and not self.columns:
+            raise ValueError("give bounds (for every feature) or a [data.columns] table: they must be public")
+        if self.label in self.columns:
+            raise ValueError("the label must not be among the feature columns")
+        if len(set(map(str, self.classes))) != len(self.classes):
+            raise ValueError("classes must differ")
+        return self
+
+
+class Privacy(_Strict):
+    """`[privacy]`: the total for the whole search, or a noise multiplier; the adjacency; public row count."""
+
+    epsilon: Positive | None = None
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    noise_multiplier: Positive | None = None
+    adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
+    nominal_rows: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Privacy:
+        if (self.epsilon is None) == (self.noise_multiplier is None):
+            raise ValueError("give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)")
+        if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and self.nominal_rows is None:
+            raise ValueError(
+                "nominal_rows is needed under add_or_remove_one: the true row count is private, so a public figure "
+                "must set the sampling rate, the delta check and the scale of the score"
+            )
+        if self.nominal_rows is not None and self.delta >= 1.0 / self.nominal_rows:
+            raise ValueError("delta must be below one over nominal_rows")
+        return self
+
+
+class Validation(_Strict):
+    """`[validation]`: how a run is scored.
+
+    Either a fraction of the private rows, scored by a noisy count whose price is part of the guarantee, or a file that
+    the study declares public.
+    """
+
+    data: Literal["private", "public"] = "private"
+    fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    source: str | None = None
+    score_epsilon: Positive | None = None
+    release_score: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Validation:
+        if (self.data == "public") != (self.source is not None):
+            raise ValueError('give source exactly when data = "public"')
+        return self
+
+
+class Learner(_Strict):
+    """`[learner]`: its name and the parameters that every run shares; any further key is a parameter."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    name: Literal["dp-sgd", "output-perturbation"] = "dp-sgd"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The shared parameters."""
+        return dict(self.model_extra or {})
+
+
+class Runs(_Strict):
+    """`[runs]`: executor, workers, and whether to hide the number of runs in the running time."""
+
+    executor: Literal["inline", "process"] = "process"
+    workers: Annotated[int, Field(ge=1, le=256)] = 2
+    constant: bool = False
+
+
+class Output(_Strict):
+    """`[output]`: the folder of the release and where the key of the sealed store is."""
+
+    folder: str
+    key_variable: str | None = None
+
+
+class Study(_Strict):
+    """A parsed study. Everything in it is public."""
+
+    name: str = "study"
+    data: Data
+    privacy: Privacy
+    validation: Validation = Validation()
+    learner: Learner = Learner()
+    space: dict[str, dict[str, Any]]
+    repetitions: dict[str, Any]
+    runs: Runs = Runs()
+    output: Output
+
+
+def parse_study(document: dict[str, Any]) -> Study:
+    """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
+    try:
+        return Study.model_validate(document)
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            where = ".".join(str(part) for part in problem["loc"]) or "study"
+            what = problem["msg"].removeprefix("Value error, ")
+            if problem["type"] == "extra_forbidden":
+                what = "unknown key"
+            lines.append(f"{where}: {what}")
+        raise StudyError("the study is not valid:\n  " + "\n  ".join(lines)) from None
+
+
+def load_study(path: Path) -> Study:
+    """Read and check a study file (TOML). Raises `StudyError`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StudyError(f"the study {str(path)!r} is not UTF-8 text") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"the study {str(path)!r} is not valid TOML: {error}") from None
+    return parse_study(document)

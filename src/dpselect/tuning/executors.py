@@ -1,0 +1,252 @@
+"""Where trials run: in this process, or in worker processes. The result never depends on which, nor on scheduling."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import pickle
+import signal
+import warnings
+from collections import deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final, Literal, Protocol, TextIO
+
+from threadpoolctl import threadpool_limits
+
+from dpselect.errors import ArgumentError, StudyError, integer
+from dpselect.tuning.machine import Candidate
+from dpselect.tuning.trial import Job, perform
+
+__all__ = ["Executor", "InlineExecutor", "Outcome", "ProcessExecutor", "Session"]
+
+_READY: Final = "ready"
+
+
+@dataclass(frozen=True, repr=False)
+class Outcome:
+    """What came of one attempt at a trial: done, with a candidate or with none (a failed run), or lost."""
+
+    index: int
+    candidate: Candidate | None = None
+    lost: bool = False
+
+
+class Session(Protocol):
+    """A running executor."""
+
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+        """Take (index, key) from the left until none is left and none is under way; the caller may append meanwhile."""
+        ...
+
+
+class Executor(Protocol):
+    """Runs the trials of one job."""
+
+    def session(self, job: Job) -> AbstractContextManager[Session]:
+        """Start, and stop in the end. Raises before anything is drawn if the job cannot run here."""
+        ...
+
+
+@dataclass(frozen=True)
+class InlineExecutor:
+    """One trial after another, in this process.
+
+    `quiet` discards what trials print, warn and log, because the number of such lines would tell the number of runs:
+    it swaps `sys.stdout` and `sys.stderr` and disables logging while a trial runs. `threads` limits the numerical
+    libraries (None: no limit), so that a trial gives the same value as in a worker process.
+
+    If the process dies in a trial, the trial counts as lost when the search is resumed.
+    """
+
+    quiet: bool = True
+    threads: int | None = 1
+
+    @contextmanager
+    def session(self, job: Job) -> Iterator[Session]:
+        """A session in this process."""
+        with threadpool_limits(self.threads), open(os.devnull, "w") as null:
+            yield _InlineSession(job, null if self.quiet else None)
+
+
+class _InlineSession:
+    def __init__(self, job: Job, discard: TextIO | None) -> None:
+        self._job = job
+        self._discard = discard
+
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+        while trials:
+            index, key = trials.popleft()
+            with _hushed(self._discard) if self._discard else contextlib.nullcontext():
+                candidate = perform(self._job, index, key)
+            yield Outcome(index, candidate)
+
+
+@contextmanager
+def _hushed(discard: TextIO) -> Iterator[None]:
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(discard), contextlib.redirect_stderr(discard), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+
+
+@dataclass(frozen=True)
+class ProcessExecutor:
+    """Trials in `workers` processes of their own.
+
+    The objective must be picklable. Workers get it, the space and each trial's key through a pipe, never through their
+    arguments. `quiet` points their standard output and error at the null device; `threads` limits the numerical
+    libraries in each. `start_method` is "spawn" or "forkserver"; a script that calls `tune` needs the usual
+    `if __name__ == "__main__":` guard.
+
+    A worker that dies loses its trial, which the tuner replays; it is replaced by a fresh one.
+    """
+
+    workers: int = 2
+    quiet: bool = True
+    threads: int | None = 1
+    start_method: Literal["spawn", "forkserver"] = "spawn"
+
+    def __post_init__(self) -> None:
+        integer("workers", self.workers, at_least=1)
+        if self.start_method not in ("spawn", "forkserver"):
+            raise ArgumentError(f"start_method must be 'spawn' or 'forkserver', got {self.start_method!r}")
+
+    @contextmanager
+    def session(self, job: Job) -> Iterator[Session]:
+        """Start the workers and wait until each has loaded the job.
+
+        Raises `ArgumentError` if the objective or the space cannot be pickled, `StudyError` if a worker cannot load them.
+        """
+        try:
+            shipped = pickle.dumps(job)
+        except Exception as error:
+            raise ArgumentError(f"objective must be picklable for worker processes ({type(error).__name__})") from None
+        pool = _Pool(self, shipped)
+        try:
+            pool.check_loaded()
+            yield pool
+        finally:
+            pool.stop()
+
+
+@dataclass(eq=False, repr=False)
+class _Worker:
+    process: BaseProcess
+    pipe: Connection
+    index: int | None = None
+
+
+class _Pool:
+    def __init__(self, executor: ProcessExecutor, shipped: bytes) -> None:
+        self._context = multiprocessing.get_context(executor.start_method)
+        self._settings = (executor.quiet, executor.threads)
+        self._shipped = shipped
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(executor.workers):
+                self._workers.append(self._start())
+        except BaseException:
+            self.stop()
+            raise
+
+    def check_loaded(self) -> None:
+        for worker in self._workers:
+            if self._receive(worker) != _READY:
+                raise StudyError(
+                    "a worker process could not load the objective; import what it needs in a module the worker can "
+                    "reach, and try ProcessExecutor(quiet=False) on public data to see why"
+                )
+
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+        while True:
+            for worker in self._workers:
+                if trials and worker.index is None:
+                    worker.index = trials[0][0]
+                    with contextlib.suppress(OSError):  # a dead worker; found below
+                        worker.pipe.send(trials[0])
+                    trials.popleft()
+            busy = [worker for worker in self._workers if worker.index is not None]
+            if not busy:
+                return
+            ready = set(wait([handle for worker in busy for handle in (worker.pipe, worker.process.sentinel)]))
+            for worker in busy:
+                if worker.pipe in ready or worker.process.sentinel in ready:
+                    outcome = self._outcome(worker)
+                    if outcome is not None:
+                        yield outcome
+
+    def _outcome(self, worker: _Worker) -> Outcome | None:
+        message = self._receive(worker)
+        if message == _READY:
+            return None
+        index = worker.index
+        assert index is not None
+        worker.index = None
+        if message is not None:
+            return Outcome(index, message[0])
+        self._replace(worker)
+        return Outcome(index, lost=True)
+
+    @staticmethod
+    def _receive(worker: _Worker) -> Any:
+        try:
+            return worker.pipe.recv()
+        except (EOFError, OSError):
+            return None
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs, *self._settings), daemon=True)
+        process.start()
+        theirs.close()
+        with contextlib.suppress(OSError):  # it died at once; found when it is read from
+            ours.send_bytes(self._shipped)
+        return _Worker(process, ours)
+
+    def _replace(self, worker: _Worker) -> None:
+        self._stop(worker)
+        fresh = self._start()  # loads the job while the others work; its first message says so
+        worker.process, worker.pipe = fresh.process, fresh.pipe
+
+    def stop(self) -> None:
+        for worker in self._workers:
+            self._stop(worker)
+
+    @staticmethod
+    def _stop(worker: _Worker) -> None:
+        worker.pipe.close()
+        worker.process.terminate()
+        worker.process.join(5.0)
+        if worker.process.is_alive():
+            worker.process.kill()
+            worker.process.join()
+        worker.process.close()
+
+
+def _serve(pipe: Connection, quiet: bool, threads: int | None) -> None:
+    # The operator's Ctrl-C goes to the whole process group; the tuner alone decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if quiet:
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (1, 2):
+            os.dup2(null, descriptor)
+    if threads is not None:
+        for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
+            os.environ[f"{library}_NUM_THREADS"] = str(threads)
+    job: Job = pickle.loads(pipe.recv_bytes())
+    # A broken pipe or its end means that the tuner has died or has no more to do.
+    with threadpool_limits(threads), contextlib.suppress(EOFError, BrokenPipeError):
+        pipe.send(_READY)
+        while True:
+            index, key = pipe.recv()
+            pipe.send((perform(job, index, key),))

@@ -1,0 +1,152 @@
+"""A small durable budget in one file, for a study without a ledger."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number
+from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
+from dpselect.tuning import durable
+
+__all__ = ["FileSpender"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS reservation (
+    identifier TEXT PRIMARY KEY,
+    label TEXT NOT NULL,
+    adjacency TEXT NOT NULL,
+    epsilon TEXT NOT NULL,
+    delta TEXT NOT NULL,
+    settled INTEGER NOT NULL DEFAULT 0
+) STRICT
+"""
+
+Exact = int | float | str | Decimal | Fraction
+
+
+class FileSpender:
+    """A budget (epsilon, delta) under basic composition: charges add up, in exact arithmetic, and never above it.
+
+    Every reservation is charged at `delta_each` (by default all of delta, which leaves room for one; 0 for pure
+    budgets), with the epsilon that its guarantee has there. Text and decimals are taken as written; a float is taken as
+    the exact binary fraction that it is. Every change is on disk when the call returns. The budget itself is the caller's
+    and is not kept in the file.
+
+    Raises `ArgumentError` for a budget that is out of range and `StudyError` for a file that cannot be used.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, epsilon: Exact, delta: Exact, delta_each: Exact | None = None
+    ) -> None:
+        self._path = Path(path)
+        self._epsilon = _exact("epsilon", epsilon)
+        self._delta = _exact("delta", delta)
+        self._delta_each = self._delta if delta_each is None else _exact("delta_each", delta_each)
+        if self._epsilon == 0:
+            raise ArgumentError("epsilon must be above 0")
+        if self._delta >= 1 or self._delta_each > self._delta:
+            raise ArgumentError("delta must be below 1, and delta_each at most delta")
+
+    def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:
+        """Charge a guarantee (an output guarantee at its worst); durable on return, idempotent in `identifier`.
+
+        Raises `BudgetError` if the rest of the budget is too small, `AdjacencyError` if earlier charges have another
+        adjacency, `ArgumentError` if the identifier is known with another price.
+        """
+        priced = guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
+        # The float just below delta_each at most: a charge is never at a larger delta than is booked.
+        epsilon = priced.epsilon(_float_below(self._delta_each))
+        if not epsilon < float("inf"):
+            raise BudgetError(f"{label!r} has no finite epsilon at delta {float(self._delta_each):g}")
+        row = (label, priced.adjacency.value, str(Fraction(epsilon)), str(self._delta_each))
+        with self._transaction() as connection:
+            booked = connection.execute(
+                "SELECT label, adjacency, epsilon, delta FROM reservation WHERE identifier = ?", (identifier,)
+            ).fetchone()
+            if booked is None:
+                self._check_room(connection, row)
+                connection.execute("INSERT INTO reservation VALUES (?, ?, ?, ?, ?, 0)", (identifier, *row))
+            elif booked[1:] != row[1:]:
+                raise ArgumentError(f"identifier {identifier!r} is already reserved with another price")
+        return self._receipt(identifier, row[2], row[3])
+
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+        """Close a reservation in full, whatever the cell; durable on return, idempotent.
+
+        Raises `ArgumentError` for an unknown identifier.
+        """
+        with self._transaction() as connection:
+            booked = connection.execute(
+                "SELECT epsilon, delta FROM reservation WHERE identifier = ?", (identifier,)
+            ).fetchone()
+            if booked is None:
+                raise ArgumentError(f"identifier {identifier!r} has no reservation in {self._path}")
+            connection.execute("UPDATE reservation SET settled = 1 WHERE identifier = ?", (identifier,))
+        return self._receipt(identifier, *booked)
+
+    def spent(self) -> tuple[Fraction, Fraction]:
+        """The sums of epsilon and of delta, settled or not."""
+        with self._transaction() as connection:
+            return _sums(connection)
+
+    def _check_room(self, connection: sqlite3.Connection, row: tuple[str, str, str, str]) -> None:
+        label, adjacency, epsilon, delta = row
+        others = {found for (found,) in connection.execute("SELECT DISTINCT adjacency FROM reservation")} - {adjacency}
+        if others:
+            raise AdjacencyError(f"{label!r} is under {adjacency}, earlier charges are under {', '.join(others)}")
+        spent_epsilon, spent_delta = _sums(connection)
+        if spent_epsilon + Fraction(epsilon) > self._epsilon or spent_delta + Fraction(delta) > self._delta:
+            raise BudgetError(
+                f"{label!r} costs epsilon {float(Fraction(epsilon)):.6g} at delta {float(Fraction(delta)):g}; of the "
+                f"budget, epsilon {float(self._epsilon - spent_epsilon):.6g} and delta "
+                f"{float(self._delta - spent_delta):g} are left"
+            )
+
+    def _receipt(self, identifier: str, epsilon: str, delta: str) -> Receipt:
+        charged: dict[str, float | str] = {"epsilon": float(Fraction(epsilon)), "delta": float(Fraction(delta))}
+        return Receipt(account=str(self._path), identifier=identifier, charged=charged)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
+            durable.sync_folder(self._path.parent)
+            connection = durable.connect(self._path, exclusive=False)
+        except (OSError, sqlite3.DatabaseError):
+            raise StudyError(f"the budget file {self._path} cannot be used") from None
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(_SCHEMA)
+            yield connection
+            durable.commit(connection)
+        except sqlite3.DatabaseError:
+            raise StudyError(f"the budget file {self._path} cannot be used") from None
+        finally:
+            connection.close()  # rolls back what was not committed
+
+
+def _sums(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
+    rows = connection.execute("SELECT epsilon, delta FROM reservation").fetchall()
+    return sum((Fraction(row[0]) for row in rows), Fraction(0)), sum((Fraction(row[1]) for row in rows), Fraction(0))
+
+
+def _exact(name: str, value: Exact) -> Fraction:
+    try:
+        parsed = Fraction(value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
+    number(name, parsed, at_least=0.0)
+    return parsed
+
+
+def _float_below(value: Fraction) -> float:
+    nearest = float(value)
+    while Fraction(nearest) > value:
+        nearest = nearest - abs(nearest) * 2.0**-53
+    return nearest

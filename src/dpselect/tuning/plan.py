@@ -1,0 +1,165 @@
+"""What a search will do and what it costs, settled before anything is drawn. Public through and through."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, SupportsFloat
+
+import dpselect
+from dpselect.accounting import best_of
+from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.privacy import Guarantee
+from dpselect.repetitions import Harmonic, Repetitions
+from dpselect.tuning.machine import REPLAYS
+from dpselect.tuning.sealed_store import Shape
+from dpselect.tuning.space import Space
+from dpselect.tuning.trial import encode_value
+
+__all__ = ["SLOT_QUANTILE", "Plan", "make_plan"]
+
+SLOT_QUANTILE: Final = 0.999
+"""A law without a limit gets as many slots as this quantile of it: a public number."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A priced search.
+
+    `total` is the guarantee of the whole search: the best of `repetitions` runs of `base`, each with parameters drawn
+    from `space`.
+    """
+
+    space: Space
+    base: Guarantee
+    repetitions: Repetitions
+    total: Guarantee
+    shape: Shape
+    constant_runs: bool
+    declare_score: bool
+    fingerprint: str
+
+
+def make_plan(
+    *,
+    space: Space | Mapping[str, Any],
+    base: Guarantee,
+    repetitions: Repetitions | None,
+    epsilon: SupportsFloat | None,
+    delta: SupportsFloat | None,
+    max_runs: int,
+    slots: int | None,
+    payload_bytes: int,
+    constant_runs: bool,
+    declare_score: bool,
+    fingerprint: str,
+    has_ledger: bool,
+    example: Any,
+) -> Plan:
+    """Check and price a search. See `tune` for the arguments and the errors."""
+    space = space if isinstance(space, Space) else Space(space)
+    if not isinstance(base, Guarantee):
+        raise TypeError(
+            "base must be a Guarantee: of one run, whatever its parameters; to choose the noise for a total, "
+            "use dpselect.accounting.calibrate first"
+        )
+    repetitions, total = _price(base, repetitions, epsilon, delta, max_runs)
+    limit = repetitions.limit
+    if constant_runs and limit is None:
+        raise ArgumentError(
+            "constant_runs needs a repetition law with a limit, such as Harmonic(limit=...) or law.at_most(limit)"
+        )
+    public_slots = limit if limit is not None else int(repetitions.quantile(SLOT_QUANTILE))
+    shape = Shape(
+        slots=max(1, public_slots if slots is None else integer("slots", slots, at_least=1)),
+        payload_bytes=integer("payload_bytes", payload_bytes, at_least=1),
+    )
+    if example is not None and len(encode_value(example)) > shape.payload_bytes:
+        raise ArgumentError(
+            f"example takes {len(encode_value(example))} bytes, above payload_bytes {shape.payload_bytes}; "
+            "a run whose value is larger counts as failed"
+        )
+    return Plan(
+        space=space,
+        base=base,
+        repetitions=repetitions,
+        total=total,
+        shape=shape,
+        constant_runs=bool(constant_runs),
+        declare_score=bool(declare_score),
+        fingerprint=_digest(
+            {
+                "dpselect": dpselect.__version__,
+                "replays": REPLAYS,
+                "space": list(space.describe().items()),
+                "base": [base.adjacency.value, base.theorem, base.failure, base.terms],
+                "repetitions": repetitions.describe(),
+                "shape": [shape.slots, shape.payload_bytes],
+                "options": [bool(constant_runs), bool(declare_score), has_ledger],
+                "caller": str(fingerprint),
+            }
+        ),
+    )
+
+
+def _price(
+    base: Guarantee,
+    repetitions: Repetitions | None,
+    epsilon: SupportsFloat | None,
+    delta: SupportsFloat | None,
+    max_runs: int,
+) -> tuple[Repetitions, Guarantee]:
+    if (epsilon is None) != (delta is None):
+        raise ArgumentError("epsilon and delta go together")
+    if epsilon is None or delta is None:
+        if repetitions is None:
+            raise ArgumentError("repetitions is needed, or epsilon and delta of the whole search")
+        return repetitions, best_of(base, repetitions)
+    most = number("epsilon", epsilon, above=0.0)
+    delta = number("delta", delta, at_least=0.0, below=1.0)
+    if repetitions is not None:
+        total = best_of(base, repetitions)
+        if not total.epsilon(delta) <= most:
+            raise BudgetError(
+                f"the search costs epsilon {total.epsilon(delta):.6g} at delta {delta:g}, above the total {most:g}"
+            )
+        return repetitions, total
+    return _longest_within(base, most, delta, integer("max_runs", max_runs, at_least=1))
+
+
+def _longest_within(base: Guarantee, most: float, delta: float, max_runs: int) -> tuple[Repetitions, Guarantee]:
+    """The harmonic law with the largest limit, up to `max_runs`, that the total pays for.
+
+    Bisection takes the price to grow with the limit; were it not to, the answer would be shorter, never too dear.
+    """
+
+    def offer(limit: int) -> tuple[Repetitions, Guarantee] | None:
+        law = Harmonic(limit=limit)
+        total = best_of(base, law)
+        return (law, total) if total.epsilon(delta) <= most else None
+
+    found = offer(1)
+    if found is None:
+        raise BudgetError(
+            f"one run alone costs epsilon {base.epsilon(delta):.6g} at delta {delta:g}, above the total {most:g}"
+        )
+    affordable, too_long = 1, max_runs + 1
+    while too_long - affordable > 1:
+        # The largest limit is often affordable, so it is asked first.
+        limit = max_runs if too_long > max_runs else (affordable + too_long) // 2
+        longer = offer(limit)
+        if longer is None:
+            too_long = limit
+        else:
+            affordable, found = limit, longer
+    return found
+
+
+def _digest(description: Any) -> str:
+    try:
+        text = json.dumps(description, sort_keys=True, allow_nan=True)
+    except (TypeError, ValueError):
+        raise TypeError("space, base and repetitions must have JSON-able descriptions") from None
+    return hashlib.sha256(b"dpselect study " + text.encode()).hexdigest()

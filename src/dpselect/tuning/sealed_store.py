@@ -1,0 +1,278 @@
+"""The sealed store: one encrypted record of fixed size in a SQLite file, rewritten whole by every commit.
+
+The file has one row. What is in the clear is public: the study's random identifier and fingerprint, the stage, the
+receipt. Everything else is one AES-GCM record, whose associated data bind it to that identifier, fingerprint, stage
+and shape, so that no part of it can be swapped or carried to another study. Its size is a function of the number of
+slots and of `payload_bytes`, both public; the number of commits is that of the slots plus a constant, plus one each
+time the search is resumed. Neither depends on the number of runs, as long as that is at most the number of slots.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from dpselect.errors import StudyError
+from dpselect.privacy import Receipt
+from dpselect.randomness import system_source
+from dpselect.tuning import durable
+from dpselect.tuning.keys import KeyPlace
+from dpselect.tuning.machine import Candidate, Search, Stage
+from dpselect.tuning.trial import TAG_BYTES
+
+__all__ = ["SealedStore", "SearchFinishedError", "Shape"]
+
+_FORMAT: Final = 1
+_HEAD: Final = struct.Struct(">QQ32s?Q")
+_BEST: Final = struct.Struct(f">?Qd{TAG_BYTES}sQ")
+_NONCE_BYTES: Final = 12
+_TAG_BYTES: Final = 16
+_SCHEMA: Final = """
+CREATE TABLE search (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    format INTEGER NOT NULL,
+    identifier TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    key_variable TEXT,
+    stage TEXT NOT NULL,
+    receipt TEXT NOT NULL,
+    sealed BLOB NOT NULL
+) STRICT
+"""
+
+
+class SearchFinishedError(StudyError):
+    """The search is done: its release was written, its reservation settled and its key destroyed."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The public size of a sealed record."""
+
+    slots: int
+    payload_bytes: int
+
+    @property
+    def plain_bytes(self) -> int:
+        """Bytes before encryption."""
+        return _HEAD.size + 2 * self.slots + _BEST.size + self.payload_bytes
+
+    @property
+    def sealed_bytes(self) -> int:
+        """Bytes on disk."""
+        return _NONCE_BYTES + self.plain_bytes + _TAG_BYTES
+
+    def pack(self, search: Search) -> bytes:
+        """The record of a search, padded."""
+        head = _HEAD.pack(search.counted, search.executed, search.master, search.replayable, search.rounds_done)
+        best = search.best or Candidate(0, 0.0, bytes(TAG_BYTES), b"")
+        tail = _BEST.pack(search.best is not None, best.index, best.score, best.tag, len(best.payload))
+        return (head + search.done + search.losses + tail + best.payload).ljust(self.plain_bytes, b"\0")
+
+    def unpack(self, record: bytes, stage: Stage) -> Search:
+        """The search of a record."""
+        counted, executed, master, replayable, rounds_done = _HEAD.unpack_from(record)
+        middle = _HEAD.size + self.slots
+        end = middle + self.slots
+        found, index, score, tag, length = _BEST.unpack_from(record, end)
+        payload = record[end + _BEST.size :][:length]
+        return Search(
+            slots=self.slots,
+            stage=stage,
+            counted=counted,
+            executed=executed,
+            master=master,
+            replayable=replayable,
+            rounds_done=rounds_done,
+            done=record[_HEAD.size : middle],
+            losses=record[middle:end],
+            best=Candidate(index, score, tag, payload) if found else None,
+        )
+
+
+class SealedStore:
+    """One search on disk, held by one process at a time. Open it with `SealedStore.open`."""
+
+    def __init__(self, connection: sqlite3.Connection, shape: Shape, keys: KeyPlace, row: Mapping[str, Any]) -> None:
+        self._connection = connection
+        self._shape = shape
+        self._keys = keys
+        self._fingerprint = str(row["fingerprint"])
+        self._receipt = str(row["receipt"])
+        self._cipher: AESGCM | None = None
+        self.identifier = str(row["identifier"])
+        self.stage = Stage(row["stage"])
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path, *, fingerprint: str, shape: Shape, keys: KeyPlace, resume: bool) -> Iterator[SealedStore]:
+        """Create the store, or open it again to resume, and close it in the end.
+
+        Raises `StudyError` if a new search meets an old store, if the study has changed since, or if another process
+        holds the store: all before anything sealed is read.
+        """
+        keys.check()
+        if not resume and path.exists() and path.stat().st_size:
+            raise StudyError(f"{path} already holds a search; resume it, or choose another path")
+        connection = _connect(path)
+        try:
+            row = _row(connection, path, fingerprint, keys.variable)
+            if row["format"] != _FORMAT:
+                raise StudyError(f"{path} was written by another version of dpselect")
+            if row["fingerprint"] != fingerprint or row["key_variable"] != keys.variable:
+                raise StudyError(f"the study has changed since the search in {path} was begun; it cannot be resumed")
+            yield cls(connection, shape, keys, row)
+        finally:
+            connection.close()
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The receipt of the reservation, if the study has a ledger."""
+        fields = json.loads(self._receipt)
+        return Receipt(**fields) if fields else None
+
+    def reserved(self, receipt: Receipt | None) -> None:
+        """Note that the price is charged."""
+        fields = receipt and {
+            "account": receipt.account,
+            "identifier": receipt.identifier,
+            "charged": dict(receipt.charged),
+        }
+        self._receipt = json.dumps(fields)
+        self._write("UPDATE search SET stage = ?, receipt = ?", (Stage.RESERVED.value, self._receipt))
+        self.stage = Stage.RESERVED
+
+    def create_key(self) -> None:
+        """Make the key. Whatever was sealed before could not be read again, so this needs a store with nothing sealed."""
+        if self._sealed():
+            raise _damaged()
+        self._cipher = AESGCM(self._keys.create(self.identifier))
+
+    def has_key(self) -> bool:
+        """Whether the key can be found."""
+        return self._keys.load(self.identifier) is not None
+
+    def save(self, search: Search) -> None:
+        """Seal a search, in one durable commit that rewrites the whole record under a fresh nonce."""
+        assert self._cipher is not None
+        nonce = system_source().bytes(_NONCE_BYTES)
+        record = self._cipher.encrypt(nonce, self._shape.pack(search), self._bound_to(search.stage))
+        self._write("UPDATE search SET stage = ?, sealed = ?", (search.stage.value, nonce + record))
+        self.stage = search.stage
+
+    def load(self) -> Search:
+        """Open the sealed search. Raises `StudyError` for a missing or wrong key and for a changed record."""
+        if self.stage in (Stage.NEW, Stage.RESERVED):
+            return Search(slots=self._shape.slots, stage=self.stage)
+        key = self._keys.load(self.identifier)
+        if key is None:
+            raise StudyError("the key of this search is missing; without it the search cannot be resumed")
+        self._cipher = AESGCM(key)
+        sealed = self._sealed()
+        if len(sealed) != self._shape.sealed_bytes:
+            raise _damaged()
+        try:
+            record = self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], self._bound_to(self.stage))
+        except InvalidTag:
+            raise _damaged() from None
+        return self._shape.unpack(record, self.stage)
+
+    def wipe(self) -> str | None:
+        """Destroy the key, then note it. Returns the environment variable that the operator must drop, if any.
+
+        The record is overwritten too, which is all that a key in a variable allows; older versions of it may survive in
+        freed blocks of the disk until the operator drops that variable.
+        """
+        self._keys.destroy(self.identifier)
+        self._cipher = None
+        noise = system_source().bytes(self._shape.sealed_bytes)
+        self._write("UPDATE search SET stage = ?, sealed = ?", (Stage.WIPED.value, noise))
+        self.stage = Stage.WIPED
+        return self._keys.variable
+
+    def _sealed(self) -> bytes:
+        return bytes(self._connection.execute("SELECT sealed FROM search").fetchone()[0])
+
+    def _bound_to(self, stage: Stage) -> bytes:
+        shape = [self._shape.slots, self._shape.payload_bytes]
+        return json.dumps(["dpselect", _FORMAT, self.identifier, self._fingerprint, stage.value, shape]).encode()
+
+    def _write(self, statement: str, values: tuple[object, ...]) -> None:
+        with _transaction(self._connection):
+            self._connection.execute(statement, values)
+
+
+def _damaged() -> StudyError:
+    return StudyError("the sealed record cannot be opened: the key is another one, or the record was changed")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        durable.commit(connection)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        # Made here and not by SQLite, so that it is never readable by others; SQLite gives its journal the same mode.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        path.chmod(0o600)
+        durable.sync_folder(path.parent)
+        return durable.connect(path, exclusive=True)
+    except OSError as error:
+        raise StudyError(f"the store {path} cannot be written: {error.strerror}") from None
+    except sqlite3.DatabaseError as error:
+        raise _unusable(path, error) from None
+
+
+def _row(connection: sqlite3.Connection, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
+    try:
+        return _read_row(connection) or _create_row(connection, fingerprint, variable)
+    except sqlite3.DatabaseError as error:
+        raise _unusable(path, error) from None
+
+
+def _unusable(path: Path, error: sqlite3.DatabaseError) -> StudyError:
+    if "locked" in str(error):
+        return StudyError(f"another process is running the search in {path}")
+    return StudyError(f"{path} is not a store of dpselect, or it is damaged")
+
+
+def _read_row(connection: sqlite3.Connection) -> dict[str, Any] | None:
+    # A process killed while it created the store leaves it empty: nothing was charged or drawn, so it is begun anew.
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return None
+    cursor = connection.execute("SELECT format, identifier, fingerprint, key_variable, stage, receipt FROM search")
+    names = [column[0] for column in cursor.description]
+    return dict(zip(names, cursor.fetchone(), strict=True))
+
+
+def _create_row(connection: sqlite3.Connection, fingerprint: str, variable: str | None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "format": _FORMAT,
+        "identifier": system_source().bytes(16).hex(),
+        "fingerprint": fingerprint,
+        "key_variable": variable,
+        "stage": Stage.NEW.value,
+        "receipt": "null",
+    }
+    with _transaction(connection):
+        connection.execute(_SCHEMA)
+        connection.execute("INSERT INTO search VALUES (1, ?, ?, ?, ?, ?, ?, x'')", tuple(row.values()))
+    return row

@@ -1,0 +1,312 @@
+"""Tune: run a private algorithm a secret random number of times with random parameters, and release the best run.
+
+Algorithm: Papernot and Steinke, "Hyperparameter Tuning with Renyi Differential Privacy", section 3.3. What is added
+here is the order of durable steps, which makes a crash at any instant harmless:
+
+1. the price of the whole search is reserved, durably, before anything is drawn;
+2. the number of runs and one master key are drawn once and sealed before the first trial;
+3. every trial's key, parameters, noise and tie-break derive from the master key and the trial's index;
+4. the release is written, by the caller's function; 5. the reservation is settled; 6. the key is destroyed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, SupportsFloat
+
+from dpselect.privacy import Guarantee, Receipt, Release, Spender
+from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions import Repetitions
+from dpselect.tuning.executors import Executor, InlineExecutor, Session
+from dpselect.tuning.keys import key_place
+from dpselect.tuning.machine import Candidate, Search, Stage
+from dpselect.tuning.memory_store import MemoryStore
+from dpselect.tuning.plan import Plan, make_plan
+from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
+from dpselect.tuning.space import Space
+from dpselect.tuning.trial import Job, Objective, decode_value, trial_key, trial_params
+
+__all__ = ["OperatorProgressWarning", "TuneResult", "tune"]
+
+
+class OperatorProgressWarning(UserWarning):
+    """Counts of trials are being shown, which the privacy guarantee does not cover."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneResult(Release):
+    """The winner of a search, or nothing: `params` and `value` are None when no run succeeded or none was made.
+
+    `score` is None unless the study declared it as an output. `key_variable` names an environment variable that held
+    the key of the sealed store and that the operator must now drop.
+    """
+
+    params: Mapping[str, Any] | None = None
+    score: float | None = None
+    key_variable: str | None = None
+
+
+class _Store(Protocol):
+    identifier: str
+    stage: Stage
+
+    @property
+    def receipt(self) -> Receipt | None: ...
+    def reserved(self, receipt: Receipt | None) -> None: ...
+    def create_key(self) -> None: ...
+    def has_key(self) -> bool: ...
+    def save(self, search: Search) -> None: ...
+    def load(self) -> Search: ...
+    def wipe(self) -> str | None: ...
+
+
+def tune(
+    objective: Objective,
+    *,
+    space: Space | Mapping[str, Any],
+    base: Guarantee,
+    repetitions: Repetitions | None = None,
+    epsilon: SupportsFloat | None = None,
+    delta: SupportsFloat | None = None,
+    max_runs: int = 100,
+    store: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    executor: Executor | None = None,
+    ledger: Spender | None = None,
+    label: str = "tune",
+    random: RandomSource | None = None,
+    release: Callable[[TuneResult], None] | None = None,
+    payload_bytes: int = 1 << 16,
+    example: Any = None,
+    declare_score: bool = False,
+    constant_runs: bool = False,
+    slots: int | None = None,
+    fingerprint: str = "",
+    key_variable: str | None = None,
+    progress: Callable[[float], None] | None = None,
+    operator_progress: Callable[[int, int], None] | None = None,
+) -> TuneResult:
+    """Draw K from a law, run the objective K times with parameters drawn afresh each time, return the best run only.
+
+    `objective(params, random) -> (score, value)` is one run. The larger score wins; a score that is not a number ranks
+    below all others, and a run that raises an exception ranks below that. It must draw from `random` only.
+
+    Owed by the caller: `base` covers everything that one run returns, its score and its failure included, whatever the
+    parameters, under one adjacency; space, law and options were fixed without looking at the data; the objective
+    keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that
+    fails every time gives "nothing found" at the full price and no message, so try it on public data first.
+
+    Arguments beside these:
+
+    - `repetitions`: the law of K. Or `epsilon` and `delta` of the whole search: the harmonic law with the largest limit
+      that they pay for, `max_runs` at most. Or both, which checks the price.
+    - `store`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
+      `resume=True` goes on with it, or begins if a kill came before it was made.
+    - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
+    - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
+    - `release(result)`: writes the result durably; called again after a crash, so it must be idempotent
+      (`dpselect.tuning.durable.write_atomically` is).
+    - `payload_bytes`: public room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
+      `example`, a value like those that runs return but made without the data, is checked against it at once.
+    - `declare_score`: the winner's score is part of the result.
+    - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
+    - `slots`: room for trials in the store, by default the law's limit or else its 0.999 quantile. More runs than slots
+      take another round of slots, which the number of writes then shows.
+    - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
+    - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
+      per-user state folder.
+    - `progress(seconds)`: called about once a second from a thread of its own, with public facts only.
+    - `operator_progress(done, total)`: counts that reveal K, for the operator's eyes only; warns.
+
+    A trial lost to a dead worker, or to the death of this process, is run again with its own key up to 3 times and then
+    counts as failed. `KeyboardInterrupt` leaves a store that can be resumed and counts against no trial.
+
+    Raises, before anything is drawn or charged: `ArgumentError` or `TypeError` for arguments, `BudgetError` if the
+    price is above `epsilon` or the ledger refuses it, `StudyError` for a store that is in use, changed, damaged or
+    meant for another study, `SearchFinishedError` (a `StudyError`) for one that is done.
+
+    Source of the price: Papernot and Steinke, Theorems 2 and 6, and the bounds of `dpselect.accounting.best_of`.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Harmonic
+    >>> from dpselect.tuning import Categorical
+    >>> result = tune(lambda params, random: (params["x"] + random.laplace(1)[0], params["x"]),
+    ...               space={"x": Categorical([1, 2])}, base=pure_dp(epsilon=1.0), repetitions=Harmonic(limit=4))
+    >>> result.value == result.params["x"]
+    True
+    """
+    plan = make_plan(
+        space=space,
+        base=base,
+        repetitions=repetitions,
+        epsilon=epsilon,
+        delta=delta,
+        max_runs=max_runs,
+        slots=slots,
+        payload_bytes=payload_bytes,
+        constant_runs=constant_runs,
+        declare_score=declare_score,
+        fingerprint=fingerprint,
+        has_ledger=ledger is not None,
+        example=example,
+    )
+    source = resolve(random)
+    if operator_progress is not None:
+        warnings.warn(
+            "operator_progress shows how many trials there are: no privacy guarantee covers whoever sees it",
+            OperatorProgressWarning,
+            stacklevel=2,
+        )
+    job = Job(objective, plan.space, plan.shape.payload_bytes)
+    with _opened(plan, store, resume, key_variable) as opened, _ticking(progress):
+        _refuse_finished(opened)
+        search = opened.load()
+        if opened.stage in (Stage.RELEASED, Stage.SETTLED):
+            return _close(plan, opened, search, ledger)
+        with (executor or InlineExecutor()).session(job) as session:
+            search = _begin(plan, opened, search, ledger, label, source)
+            search = _run_trials(search, opened, session, operator_progress)
+        if release is not None:
+            release(_result(plan, opened, search))
+        search = search.release()
+        opened.save(search)
+        return _close(plan, opened, search, ledger)
+
+
+def _opened(
+    plan: Plan, store: str | os.PathLike[str] | None, resume: bool, key_variable: str | None
+) -> AbstractContextManager[_Store]:
+    if store is None:
+        return nullcontext(MemoryStore(plan.shape.slots))
+    keys = key_place(key_variable)
+    return SealedStore.open(Path(store), fingerprint=plan.fingerprint, shape=plan.shape, keys=keys, resume=resume)
+
+
+def _refuse_finished(store: _Store) -> None:
+    if store.stage is Stage.SETTLED and not store.has_key():
+        store.wipe()  # killed between destroying the key and noting it
+    if store.stage is Stage.WIPED:
+        raise SearchFinishedError("this search is done: its release was written and its key is destroyed")
+
+
+def _begin(
+    plan: Plan, store: _Store, search: Search, ledger: Spender | None, label: str, source: RandomSource
+) -> Search:
+    """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
+    if search.stage is Stage.NEW:
+        receipt = ledger and ledger.reserve(plan.total, label=label, identifier=store.identifier)
+        search = search.reserve()
+        store.reserved(receipt)
+    if search.stage is Stage.RESERVED:
+        store.create_key()
+        counted = plan.repetitions.sample(source)
+        limit = plan.repetitions.limit
+        search = search.seal(
+            counted=counted,
+            executed=limit if plan.constant_runs and limit is not None else counted,
+            master=source.bytes(32),
+            replayable=source.replayable,
+        )
+        store.save(search)
+    search = search.start() if search.stage is Stage.SEALED else search.resume()
+    store.save(search)
+    return search
+
+
+def _run_trials(
+    search: Search, store: _Store, session: Session, operator_progress: Callable[[int, int], None] | None
+) -> Search:
+    """Every turn of every round, one durable commit each, whether a trial, a lost trial or an empty turn.
+
+    A loss alone is not committed: it goes with the next commit, so that the number of writes does not tell of it.
+    """
+
+    def finish(index: int, candidate: Candidate | None) -> None:
+        nonlocal search
+        search = search.finish(index, candidate)
+        store.save(search)
+        if operator_progress is not None and index < search.executed:
+            operator_progress(_trials_done(search), search.executed)
+
+    try:
+        while not search.finished:
+            turns = search.pending()
+            runnable = [index for index in turns if index < search.executed and not search.exhausted(index)]
+            trials = deque((index, trial_key(search.master, index)) for index in runnable)
+            for outcome in session.run(trials):
+                if outcome.lost:
+                    search = search.lose(outcome.index)
+                if not outcome.lost or search.exhausted(outcome.index):
+                    finish(outcome.index, outcome.candidate)
+                else:
+                    trials.append((outcome.index, trial_key(search.master, outcome.index)))
+            for index in sorted(set(turns) - set(runnable)):
+                finish(index, None)
+    except KeyboardInterrupt:
+        store.save(search.interrupt())
+        raise
+    return search
+
+
+def _trials_done(search: Search) -> int:
+    return min(search.executed, search.rounds_done * search.slots + sum(search.done))
+
+
+def _close(plan: Plan, store: _Store, search: Search, ledger: Spender | None) -> TuneResult:
+    """Settle, destroy the key, and return what was released."""
+    receipt = ledger.settle(store.identifier) if ledger is not None else None
+    if search.stage is Stage.RELEASED:
+        search = search.settle()
+        store.save(search)
+    return _result(plan, store, search, receipt=receipt, key_variable=store.wipe())
+
+
+def _result(
+    plan: Plan,
+    store: _Store,
+    search: Search,
+    *,
+    receipt: Receipt | None = None,
+    key_variable: str | None = None,
+) -> TuneResult:
+    best = search.best
+    declared = best is not None and plan.declare_score and best.score == best.score
+    return TuneResult(
+        value=decode_value(best.payload) if best else None,
+        params=trial_params(plan.space, trial_key(search.master, best.index)) if best else None,
+        score=best.score if best and declared else None,
+        guarantee=plan.total,
+        receipt=receipt or store.receipt,
+        replayable=search.replayable,
+        key_variable=key_variable,
+    )
+
+
+@contextmanager
+def _ticking(progress: Callable[[float], None] | None, interval: float = 1.0) -> Iterator[None]:
+    """Call `progress` by the clock, never by the trial: the moments themselves would tell of trials."""
+    if progress is None:
+        yield
+        return
+    done = threading.Event()
+    start = time.monotonic()
+
+    def tick() -> None:
+        while not done.wait(interval):
+            progress(time.monotonic() - start)
+
+    thread = threading.Thread(target=tick, name="dpselect-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
