@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import SupportsFloat, SupportsIndex
+
+import numpy as np
 
 __all__ = [
     "AdjacencyError",
@@ -16,6 +19,10 @@ __all__ = [
     "integer",
     "number",
 ]
+
+
+# float() reads all of these, and none of them is a number that a caller meant
+_NOT_NUMBERS = (bool, np.bool_, str, bytes, bytearray)
 
 
 class ArgumentError(ValueError):
@@ -63,11 +70,13 @@ def number(
     >>> number("epsilon", 1, above=0)
     1.0
     """
-    if isinstance(value, (bool, str, bytes)):
+    if isinstance(value, _NOT_NUMBERS):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         parsed = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise ArgumentError(f"{name} is beyond the range of a double") from error
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a number, got {value!r}") from error
     wrong = (
         math.isnan(parsed)
@@ -94,12 +103,15 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
     >>> integer("count", 3.0, at_least=1)
     3
     """
-    if isinstance(value, (bool, str, bytes)):
+    if isinstance(value, _NOT_NUMBERS):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
-    parsed = number(name, value)  # type: ignore[arg-type]
-    if parsed != math.floor(parsed):
-        raise ArgumentError(f"{name} must be a whole number, got {value!r}")
-    whole = value if isinstance(value, int) else int(parsed)
+    try:
+        whole = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        parsed = number(name, value)  # type: ignore[arg-type]
+        if parsed != math.floor(parsed):
+            raise ArgumentError(f"{name} must be a whole number, got {value!r}") from None
+        whole = int(parsed)
     if (at_least is not None and whole < at_least) or (at_most is not None and whole > at_most):
         limits = [f"{w} {v}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
         raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {value!r}")

@@ -39,7 +39,7 @@ def _version(shown: bool) -> None:
 
 @app.callback()
 def options(
-    version: Annotated[  # noqa: ARG001 -- handled by its callback
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:

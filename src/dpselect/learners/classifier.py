@@ -69,7 +69,8 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest score, shape (rows,)."""
-        return np.asarray(self.classes_[np.argmax(self._scores(X), axis=1)])
+        best = np.argmax(self._scores(X), axis=1)
+        return np.asarray(self.classes_[best])
 
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone."""

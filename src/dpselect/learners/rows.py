@@ -19,7 +19,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from dpselect.errors import ArgumentError
-from dpselect.learners.fixed_point import STEP, truncate
+from dpselect.learners.fixed_point import truncate
+from dpselect.privacy import Adjacency
 
 __all__ = [
     "MOST_ROWS",
@@ -28,6 +29,7 @@ __all__ = [
     "class_numbers",
     "labels_of",
     "public_classes",
+    "public_row_count",
     "table_shape",
     "unit_rows",
 ]
@@ -48,34 +50,39 @@ class PublicRowCountWarning(UserWarning):
     """The number of rows was used as if it were public, under an adjacency that means to hide it."""
 
 
-def table_shape(X: Any, *, name: str = "X") -> tuple[int, int]:
+def table_shape(X: Any) -> tuple[int, int]:
     """The shape of a dense two-dimensional table. Raises `TypeError` or `ArgumentError` for any other container."""
     if hasattr(X, "toarray"):
-        raise TypeError(f"{name} is a sparse container; sparse input is not supported, pass a dense array")
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    if np.asarray(X).dtype.kind == "c":
-        raise ArgumentError("Complex data not supported")
+        raise TypeError("X is a sparse container; sparse input is not supported, pass a dense array")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ArgumentError("Complex data not supported: X must be real")
+    shape = np.asarray(X).shape
     if len(shape) != 2:
         raise ArgumentError(
-            f"Expected 2D array, got {len(shape)}D array instead for {name}. Reshape your data either using "
+            f"Expected 2D array, got {len(shape)}D array instead for X. Reshape your data either using "
             "array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it is a single sample."
         )
-    rows, features = int(shape[0]), int(shape[1])
+    rows, features = shape
     if features < 1 or features > _MOST_FEATURES:
         raise ArgumentError(
-            f"{name} has {features} feature(s) (shape={tuple(shape)}) while a minimum of 1 is required "
+            f"X has {features} feature(s) (shape={shape}) while a minimum of 1 is required "
             f"and at most {_MOST_FEATURES} are taken"
         )
     if rows > MOST_ROWS:
-        raise ArgumentError(f"{name} must have at most {MOST_ROWS} rows")
+        raise ArgumentError(f"X must have at most {MOST_ROWS} rows")
     return rows, features
 
 
 def _finite(X: Any) -> Array:
-    """Every cell as a finite double: zero for what is missing, infinite or not a number at all."""
-    try:
-        values = np.array(X, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError):
+    """Every cell as a finite double: zero for what is missing, infinite or not a number at all.
+
+    A cell's value is `float(cell)`, whatever the others are: letting NumPy find one type for the whole table would let
+    one row's text change how the others are read.
+    """
+    table = np.asarray(X)
+    if table.dtype.kind in "biuf":
+        values = np.array(table, dtype=np.float64, order="C")
+    else:
         cells = np.asarray(X, dtype=object)
         values = np.array([_number(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
     return np.nan_to_num(values, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
@@ -84,8 +91,8 @@ def _finite(X: Any) -> Array:
 def _number(cell: Any) -> float:
     try:
         return float(cell)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
+    except Exception:  # whatever a cell's own conversion raises, it is not a number
+        return math.nan
 
 
 def unit_rows(X: Any, row_norm: float, *, intercept: bool) -> Array:
@@ -114,10 +121,16 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
     """The labels as a one-dimensional array of the given length; raises `ArgumentError` for another shape."""
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
-    labels = column_or_1d(y, warn=True)
+    if hasattr(y, "__array__"):
+        labels = np.asarray(column_or_1d(y, warn=True))
+    else:
+        # not np.array(y): one row's text would turn all the others' numbers into text
+        labels = np.empty(len(y), dtype=object)
+        for k, label in enumerate(y):
+            labels[k] = label
     if len(labels) != rows:
         raise ArgumentError("y must have one label for each row of X: their lengths differ")
-    return np.asarray(labels)
+    return labels
 
 
 def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray[Any]) -> NDArray[Any]:
@@ -137,7 +150,7 @@ def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray
         DataDependentClassesWarning,
         stacklevel=3,
     )
-    present = labels[np.array([_is_label(label) for label in labels.tolist()], dtype=bool)]
+    present = np.array([label for label in labels.tolist() if _is_label(label)])
     if not len(present):
         raise ArgumentError("classes must be given when y holds no label (0 sample(s)) to take it from")
     check_classification_targets(present)
@@ -147,6 +160,20 @@ def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray
 def _is_label(label: Any) -> bool:
     """Whether a cell holds a label at all: neither missing nor infinite."""
     return label is not None and not (isinstance(label, float) and not math.isfinite(label))
+
+
+def public_row_count(nominal: float | None, count: int, adjacency: Adjacency) -> float:
+    """The public normaliser: the caller's, or the number of rows, which add/remove adjacency means to hide."""
+    if nominal is not None:
+        return nominal
+    if adjacency is Adjacency.ADD_OR_REMOVE_ONE:
+        warnings.warn(
+            "nominal_rows was not given, so the number of rows of X is used as if it were public, which "
+            "add_or_remove_one means to hide: pass nominal_rows=(a public guess)",
+            PublicRowCountWarning,
+            stacklevel=3,
+        )
+    return float(max(count, 1))
 
 
 def class_numbers(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp]:

@@ -68,7 +68,7 @@ class LogisticProblem:
         return (exact + 2.0 * self.tolerance) / self.regularization * (1.0 + 2.0**-48)
 
     def _rounding(self, rows: float, norm: float) -> float:
-        """A bound on the floating-point error of `_gradient` at weights of this norm: an accumulation bound, rounded up.
+        """A bound on the floating-point error of `_gradient` at weights of this norm, rounded up.
 
         Each of the `rows` terms has norm at most 2*row_norm and its scores are off by (features + 2) roundings of
         row_norm*norm, softmax included with a factor 4; each entry is summed in chunks, then over chunks.
@@ -82,7 +82,7 @@ class LogisticProblem:
         for start in range(0, len(rows), _CHUNK):
             part, labels = rows[start : start + _CHUNK], numbers[start : start + _CHUNK]
             scores = part @ weights
-            if self.outputs == 1:
+            if self.classes == 2:
                 errors = expit(scores) - labels[:, None]
             else:
                 errors = softmax(scores, axis=1)
@@ -106,7 +106,7 @@ class LogisticProblem:
         weights = previous = np.zeros((self.features, self.outputs))
         # a bound on the largest eigenvalue of the loss curvature: 1/4 or 1/2 times that of rows^T rows
         gram = float(np.linalg.norm(rows.T @ rows)) * (1.0 + 1e-9)
-        beta = self.regularization + (0.25 if self.outputs == 1 else 0.5) * gram / self.nominal_rows
+        beta = self.regularization + (0.25 if self.classes == 2 else 0.5) * gram / self.nominal_rows
         root = math.sqrt(beta / self.regularization)
         momentum = (root - 1.0) / (root + 1.0)
         gradient = self._gradient(weights, rows, numbers)

@@ -17,7 +17,9 @@ _GEOMETRIC = np.array([int(math.exp(-k) * 2.0**64) for k in range(44, 0, -1)], d
 """P(V >= k) * 2**64 for k = 44, ..., 1, where V is geometric with ratio exp(-1); ascending."""
 
 
-def gaussian_steps(deviation: float, size: int | tuple[int, ...], random: RandomSource | None = None) -> NDArray[np.int64]:
+def gaussian_steps(
+    deviation: float, size: int | tuple[int, ...], random: RandomSource | None = None
+) -> NDArray[np.int64]:
     """Gaussian noise of standard deviation `deviation` grid steps, rounded to whole steps.
 
     The law is that of a continuous Gaussian rounded to the nearest whole number, as `add_on_grid` needs it. Adding it

@@ -21,8 +21,7 @@ def grid_at_most(limit: float) -> float:
     >>> grid_at_most(0.3)
     0.25
     """
-    fraction, exponent = math.frexp(number("limit", limit, above=0.0))
-    return math.ldexp(0.5, exponent)
+    return math.ldexp(0.5, math.frexp(number("limit", limit, above=0.0))[1])
 
 
 def _granularity(granularity: float) -> float:
@@ -33,14 +32,16 @@ def _granularity(granularity: float) -> float:
 
 
 def _units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
-    """Round(x) = floor(x / granularity + 1/2), the same for every x + (a multiple of the granularity), ties included.
+    """floor(x/granularity + 1/2), cut off at 2**52: x to the grid, ties upwards.
 
     The division by a power of two and the distance to the floor are exact, so this is the function of real numbers
-    that the proof below speaks of. (`numpy.rint` is not: it sends 0.5 to 0 and 1.5 to 2.)
+    that `add_on_grid` speaks of. (`numpy.rint` is not: it sends 0.5 to 0 and 1.5 to 2.)
     """
-    scaled = np.asarray(values, dtype=np.float64) / granularity
+    finite = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    with np.errstate(over="ignore"):
+        scaled = np.clip(finite / granularity, -_EXACT, _EXACT)
     floor = np.floor(scaled)
-    return floor + (scaled - floor >= 0.5)
+    return np.asarray(floor + (scaled - floor >= 0.5))
 
 
 def round_to_grid(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
@@ -54,13 +55,7 @@ def round_to_grid(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
     array([0.25, 0.  , 0.25])
     """
     granularity = _granularity(granularity)
-    return _bounded_units(values, granularity) * granularity
-
-
-def _bounded_units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):
-        units = np.nan_to_num(_units(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), granularity))
-    return np.clip(units, -_EXACT, _EXACT)
+    return _units(values, granularity) * granularity
 
 
 def add_on_grid(value: ArrayLike, noise: ArrayLike, granularity: float) -> NDArray[np.float64]:
@@ -82,14 +77,19 @@ def add_on_grid(value: ArrayLike, noise: ArrayLike, granularity: float) -> NDArr
     its continuous law; how close the sampler's law, seen through this grid, is to that law is the sampler's statement.
     Floating-point error made while computing `value` is not covered: bound it, or compute it in fixed point.
 
-    The shapes broadcast. Values beyond 2**52 granularities are cut off and non-finite ones become zero, each alone.
+    The shapes broadcast. Values beyond 2**52 granularities are cut off, which moves no two apart, and non-finite ones
+    become zero. Raises `ArgumentError` for a granularity that is not a power of two and for noise that is not finite
+    or beyond 2**52 granularities: cutting the noise off would not be a function of the sum.
     After Mironov, "On significance of the least significant bits for differential privacy" (2012), section 5.2.
 
     >>> add_on_grid([0.3, 1.0], [0.1, -0.6], 0.25)
     array([0.25, 0.5 ])
     """
     granularity = _granularity(granularity)
-    return (_bounded_units(value, granularity) + _bounded_units(noise, granularity)) * granularity
+    steps = _units(noise, granularity)
+    if not np.all(np.isfinite(noise)) or np.any(np.abs(steps) >= _EXACT):
+        raise ArgumentError("noise must be finite and below 2**52 times the granularity")
+    return (_units(value, granularity) + steps) * granularity
 
 
 def rounding_sensitivity(dimension: int, granularity: float) -> float:

@@ -46,8 +46,8 @@ class DominatingPair:
         epsilons = np.asarray(epsilons, dtype=np.float64)
         upper_tail, lower_tail = self._tails
         start = np.searchsorted(self.losses, epsilons, side="right")
-        with np.errstate(over="ignore", invalid="ignore"):
-            scaled = np.where(lower_tail[start] > 0.0, np.exp(epsilons) * lower_tail[start], 0.0)
+        # past 700 the product would overflow or rest on denormals: leaving it out only raises the result
+        scaled = np.where(epsilons < 700.0, np.exp(np.minimum(epsilons, 700.0)) * lower_tail[start], 0.0)
         return np.maximum(upper_tail[start] - scaled, 0.0)
 
     def swapped(self) -> DominatingPair:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import SupportsFloat
 
 import dp_accounting
@@ -58,16 +60,24 @@ class LaplaceRenyi:
     theorem: str = "Laplace mechanism (Mironov 2017, Proposition 6)"
 
     def __call__(self, orders: Array) -> Array:
-        """log(a/(2a-1) exp((a-1)e) + (a-1)/(2a-1) exp(-a e)) / (a - 1)."""
+        """log(a/(2a-1) exp((a-1)e) + (a-1)/(2a-1) exp(-a e)) / (a - 1); the first-order terms of both cancel."""
         a = np.asarray(orders, dtype=np.float64)
         e = self.epsilon
         near = np.log1p(
-            (a * np.expm1(np.minimum((a - 1.0) * e, 30.0)) + (a - 1.0) * np.expm1(-a * e)) / (2.0 * a - 1.0)
+            (a * _expm1_tail(np.minimum((a - 1.0) * e, 30.0)) + (a - 1.0) * _expm1_tail(-a * e)) / (2.0 * a - 1.0)
         )
         far = (a - 1.0) * e + np.log(a / (2.0 * a - 1.0)) + np.log1p((a - 1.0) / a * np.exp(-(2.0 * a - 1.0) * e))
         moment = np.where((a - 1.0) * e < 30.0, near, far)
-        # the small moments lose digits in the sum above: add its rounding error, which is absolute
-        return np.asarray(np.minimum((moment * ROUND_UP + 4e-16 * e) / (a - 1.0), e))
+        return np.asarray(np.minimum(moment / (a - 1.0) * ROUND_UP, e))
+
+
+def _expm1_tail(x: Array) -> Array:
+    """exp(x) - 1 - x, which is non-negative; by its series near zero, where the difference cancels."""
+    small = np.clip(x, -0.5, 0.5)
+    series = np.zeros_like(small)
+    for k in range(16, 1, -1):
+        series = small / k * (1.0 + series)
+    return np.where(np.abs(x) < 0.5, small * series, np.expm1(x) - x)
 
 
 def pure_dp(*, epsilon: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
@@ -168,6 +178,8 @@ def laplace(*, scale: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> G
     """
     scale = number("scale", scale, above=0.0)
     epsilon = 1.0 / scale
+    if math.isfinite(epsilon) and Fraction(epsilon) * Fraction(scale) < 1:
+        epsilon = math.nextafter(epsilon, math.inf)
     profile = LaplaceProfile(epsilon)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
@@ -193,7 +205,7 @@ def gaussian(*, noise_multiplier: SupportsFloat, adjacency: Adjacency | str = _D
         adjacency=parse_adjacency(adjacency),
         theorem="Gaussian mechanism (Balle, Wang 2018, Theorem 8)",
         terms={"mechanism": "gaussian", "noise_multiplier": noise_multiplier},
-        renyi_curve=LinearRenyi(0.5 * mu * mu),
+        renyi_curve=LinearRenyi(math.nextafter(0.5 * mu * mu, math.inf)),  # rounded up, and never zero
         profile=profile,
         lower_profile=profile,
         gaussian_mu=mu,

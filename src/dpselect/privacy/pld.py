@@ -22,15 +22,33 @@ from numpy.typing import NDArray
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
-from dpselect.privacy.profile import PrivacyProfile, extend
+from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, extend
+from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
-__all__ = ["LossProfile", "LossSource", "event_loss", "pair_from_pmf", "profile_loss", "relation"]
+__all__ = ["LossProfile", "LossSource", "event_loss", "pair_from_pmf", "profile_loss", "relation", "suitable_interval"]
 
 Array = NDArray[np.float64]
 LossSource = Callable[[float], Any]
 """Maps a discretisation interval to a dp-accounting PrivacyLossDistribution, pessimistic."""
 
 DEFAULT_INTERVAL = 1e-4
+_WIDEST = 2e4
+
+
+def suitable_interval(curve: RenyiCurve | None, pure_epsilon: float = float("inf")) -> float | None:
+    """The mesh for a mechanism's losses: 1e-4, wider by powers of two so that about 1e6 cells cover them.
+
+    None where the losses reach so far that no distribution is worth building; the other curves still answer.
+    """
+    spread = pure_epsilon
+    if curve is not None:
+        spread = min(spread, epsilon_from_renyi(curve, 1e-12))
+    if not np.isfinite(spread):
+        return DEFAULT_INTERVAL if curve is None else None
+    interval = DEFAULT_INTERVAL
+    while spread > 5e5 * interval:
+        interval *= 2.0
+    return interval if spread <= _WIDEST else None
 
 
 def relation(adjacency: Adjacency) -> NeighboringRelation:
@@ -143,9 +161,9 @@ class profile_loss:
     profile: PrivacyProfile
 
     def __call__(self, interval: float) -> Any:
-        return privacy_loss_distribution.PrivacyLossDistribution(
-            _connect_the_dots(self.profile.remove, interval), _connect_the_dots(self.profile.add, interval)
-        )
+        forward = _connect_the_dots(self.profile.remove, interval)
+        backward = None if isinstance(self.profile, SymmetricProfile) else _connect_the_dots(self.profile.add, interval)
+        return privacy_loss_distribution.PrivacyLossDistribution(forward, backward)
 
 
 def _connect_the_dots(curve: Callable[[Array], Array], interval: float) -> Any:
@@ -153,11 +171,11 @@ def _connect_the_dots(curve: Callable[[Array], Array], interval: float) -> Any:
     while top < 200.0 and float(curve(np.array([top]))[0]) > 1e-14:
         top *= 2.0
     points = int(np.ceil(top / interval))
-    interval_points = np.arange(-points, points + 1)
-    epsilons = np.asarray(interval_points * interval, dtype=np.float64)
+    epsilons = np.arange(-points, points + 1, dtype=np.float64) * interval
     clipped = np.clip(curve(epsilons), np.maximum(-np.expm1(epsilons), 0.0), 1.0)
     deltas = np.minimum.accumulate(np.asarray(clipped, dtype=np.float64))
-    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, interval_points, _lower_hull(epsilons, deltas))
+    hull = _lower_hull(epsilons, deltas)
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -points, points, hull)
 
 
 def _lower_hull(epsilons: Array, deltas: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+_ROOT_TAU = float(np.sqrt(2.0 * np.pi))
 
 
 class PrivacyProfile(Protocol):
@@ -81,18 +82,48 @@ class SymmetricProfile:
 
 @dataclass(frozen=True)
 class GaussianProfile(SymmetricProfile):
-    """N(0,1) against N(mu,1), exact (Balle, Wang 2018, Theorem 8), in logs: no cancellation at small delta."""
+    """N(0,1) against N(mu,1), exact (Balle, Wang 2018, Theorem 8), without cancellation.
+
+    Phi(-near) - exp(e) Phi(-far) with near = e/mu - mu/2 and far = e/mu + mu/2. Since phi(near) = exp(e) phi(far), it
+    is phi(near) (M(near) - M(far)) with M = (1 - Phi)/phi. Never reported as zero, which it is not: at least 1e-300.
+    """
 
     mu: float
     theorem: str = "Gaussian mechanism (Balle, Wang 2018, Theorem 8)"
 
     def at(self, epsilons: Array) -> Array:
-        """Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)."""
-        if self.mu == 0.0:
-            return np.zeros_like(epsilons)
-        upper = log_ndtr(self.mu / 2.0 - epsilons / self.mu)
-        gap = upper - epsilons - log_ndtr(-self.mu / 2.0 - epsilons / self.mu)
-        return np.asarray(np.exp(upper) * -np.expm1(-np.maximum(gap, 0.0)) * ROUND_UP)
+        """The divergence at epsilon >= 0."""
+        if not 1e-200 < self.mu < 1e200:
+            return np.full(np.shape(epsilons), 1e-200 if self.mu < 1.0 else 1.0)
+        scaled = np.asarray(epsilons, dtype=np.float64) / self.mu
+        near, far = scaled - self.mu / 2.0, scaled + self.mu / 2.0
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            density = np.exp(-0.5 * near * near) / _ROOT_TAU
+            if self.mu < 0.5:
+                nodes, weights = np.polynomial.legendre.leggauss(8)
+                inner = scaled[..., None] + 0.5 * self.mu * nodes
+                result = density * self.mu * np.sum(0.5 * weights * _mills_slope(inner), axis=-1)
+            else:
+                right = density * (_mills(np.maximum(near, 0.0)) - _mills(far))
+                left = ndtr(-near) - np.exp(epsilons + log_ndtr(-far))
+                result = np.where(near > 0.0, right, left)
+            # the rounding of `near` counts more the larger it is
+            slack = 4e-16 * np.minimum(np.abs(near), 40.0) * far
+        return np.asarray(np.maximum(result * (ROUND_UP + slack), 1e-300))
+
+
+def _mills(x: Array) -> Array:
+    """(1 - Phi(x)) / phi(x)."""
+    return np.asarray(_ROOT_TAU / 2.0 * erfcx(x / np.sqrt(2.0)))
+
+
+def _mills_slope(x: Array) -> Array:
+    """1 - x M(x) = -M'(x) for x > -1, by its asymptotic series where the difference cancels."""
+    square = 1.0 / np.square(np.maximum(x, 12.0))
+    series = np.zeros_like(square)
+    for odd in range(31, 0, -2):
+        series = odd * square * (1.0 - series)
+    return np.where(x > 12.0, series, 1.0 - x * _mills(x))
 
 
 @dataclass(frozen=True)
@@ -149,16 +180,16 @@ class TabulatedProfile(SymmetricProfile):
         """The divergence at epsilon >= 0."""
         epsilons = np.asarray(epsilons, dtype=np.float64)
         known, deltas = np.array(self.epsilons), np.minimum.accumulate(np.array(self.deltas))
-        left = np.append(-np.inf, known)[np.searchsorted(known, epsilons, side="right")]
         index = np.searchsorted(known, epsilons, side="right")
-        lower = np.append(1.0, deltas)[index]
-        upper = np.append(deltas, deltas[-1])[index]
-        right = np.append(known, np.inf)[index]
-        # weight of the right end in exp(epsilon): (e^x - e^left) / (e^right - e^left)
-        with np.errstate(invalid="ignore", over="ignore"):
-            weight = np.exp(epsilons - right) * -np.expm1(left - epsilons) / -np.expm1(left - right)
-        weight = np.where(np.isfinite(right), weight, 0.0)
-        return np.asarray(lower + (upper - lower) * weight) * ROUND_UP
+        left, right = np.append(-np.inf, known)[index], np.append(known, np.inf)[index]
+        delta_left, delta_right = np.append(1.0, deltas)[index], np.append(deltas, deltas[-1])[index]
+        # weights of both ends in exp(epsilon): (e^right - e^x) and (e^x - e^left), over (e^right - e^left)
+        width = -np.expm1(left - right)
+        weight_left = -np.expm1(epsilons - right) / width
+        weight_right = np.exp(epsilons - right) * -np.expm1(left - epsilons) / width
+        chord = (weight_left * delta_left + weight_right * delta_right) * ROUND_UP
+        # a point of the table keeps its own delta, so that the table's promises can be asked back
+        return np.where(weight_right == 0.0, delta_left, chord)
 
 
 @dataclass(frozen=True)
@@ -172,7 +203,7 @@ class RenyiProfile(SymmetricProfile):
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
         flat = np.ravel(epsilons)
-        return self.failure + (profile_from_renyi(self.curve, flat) * ROUND_UP).reshape(np.shape(epsilons))
+        return (self.failure + profile_from_renyi(self.curve, flat).reshape(np.shape(epsilons))) * ROUND_UP
 
 
 @dataclass(frozen=True)

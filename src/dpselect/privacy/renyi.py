@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import minimise
+from dpselect.numerics import ROUND_UP, minimise
 
 __all__ = [
     "LinearRenyi",
@@ -31,6 +31,8 @@ RenyiCurve = Callable[[Array], Array]
 
 # log(order - 1) runs over this range; beyond it the conversion can only gain for epsilons above 1e3 or below 1e-7.
 _LOG_RANGE = (np.log(1e-2), np.log(1e7))
+_ROUNDING = 4e-16
+_BLOCK = 4096
 _GRID = 1.0 + np.exp(np.linspace(*_LOG_RANGE, 240))
 
 
@@ -41,7 +43,8 @@ class LinearRenyi:
     rho: float
 
     def __call__(self, orders: Array) -> Array:
-        return self.rho * np.asarray(orders, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return self.rho * np.asarray(orders, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -96,17 +99,19 @@ class TabulatedRenyi:
         moments = np.interp(orders, np.append(1.0, known), np.append(0.0, (known - 1.0) * closed))
         with np.errstate(divide="ignore", invalid="ignore"):
             chord = np.where(orders > 1.0, moments / (orders - 1.0), closed[0])
-        # rounding of the product and quotient above must not fall below a tabulated value
-        chord = np.where(np.isin(orders, known), np.interp(orders, known, closed), chord * (1 + 1e-15))
+        # rounding must not leave a chord below the curve; a tabulated value keeps itself
+        chord = np.where(np.isin(orders, known), np.interp(orders, known, closed), chord * ROUND_UP)
         return np.where(orders <= known[-1], chord, np.inf)
 
 
 def log_delta_at_orders(orders: Array, epsilons_renyi: Array, epsilon: Array) -> Array:
     """log delta at DP `epsilon` given Renyi bounds (Canonne, Kamath, Steinke 2020, Proposition 12).
 
-    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1); broadcasts.
+    delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1); broadcasts. Rounded up: the
+    rounding of the epsilons counts (order - 1) times.
     """
-    return (orders - 1.0) * (epsilons_renyi - epsilon + np.log1p(-1.0 / orders)) - np.log(orders)
+    slack = _ROUNDING * (epsilons_renyi + epsilon)
+    return (orders - 1.0) * (epsilons_renyi - epsilon + np.log1p(-1.0 / orders) + slack) - np.log(orders)
 
 
 def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
@@ -121,10 +126,11 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
         return 0.0
 
     def at(log_excess: Array) -> Array:
-        excess = np.exp(log_excess)
-        orders = 1.0 + excess
+        orders = 1.0 + np.exp(log_excess)
+        excess = orders - 1.0  # of the rounded order
         renyi = curve(orders)
-        epsilon = renyi + np.log1p(-1.0 / orders) - (np.log(delta) + np.log(orders)) / excess
+        tail, price = np.log(excess / orders), -np.log(delta) / excess
+        epsilon = renyi + tail + price - np.log(orders) / excess + _ROUNDING * (renyi - tail + price + 1.0)
         return np.where(delta * delta + np.expm1(-renyi) >= 0.0, 0.0, np.maximum(epsilon, 0.0))
 
     return minimise(at, *_LOG_RANGE, points=64, zooms=4, shrink=17)[1]
@@ -137,6 +143,12 @@ def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
     """
     epsilons = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
     renyi = curve(_GRID)
+    blocks = range(0, epsilons.size, _BLOCK)
+    return np.concatenate([_profile_block(curve, renyi, epsilons[i : i + _BLOCK]) for i in blocks] or [epsilons])
+
+
+def _profile_block(curve: RenyiCurve, renyi: Array, epsilons: Array) -> Array:
+    """`profile_from_renyi` for a vector of epsilons, `renyi` being the curve on the grid."""
     with np.errstate(invalid="ignore", over="ignore"):
         logs = log_delta_at_orders(_GRID, renyi, epsilons[..., None])
     logs = np.where(np.isfinite(renyi), logs, np.inf)
@@ -154,4 +166,5 @@ def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
         logs = np.where(np.isfinite(fine_renyi[row]), logs, np.inf)
         result = np.minimum(result, np.min(logs, axis=-1))
     total_variation = np.sqrt(-np.expm1(-np.min(renyi))) if np.isfinite(np.min(renyi)) else 1.0
-    return np.minimum(np.exp(np.minimum(result, 0.0)), total_variation)
+    # a delta that underflows is not zero
+    return np.minimum(np.exp(np.clip(result, -690.0, 0.0)), total_variation)

@@ -19,38 +19,55 @@ __all__ = ["SampledGaussianRenyi", "log_moment"]
 
 Array = NDArray[np.float64]
 _REACH = 12.0
-# One evaluation handles orders up to these; past the last the unsampled Gaussian, which is never smaller, is used.
+# One evaluation handles orders up to these; past the last, or where it would need too many points, a closed form.
 _BUCKETS = (8.0, 32.0, 128.0, 512.0, 2048.0)
+_MOST_POINTS = 100_000
+_BLOCK = 1 << 20
+_ROUNDING = 1e-15
+
+
+def _points(order: float, noise_multiplier: float) -> tuple[float, int]:
+    """Step and number of points that cover the integrand up to this order."""
+    step = min(0.2, 0.25 * noise_multiplier)
+    return step, int(np.ceil(min(2 * _REACH + order / noise_multiplier, 1e9 * step) / step)) + 1
 
 
 def log_moment(orders: Array, *, noise_multiplier: float, sampling_rate: float) -> Array:
     """log A at each order (above 1) for 0 < sampling_rate < 1; relative error about 1e-12 in log A.
 
-    A - 1 is summed as phi(x) (exp(order g) - 1) - order q (phi(x - s) - phi(x)), whose correction integrates to zero
-    and cancels the first-order part, so that a tiny A - 1 keeps its digits.
+    With u = q (exp(x s - s^2/2) - 1), whose mean is zero, A - 1 is the mean of (1+u)^order - 1 - order u: terms that
+    are non-negative and of second order, so that a tiny A - 1 keeps its digits.
     """
-    orders = np.asarray(orders, dtype=np.float64)
+    orders = np.asarray(orders, dtype=np.float64)[:, None]
     s, q = 1.0 / noise_multiplier, sampling_rate
-    step = min(0.2, 0.25 * noise_multiplier)
-    count = int(np.ceil((2 * _REACH + float(np.max(orders)) * s) / step)) + 1
+    step, count = _points(float(np.max(orders)), noise_multiplier)
     x = -_REACH + step * np.arange(count)
     log_phi = -0.5 * x * x - 0.5 * np.log(2 * np.pi)
     tilted = x * s - 0.5 * s * s
-    # g = log(1 - q + q exp(t)) without cancellation at small q or overflow at large t
-    g = np.where(
-        tilted < 1.0, np.log1p(q * np.expm1(np.minimum(tilted, 1.0))), np.logaddexp(np.log1p(-q), np.log(q) + tilted)
-    )
-    correction = q * (np.exp(log_phi + tilted) - np.exp(log_phi))
-    power = orders[:, None] * g
+    u = q * np.expm1(np.minimum(tilted, 50.0))
+    # g = log(1 + u) without overflow at large exponents
+    g = np.where(tilted < 50.0, np.log1p(u), np.logaddexp(np.log1p(-q), np.log(q) + tilted))
+    phi_u = q * (np.exp(log_phi + tilted) - np.exp(log_phi))
+    power = orders * g
     exponent = power + log_phi
     shift = np.maximum(np.max(exponent, axis=1, keepdims=True), 0.0)
+    scale = np.exp(-shift)
     small = power < 1.0
-    direct = np.exp(log_phi - shift) * np.expm1(np.where(small, power, 0.0))
-    large = np.exp(np.where(small, -np.inf, exponent) - shift) - np.where(small, 0.0, np.exp(log_phi - shift))
-    terms = np.where(small, direct, large) - orders[:, None] * correction * np.exp(-shift)
-    excess = step * np.sum(terms, axis=1)
+    grown = np.where(
+        small,
+        np.exp(log_phi) * scale * np.expm1(np.where(small, power, 0.0)),
+        np.exp(np.where(small, -np.inf, exponent) - shift) - np.exp(log_phi) * scale,
+    )
+    # binomial series where order * u is small: order (order-1)/2 u^2 (1 + (order-2)/3 u (1 + (order-3)/4 u (...)))
+    near = (np.abs(orders * u) < 0.1) & (tilted < 50.0)
+    v = np.where(near, u, 0.0)
+    series = np.ones_like(v)
+    for k in range(18, 2, -1):
+        series = 1.0 + (orders - (k - 1.0)) / k * v * series
+    second = 0.5 * orders * (orders - 1.0) * v * v * np.exp(log_phi) * scale * series
+    terms = np.where(near, second, grown - orders * phi_u * scale + _ROUNDING * orders * np.abs(phi_u) * scale)
     with np.errstate(divide="ignore"):
-        log_excess = shift[:, 0] + np.log(np.maximum(excess, 0.0))
+        log_excess = shift[:, 0] + np.log(np.maximum(step * np.sum(terms, axis=1), 0.0))
     return np.logaddexp(0.0, log_excess)
 
 
@@ -66,17 +83,21 @@ class SampledGaussianRenyi:
     def __call__(self, orders: Array) -> Array:
         shape = np.shape(orders)
         orders = np.ravel(np.asarray(orders, dtype=np.float64))
-        plain = orders / (2.0 * self.noise_multiplier**2)
-        single = plain.copy()
-        if self.sampling_rate < 1.0:
-            low = 1.0
-            for high in _BUCKETS:
-                chosen = (orders > low) & (orders <= high)
-                if np.any(chosen):
-                    log_a = log_moment(
-                        orders[chosen], noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate
-                    )
-                    # rounding of A near 1 is absolute, hence the added 4e-16
-                    single[chosen] = (log_a * ROUND_UP + 4e-16 * self.sampling_rate) / (orders[chosen] - 1.0)
-                low = high
-        return np.asarray(self.steps * np.minimum(single, plain)).reshape(shape)
+        nm, q = self.noise_multiplier, self.sampling_rate
+        plain = orders / nm / nm / 2.0
+        # (1 - q + q r)^order is convex in r: a closed form that is at most the unsampled Gaussian
+        with np.errstate(over="ignore", divide="ignore"):
+            mixed = np.logaddexp(np.log1p(-q), np.log(q) + (orders - 1.0) * plain) / (orders - 1.0)
+        single = np.minimum(mixed, plain) * ROUND_UP
+        low = 1.0
+        for high in _BUCKETS:
+            count = _points(high, nm)[1]
+            if q == 1.0 or count > _MOST_POINTS:
+                break
+            chosen = np.flatnonzero((orders > low) & (orders <= high))
+            for part in np.array_split(chosen, -(-chosen.size * count // _BLOCK) or 1):
+                if part.size:
+                    log_a = log_moment(orders[part], noise_multiplier=nm, sampling_rate=q) * ROUND_UP
+                    single[part] = np.minimum(single[part], log_a / (orders[part] - 1.0))
+            low = high
+        return np.asarray(self.steps * single).reshape(shape)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import operator
 import os
 import threading
+import weakref
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -19,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from dpselect.errors import ForkedSourceError, integer
+from dpselect.errors import ArgumentError, ForkedSourceError, integer, number
 
 __all__ = ["RandomSource", "keyed_source", "resolve", "system_source"]
 
@@ -30,13 +32,16 @@ Shape = int | tuple[int, ...]
 class RandomSource:
     """A cryptographic random stream. Make one with `system_source()` or `keyed_source(key)`.
 
-    It has no informative `repr`, cannot be copied or pickled, and is safe to share between threads.
+    It has no informative `repr`, cannot be copied or pickled, and is safe to share between threads. A keyed source
+    repeats its draws when the same calls are made in the same order; the same bytes asked for in other portions may
+    differ, since a large request does not use up what is left over from small ones.
     """
 
-    __slots__ = ("_buffer", "_key", "_lock", "_pid", "_position", "_replayable", "_stream")
+    __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_pid", "_position", "_replayable", "_stream")
 
     def __init__(self, key: bytes | None) -> None:
         self._lock = threading.Lock()
+        _sources.add(self)
         self._replayable = key is not None
         self._restart(os.urandom(32) if key is None else key)
 
@@ -59,11 +64,16 @@ class RandomSource:
         """
         if not self._replayable:
             return RandomSource(None)
-        name = f"{type(label).__name__}:{label}".encode()
+        if isinstance(label, bool):
+            raise TypeError("label must be a string or a whole number")
+        # a NumPy integer is the same label as the whole number it equals; 1 and "1" are different labels
+        name = f"str:{label}".encode() if isinstance(label, str) else f"int:{operator.index(label)}".encode()
         return RandomSource(hmac.new(self._key, b"dpselect spawn " + name, hashlib.sha256).digest())
 
     def bytes(self, count: int) -> bytes:
         """`count` uniform random bytes."""
+        if count < 0:
+            raise ArgumentError(f"count must be at least 0, got {count}")  # it would wind the stream back
         with self._lock:
             self._check_process()
             if count > _BUFFER:
@@ -102,17 +112,18 @@ class RandomSource:
     def words(self, size: Shape) -> NDArray[np.uint64]:
         """An array of uniform 64-bit words."""
         count = int(np.prod(size))
-        return np.frombuffer(self.bytes(8 * count), dtype=np.uint64).reshape(size)
+        return np.frombuffer(self.bytes(8 * count), dtype="<u8").reshape(size)
 
     def uniform(self, size: Shape) -> NDArray[np.float64]:
-        """Uniform doubles on the odd multiples of 2**-54 in (0, 1); never 0 and never 1."""
-        return ((self.words(size) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        """Uniform doubles on the odd multiples of 2**-53 in (0, 1); never 0 and never 1."""
+        # 52 bits and the half: with 53 the sum would round, and 1 - 2**-54 to 1
+        return ((self.words(size) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
     def normal(self, size: Shape) -> NDArray[np.float64]:
         """Standard normal doubles by inversion, with a random sign and a 63-bit magnitude (|z| below about 9.1).
 
-        The law is that of a standard normal rounded to a mesh of 2**63 equally likely magnitudes; its total
-        variation distance from the normal law, seen through any mesh wider than 1e-15, is below 2**-60 a draw.
+        The 2**64 equally likely values lie about 1e-16 apart near zero, 1e-11 at |z| = 6 and 1e-5 at |z| = 8. So this
+        is not the noise to round to a grid as fine as that: its cells would not have normal masses.
         """
         words = self.words(size)
         tail = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
@@ -131,11 +142,12 @@ class RandomSource:
     def gamma(self, shape: int, size: Shape) -> NDArray[np.float64]:
         """Standard gamma doubles with a whole-number shape: a sum of `shape` exponentials."""
         shape = integer("shape", shape, at_least=1)
-        dims = (size,) if isinstance(size, int) else tuple(size)
+        dims = size if isinstance(size, tuple) else (size,)
         return np.sum(self.exponential((*dims, shape)), axis=-1)
 
     def bernoulli(self, probability: float, size: Shape) -> NDArray[np.bool_]:
         """Coins that land true with the given probability, up to 2**-64."""
+        probability = number("probability", probability, at_least=0.0, at_most=1.0)
         if probability >= 1.0:
             return np.ones(size, dtype=bool)
         return self.words(size) < np.uint64(int(probability * 2.0**64))
@@ -160,6 +172,19 @@ class RandomSource:
     def __deepcopy__(self, memo: Any) -> RandomSource:
         # scikit-learn's clone() deep-copies parameters; a shared source keeps its draws distinct.
         return self
+
+
+_sources: weakref.WeakSet[RandomSource] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a forked child a lock that another thread of the parent held would never be released."""
+    for source in list(_sources):
+        source._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def system_source() -> RandomSource:

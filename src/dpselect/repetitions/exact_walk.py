@@ -2,9 +2,9 @@
 
 A law whose successive probabilities have an exactly known rational ratio is walked from its first value: the first
 probability is worked out by mpmath to the full precision, the others by integer multiplication. Each floor loses less
-than one unit of 2**-bits, which the later ratios enlarge by at most p_max / p_first for a law with one mode; `bits_for`
-adds -log2(p_first) bits to 320, so the first 2**20 probabilities are within 2**-300 each and the total variation error
-is below 2**-250.
+than one unit of 2**-bits, which the later ratios enlarge by at most P(K = k) / P(K = minimum), for a law whose
+probabilities rise and then fall. `bits_for` adds the bits of the first probability to 320, so each of the first 2**20
+weights is within 2**-300 max(P(K = k), P(K = minimum)) of the truth and the total variation error is below 2**-250.
 """
 
 from __future__ import annotations

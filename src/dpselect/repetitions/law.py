@@ -110,10 +110,10 @@ class Repetitions(ABC):
 
     @abstractmethod
     def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        """`bits`, then the integers nearest below 2**bits P(K = k) for k = 0, 1, 2, ...
+        """`bits`, then integers near 2**bits P(K = k) for k = 0, 1, 2, ...
 
-        The total variation distance between these weights and the law is below 2**-250, and so is the relative
-        error of the weights up to the first one that matters; `bits` is at least 320.
+        With p = P(K = minimum), `bits` is at least 320 - log2(p), and each of the first 2**20 integers is within
+        2**-300 max(p, P(K = k)) of the truth: the weights stay good when K is drawn given K <= limit.
         """
 
     # ---- what follows -------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Repetitions(ABC):
         """P(K > k) for whole k, to full relative accuracy in the tail; 1 for k < 0."""
         steps = _whole("k", k)
         with np.errstate(under="ignore"):
-            return _like(k, np.where(steps < 0, 1.0, self._survival(np.maximum(steps, 0.0))))
+            return _like(k, np.where(steps < self.minimum, 1.0, self._survival(np.maximum(steps, 0.0))))
 
     def size_biased_survival(self, m: Value) -> Value:
         """E[K 1{K > m}] / E[K] for whole m: the `t` of Papernot and Steinke (2022), Lemma 22, for K redrawn until <= m.
@@ -148,7 +148,7 @@ class Repetitions(ABC):
         """
         steps = _whole("m", m)
         with np.errstate(under="ignore"):
-            return _like(m, np.where(steps < 0, 1.0, self._size_biased_survival(np.maximum(steps, 0.0))))
+            return _like(m, np.where(steps < self.minimum, 1.0, self._size_biased_survival(np.maximum(steps, 0.0))))
 
     def pgf(self, s: Value) -> Value:
         """phi(s) = E[s^K] for s >= 0. Beyond s = 1 it is the moment generating function at log s; inf if it diverges.
@@ -196,17 +196,17 @@ class Repetitions(ABC):
 
     def log_derivative(self, v: Value) -> Value:
         """log phi'(1 - v) for v in [0, 1]: log E[K] at v = 0, non-increasing; -inf where phi' is 0."""
-        with np.errstate(under="ignore", divide="ignore"):
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(v, self._log_derivative(_unit(v)))
 
     def second_derivative(self, v: Value) -> Value:
         """phi''(1 - v) for v in [0, 1]; E[K (K - 1)] at v = 0, non-increasing."""
-        with np.errstate(under="ignore", divide="ignore"):
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(v, self._second_derivative(_unit(v)))
 
     def third_derivative(self, v: Value) -> Value:
         """phi'''(1 - v) for v in [0, 1]; E[K (K - 1) (K - 2)] at v = 0, non-increasing."""
-        with np.errstate(under="ignore", divide="ignore"):
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(v, self._third_derivative(_unit(v)))
 
     def quantile(self, probability: float) -> int:
@@ -242,8 +242,8 @@ class Repetitions(ABC):
         With s = 1 - delta0 it is the law of K given that no run fell into its failure event of probability delta0.
 
         >>> from dpselect.repetitions import TruncatedNegativeBinomial
-        >>> TruncatedNegativeBinomial(eta=0.5, gamma=0.0625).tilted(0.99)
-        TruncatedNegativeBinomial(eta=0.5, gamma=0.071875)
+        >>> round(TruncatedNegativeBinomial(eta=0.5, gamma=0.0625).tilted(0.99).gamma, 12)
+        0.071875
         """
         s = number("s", s, above=0.0, at_most=1.0)
         return self if s == 1.0 else self._tilted(s)
@@ -262,7 +262,7 @@ class Repetitions(ABC):
         from dpselect.repetitions.truncation import Conditioned
 
         limit = integer("limit", limit, at_least=1)
-        return self if self.limit is not None and self.limit <= limit else Conditioned(law=self, limit=limit)
+        return self if self.limit is not None and self.limit <= limit else Conditioned(base_law=self, limit=limit)
 
     def sample(self, random: RandomSource | None = None) -> int:
         """One draw of K. The total variation distance from the law is below 2**-190.

@@ -29,6 +29,8 @@ from dpselect.repetitions.law import FloatArray, Repetitions
 __all__ = ["Geometric", "Logarithmic", "TruncatedNegativeBinomial"]
 
 _SMALLEST_GAMMA = 1e-100
+# Below this, eta x is no longer resolved and makes no difference.
+_ETA_IS_ZERO = 1e-200
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -67,11 +69,11 @@ class _NegativeBinomial(Repetitions):
         return (1.0 - self.gamma) / self.gamma
 
     def _q(self, x: FloatArray) -> FloatArray:
-        return -np.expm1(-self.eta * x) / self.eta if self.eta != 0.0 else np.asarray(x)
+        return -np.expm1(-self.eta * x) / self.eta if abs(self.eta) > _ETA_IS_ZERO else np.asarray(x)
 
     @cached_property
     def _q_full(self) -> float:
-        return float(self._q(np.float64(self._a)))  # type: ignore[arg-type]
+        return -math.expm1(-self.eta * self._a) / self.eta if abs(self.eta) > _ETA_IS_ZERO else self._a
 
     def _log_pmf(self, k: FloatArray) -> FloatArray:
         inside = np.maximum(k, 1.0)
@@ -114,31 +116,33 @@ class _NegativeBinomial(Repetitions):
         return np.where(m < 1.0, 1.0, betaincc(self.eta + 1.0, np.maximum(m, 1.0), self.gamma))
 
     def _pgf(self, s: FloatArray) -> FloatArray:
-        base = 1.0 + self._rho * (1.0 - s)
-        finite = base > 0.0
-        z = np.where(finite, self.gamma * base, 1.0)
-        w = np.where(s < 0.5, -np.log1p(-(1.0 - self.gamma) * np.minimum(s, 0.5)), -np.log(z))
-        value = np.exp(-self.eta * np.log(np.where(finite, base, 1.0))) * self._q(w) / self._q_full
+        excess = self._rho * (1.0 - s)
+        finite = excess > -1.0
+        log_base = np.log1p(np.where(finite, excess, 0.0))
+        missing = (1.0 - self.gamma) * s
+        # w = -log(1 - missing) = -log(gamma (1 + excess)), whichever does not cancel
+        w = np.where(missing < 0.5, -np.log1p(-np.minimum(missing, 0.5)), self._a - log_base)
+        value = np.exp(-self.eta * log_base) * self._q(w) / self._q_full
         return np.where(finite, value, np.inf)
 
     def _increment(self, complement: FloatArray, mass: FloatArray) -> FloatArray:
-        base = 1.0 + self._rho * complement
-        w = np.log1p(self._rho * mass / base)
-        return np.exp(-self.eta * np.log(base)) * self._q(w) / self._q_full
+        missing = self._rho * complement
+        w = np.log1p(self._rho * mass / (1.0 + missing))
+        return np.exp(-self.eta * np.log1p(missing)) * self._q(w) / self._q_full
 
     def _log_derivative(self, v: FloatArray) -> FloatArray:
         return math.log(self.mean) - (self.eta + 1.0) * np.log1p(self._rho * v)
 
     def _second_derivative(self, v: FloatArray) -> FloatArray:
-        top = self.mean * (self.eta + 1.0) * self._rho
-        return top * np.exp(-(self.eta + 2.0) * np.log1p(self._rho * v))
+        log_top = math.log(self.mean) + math.log(self.eta + 1.0) + math.log(self._rho)
+        return np.exp(log_top - (self.eta + 2.0) * np.log1p(self._rho * v))
 
     def _third_derivative(self, v: FloatArray) -> FloatArray:
-        top = self.mean * (self.eta + 1.0) * (self.eta + 2.0) * self._rho * self._rho
-        return top * np.exp(-(self.eta + 3.0) * np.log1p(self._rho * v))
+        log_top = math.log(self.mean) + math.log((self.eta + 1.0) * (self.eta + 2.0)) + 2.0 * math.log(self._rho)
+        return np.exp(log_top - (self.eta + 3.0) * np.log1p(self._rho * v))
 
     def expected_quantile(self) -> float:
-        """E[K / (K + 1)] in closed form: (1 - r) / (1 - gamma), r = gamma E((1 - eta) a) / E(-eta a), E(x) = expm1(x)/x."""
+        """E[K / (K + 1)] = (1 - r) / (1 - gamma), r = gamma E((1 - eta) a) / E(-eta a) with E(x) = expm1(x) / x."""
         log_r = -self._a + _log_expm1_ratio((1.0 - self.eta) * self._a) - _log_expm1_ratio(-self.eta * self._a)
         return -math.expm1(log_r) / (1.0 - self.gamma)
 
@@ -149,7 +153,7 @@ class _NegativeBinomial(Repetitions):
 
     @cached_property
     def _first_weight(self) -> tuple[int, int]:
-        bits = bits_for(float(self._log_pmf(np.float64(1.0))))  # type: ignore[arg-type]
+        bits = bits_for(float(self._log_pmf(np.ones(1))[0]))
 
         def first(context: Any) -> Any:
             gamma, eta = context.mpf(self.gamma), context.mpf(self.eta)
@@ -244,7 +248,7 @@ def _gamma_for(eta: float, mean: float) -> float:
     mean = number("mean", mean, above=1.0)
 
     def reaches(gamma: float) -> bool:
-        return _NegativeBinomial.mean.__get__(TruncatedNegativeBinomial(eta=eta, gamma=gamma)) >= mean  # type: ignore[no-any-return]
+        return TruncatedNegativeBinomial(eta=eta, gamma=gamma).mean >= mean
 
     low, high = _SMALLEST_GAMMA, math.nextafter(1.0, 0.0)
     if not reaches(low):

@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.privacy import Guarantee
-from dpselect.report.plots import composition_costs, cost_plot, privacy_plot, utility_plot
 from dpselect.repetitions import Repetitions
+from dpselect.report.plots import composition_costs, cost_plot, privacy_plot, utility_plot
 
 __all__ = ["render_page"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.schema import Column, Data
 
-__all__ = ["Rows", "Table", "load", "open_table"]
+__all__ = ["Rows", "Table", "encode_columns", "load", "open_table", "plan_columns"]
 
 Array = NDArray[np.float64]
 _BUNDLED = ("digits", "breast_cancer", "iris", "wine")
@@ -100,7 +100,12 @@ def _open_parquet(path: Path) -> Table:
     except ImportError:
         raise StudyError("reading Parquet needs the extra: pip install 'dpselect[parquet]'") from None
     names = tuple(parquet.read_schema(path).names)
-    return Table(names, lambda: {name: column.to_numpy() for name, column in zip(names, parquet.read_table(path).columns, strict=True)})
+
+    def read() -> dict[str, Any]:
+        table = parquet.read_table(path)
+        return {name: table.column(name).to_numpy() for name in names}
+
+    return Table(names, read)
 
 
 def _open_npz(path: Path) -> Table:
@@ -147,8 +152,7 @@ def load(data: Data, table: Table) -> Rows:
     labels = _positions(columns[data.label], data.classes)
     if len(set(labels.tolist()) - {-1}) < 2:
         raise ContentError(f"column {data.label!r} does not hold two of the declared classes")
-    encoded = [_encode(name, columns[name], fact) for name, fact in facts.items()]
-    features = np.column_stack(encoded)
+    features = encode_columns(columns, facts)
     keys = columns[data.row_key] if data.row_key else None
     digests = [
         hashlib.sha256(
@@ -157,6 +161,11 @@ def load(data: Data, table: Table) -> Rows:
         for i in range(length)
     ]
     return Rows(features, labels, digests)
+
+
+def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
+    """Features in [0, 1] from raw columns and public facts, in the order of `facts`; raises `ContentError`."""
+    return np.column_stack([_encode(name, columns[name], fact) for name, fact in facts.items()])
 
 
 def _positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_folder", "write_atomically"]
 
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def sync(descriptor: int) -> None:
@@ -35,7 +35,7 @@ def sync_folder(folder: Path) -> None:
 
 def create_private(path: Path, content: bytes) -> None:
     """Create a file that only its owner can read; raises `FileExistsError` if there is one."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
     try:
         os.write(descriptor, content)
         sync(descriptor)
@@ -50,7 +50,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Fit for the release callback of `tune`.
     """
     part = path.with_name(f".{path.name}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_FOLLOW, 0o666)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o666)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()
@@ -65,7 +65,7 @@ def erase(path: Path) -> None:
     Journaling and copy-on-write file systems and flash storage may keep the old blocks all the same.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | _NO_FOLLOW)
+        descriptor = os.open(path, os.O_WRONLY | _FLAGS)
     except FileNotFoundError:
         return
     try:

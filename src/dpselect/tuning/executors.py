@@ -58,7 +58,8 @@ class InlineExecutor:
     """One trial after another, in this process.
 
     `quiet` discards what trials print, warn and log, because the number of such lines would tell the number of runs:
-    it swaps `sys.stdout` and `sys.stderr` and disables logging while a trial runs. `threads` limits the numerical
+    it swaps `sys.stdout` and `sys.stderr` and disables logging while a trial runs. What compiled code writes to the
+    file descriptors themselves is discarded by `ProcessExecutor` only. `threads` limits the numerical
     libraries (None: no limit), so that a trial gives the same value as in a worker process.
 
     If the process dies in a trial, the trial counts as lost when the search is resumed.
@@ -125,7 +126,7 @@ class ProcessExecutor:
     def session(self, job: Job) -> Iterator[Session]:
         """Start the workers and wait until each has loaded the job.
 
-        Raises `ArgumentError` if the objective or the space cannot be pickled, `StudyError` if a worker cannot load them.
+        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them.
         """
         try:
             shipped = pickle.dumps(job)
@@ -148,7 +149,7 @@ class _Worker:
 
 class _Pool:
     def __init__(self, executor: ProcessExecutor, shipped: bytes) -> None:
-        self._context = multiprocessing.get_context(executor.start_method)
+        self._context: Any = multiprocessing.get_context(executor.start_method)
         self._settings = (executor.quiet, executor.threads)
         self._shipped = shipped
         self._workers: list[_Worker] = []

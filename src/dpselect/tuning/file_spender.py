@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from collections.abc import Hashable, Iterator
@@ -34,9 +35,9 @@ class FileSpender:
     """A budget (epsilon, delta) under basic composition: charges add up, in exact arithmetic, and never above it.
 
     Every reservation is charged at `delta_each` (by default all of delta, which leaves room for one; 0 for pure
-    budgets), with the epsilon that its guarantee has there. Text and decimals are taken as written; a float is taken as
-    the exact binary fraction that it is. Every change is on disk when the call returns. The budget itself is the caller's
-    and is not kept in the file.
+    budgets), with the epsilon that its guarantee has there. A float means the shortest decimal that stands for it, so
+    three charges of 0.1 fill a budget of 0.3. Every change is on disk when the call returns. The budget itself is the
+    caller's and is not kept in the file.
 
     Raises `ArgumentError` for a budget that is out of range and `StudyError` for a file that cannot be used.
     """
@@ -60,11 +61,10 @@ class FileSpender:
         adjacency, `ArgumentError` if the identifier is known with another price.
         """
         priced = guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
-        # The float just below delta_each at most: a charge is never at a larger delta than is booked.
         epsilon = priced.epsilon(_float_below(self._delta_each))
         if not epsilon < float("inf"):
             raise BudgetError(f"{label!r} has no finite epsilon at delta {float(self._delta_each):g}")
-        row = (label, priced.adjacency.value, str(Fraction(epsilon)), str(self._delta_each))
+        row = (label, priced.adjacency.value, str(_exact("epsilon", epsilon)), str(self._delta_each))
         with self._transaction() as connection:
             booked = connection.execute(
                 "SELECT label, adjacency, epsilon, delta FROM reservation WHERE identifier = ?", (identifier,)
@@ -76,7 +76,7 @@ class FileSpender:
                 raise ArgumentError(f"identifier {identifier!r} is already reserved with another price")
         return self._receipt(identifier, row[2], row[3])
 
-    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:  # noqa: ARG002 - the protocol's
         """Close a reservation in full, whatever the cell; durable on return, idempotent.
 
         Raises `ArgumentError` for an unknown identifier.
@@ -138,7 +138,7 @@ def _sums(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
 
 def _exact(name: str, value: Exact) -> Fraction:
     try:
-        parsed = Fraction(value)
+        parsed = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
     number(name, parsed, at_least=0.0)
@@ -146,7 +146,8 @@ def _exact(name: str, value: Exact) -> Fraction:
 
 
 def _float_below(value: Fraction) -> float:
+    """The nearest float, or the one below: a charge is never priced at a larger delta than is booked."""
     nearest = float(value)
-    while Fraction(nearest) > value:
-        nearest = nearest - abs(nearest) * 2.0**-53
+    while _exact("delta", nearest) > value:
+        nearest = math.nextafter(nearest, 0.0)
     return nearest

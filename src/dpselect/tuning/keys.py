@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import hmac
 import os
@@ -75,7 +76,7 @@ class KeyFile:
     def create(self, identifier: str) -> bytes:
         """Write a fresh key; durable on return."""
         self.check()
-        durable.erase(self._path(identifier))
+        self.destroy(identifier)
         key = system_source().bytes(_KEY_BYTES)
         durable.create_private(self._path(identifier), key)
         return key
@@ -95,8 +96,13 @@ class KeyFile:
         return key
 
     def destroy(self, identifier: str) -> None:
-        """Overwrite, sync, unlink, sync the folder."""
-        durable.erase(self._path(identifier))
+        """Take the key out of its place, then overwrite, sync and unlink it."""
+        # Moved first, so that a crash in between leaves no key in place rather than one that opens nothing.
+        going = self.folder / f"{identifier}.going"
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(self._path(identifier), going)
+            durable.sync_folder(self.folder)
+        durable.erase(going)
 
     def _path(self, identifier: str) -> Path:
         return self.folder / f"{identifier}.key"
@@ -135,7 +141,7 @@ class KeyVariable:
             return None
         return hmac.new(secret, b"dpselect sealed store " + identifier.encode(), hashlib.sha256).digest()
 
-    def destroy(self, identifier: str) -> None:
+    def destroy(self, identifier: str) -> None:  # noqa: ARG002 - the protocol's
         """Take the variable out of this process; the operator must drop it everywhere else."""
         os.environ.pop(self.name, None)
 

@@ -21,7 +21,8 @@ from dpselect.tuning.trial import encode_value
 __all__ = ["SLOT_QUANTILE", "Plan", "make_plan"]
 
 SLOT_QUANTILE: Final = 0.999
-"""A law without a limit gets as many slots as this quantile of it: a public number."""
+LARGEST_FULL_STORE: Final = 10_000
+"""A law gets as many slots as its limit; without a limit up to this one, as its 0.999 quantile. Both are public."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,10 @@ def make_plan(
         raise ArgumentError(
             "constant_runs needs a repetition law with a limit, such as Harmonic(limit=...) or law.at_most(limit)"
         )
-    public_slots = limit if limit is not None else int(repetitions.quantile(SLOT_QUANTILE))
+    if limit is None or limit > LARGEST_FULL_STORE:
+        public_slots = int(repetitions.quantile(SLOT_QUANTILE))
+    else:
+        public_slots = limit
     shape = Shape(
         slots=max(1, public_slots if slots is None else integer("slots", slots, at_least=1)),
         payload_bytes=integer("payload_bytes", payload_bytes, at_least=1),
@@ -94,7 +98,7 @@ def make_plan(
                 "dpselect": dpselect.__version__,
                 "replays": REPLAYS,
                 "space": list(space.describe().items()),
-                "base": [base.adjacency.value, base.theorem, base.failure, base.terms],
+                "base": [base.adjacency.value, base.theorem, base.failure, dict(base.terms)],
                 "repetitions": repetitions.describe(),
                 "shape": [shape.slots, shape.payload_bytes],
                 "options": [bool(constant_runs), bool(declare_score), has_ledger],
@@ -159,7 +163,7 @@ def _longest_within(base: Guarantee, most: float, delta: float, max_runs: int) -
 
 def _digest(description: Any) -> str:
     try:
-        text = json.dumps(description, sort_keys=True, allow_nan=True)
+        text = json.dumps(description, sort_keys=True)
     except (TypeError, ValueError):
         raise TypeError("space, base and repetitions must have JSON-able descriptions") from None
     return hashlib.sha256(b"dpselect study " + text.encode()).hexdigest()

@@ -111,7 +111,7 @@ class SealedStore:
         self._receipt = str(row["receipt"])
         self._cipher: AESGCM | None = None
         self.identifier = str(row["identifier"])
-        self.stage = Stage(row["stage"])
+        self.stage: Stage = row["stage"]
 
     @classmethod
     @contextmanager
@@ -153,7 +153,7 @@ class SealedStore:
         self.stage = Stage.RESERVED
 
     def create_key(self) -> None:
-        """Make the key. Whatever was sealed before could not be read again, so this needs a store with nothing sealed."""
+        """Make the key. Nothing may be sealed yet: it could never be read again."""
         if self._sealed():
             raise _damaged()
         self._cipher = AESGCM(self._keys.create(self.identifier))
@@ -243,12 +243,13 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _row(connection: sqlite3.Connection, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:
     try:
-        return _read_row(connection) or _create_row(connection, fingerprint, variable)
-    except sqlite3.DatabaseError as error:
+        row = _read_row(connection) or _create_row(connection, fingerprint, variable)
+        return {**row, "stage": Stage(row["stage"])}
+    except (sqlite3.DatabaseError, ValueError) as error:
         raise _unusable(path, error) from None
 
 
-def _unusable(path: Path, error: sqlite3.DatabaseError) -> StudyError:
+def _unusable(path: Path, error: Exception) -> StudyError:
     if "locked" in str(error):
         return StudyError(f"another process is running the search in {path}")
     return StudyError(f"{path} is not a store of dpselect, or it is damaged")
@@ -260,7 +261,7 @@ def _read_row(connection: sqlite3.Connection) -> dict[str, Any] | None:
         return None
     cursor = connection.execute("SELECT format, identifier, fingerprint, key_variable, stage, receipt FROM search")
     names = [column[0] for column in cursor.description]
-    return dict(zip(names, cursor.fetchone(), strict=True))
+    return dict(zip(names, cursor.fetchone() or (), strict=True))
 
 
 def _create_row(connection: sqlite3.Connection, fingerprint: str, variable: str | None) -> dict[str, Any]:

@@ -201,7 +201,7 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
     for name, settings in description.items():
         if not isinstance(settings, Mapping) or settings.get("law") == "grid":
             raise ArgumentError(f"space parameter {name!r}: {GRID_REFUSAL}")
-        law = settings.get("law")
+        law = str(settings.get("law"))
         if law not in _LAWS:
             raise ArgumentError(f"space parameter {name!r}: law must be one of {', '.join(_LAWS)}, got {law!r}")
         try:

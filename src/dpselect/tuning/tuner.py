@@ -113,12 +113,14 @@ def tune(
     - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
     - `release(result)`: writes the result durably; called again after a crash, so it must be idempotent
-      (`dpselect.tuning.durable.write_atomically` is).
+      (`dpselect.tuning.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
+      key is destroyed, nowhere else.
     - `payload_bytes`: public room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
       `example`, a value like those that runs return but made without the data, is checked against it at once.
     - `declare_score`: the winner's score is part of the result.
     - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
-    - `slots`: room for trials in the store, by default the law's limit or else its 0.999 quantile. More runs than slots
+    - `slots`: room for trials in the store, by default the law's limit, or its 0.999 quantile where the limit is above
+      10,000 or missing. More runs than slots
       take another round of slots, which the number of writes then shows.
     - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
     - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
@@ -202,7 +204,9 @@ def _begin(
 ) -> Search:
     """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
     if search.stage is Stage.NEW:
-        receipt = ledger and ledger.reserve(plan.total, label=label, identifier=store.identifier)
+        receipt = None
+        if ledger is not None:
+            receipt = ledger.reserve(plan.total, label=label, identifier=store.identifier)
         search = search.reserve()
         store.reserved(receipt)
     if search.stage is Stage.RESERVED:

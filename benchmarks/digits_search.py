@@ -1,0 +1,128 @@
+"""What the whole search of examples/digits.toml reaches on rows that it never saw, beside what one would do instead.
+
+Ten private searches; the same learners without privacy; and ten fixed runs, every run paid by composition at the same
+total. Prints a table: mean and standard deviation of test accuracy over the repetitions, seconds a run and a search.
+
+    python benchmarks/digits_search.py [--repetitions 10]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+
+from dpselect.accounting import calibrate
+from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.privacy import compose
+from dpselect.randomness import system_source
+from dpselect.study import load_model, load_study, run_study
+from dpselect.study.data import load, open_table
+from dpselect.study.learners import recipe_of
+from dpselect.study.run import _law, _space
+from dpselect.study.schema import Study
+from dpselect.study.split import validation_mask
+
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.toml"
+FIXED_RUNS = 10
+
+
+def on_training_rows(folder: Path) -> tuple[Study, np.ndarray, np.ndarray]:
+    """The example's study on four fifths of the digits, and the other fifth as test rows."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = order[: 4 * len(X) // 5], order[4 * len(X) // 5 :]
+    np.savez(folder / "train.npz", X=X[train], target=y[train])
+    study = load_study(EXAMPLE)
+    data = study.data.model_copy(update={"source": "train.npz"})
+    privacy = study.privacy.model_copy(update={"nominal_rows": 1440})
+    return study.model_copy(update={"data": data, "privacy": privacy}), X[test], y[test]
+
+
+def private_search(study: Study, folder: Path, X: np.ndarray, y: np.ndarray, name: str) -> tuple[float, float]:
+    start = time.perf_counter()
+    run_study(study, base_folder=folder, folder=folder / name)
+    seconds = time.perf_counter() - start
+    return float(np.mean(load_model(folder / name / "model.npz").predict(X) == y)), seconds
+
+
+class ByComposition:
+    """Ten runs with drawn parameters, each training and each score paid in full out of the same total."""
+
+    def __init__(self, study: Study, folder: Path) -> None:
+        privacy = study.privacy
+        self.study = study
+        self.recipe = recipe_of(study, nominal_rows=privacy.nominal_rows * (1 - study.validation.fraction))
+        self.noise = calibrate(
+            lambda value: compose(*[self.recipe.guarantee(value)] * FIXED_RUNS),
+            epsilon=privacy.epsilon,
+            delta=privacy.delta,
+        )
+        # a pure score at a tenth of the total each; training and scoring rows are disjoint
+        self.score_epsilon = privacy.epsilon / FIXED_RUNS
+        total = compose(*[noisy_count_guarantee(epsilon=self.score_epsilon)] * FIXED_RUNS)
+        assert total.pure_epsilon <= privacy.epsilon * (1 + 1e-12)
+        rows = load(study.data, open_table(study.data.source, folder))
+        mask = validation_mask(rows, fraction=study.validation.fraction, adjacency=privacy.adjacency, salt=study.name)
+        self.training = rows.features[~mask], rows.labels[~mask]
+        self.validation = rows.features[mask], rows.labels[mask]
+
+    def accuracy(self, X: np.ndarray, y: np.ndarray) -> tuple[float, list[float]]:
+        source, best, seconds = system_source(), None, []
+        for _ in range(FIXED_RUNS):
+            start = time.perf_counter()
+            drawn = _space(self.study).sample(source)
+            model = self.recipe.estimator(self.noise, drawn, source).fit(*self.training)
+            correct = int(np.sum(model.predict(self.validation[0]) == self.validation[1]))
+            score = noisy_count(correct, epsilon=self.score_epsilon, random=source)
+            seconds.append(time.perf_counter() - start)
+            if best is None or score > best[0]:
+                best = score, model
+        return float(np.mean(best[1].predict(X / 16.0) == y)), seconds
+
+
+def row(label: str, accuracies: list[float]) -> None:
+    print(f"| {label} | {np.mean(accuracies):.3f} | {np.std(accuracies, ddof=1):.3f} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=10)
+    repetitions = parser.parse_args().repetitions
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["XDG_STATE_HOME"] = str(folder / "state")
+        study, X, y = on_training_rows(folder)
+        searches = [private_search(study, folder, X, y, f"s{i}") for i in range(repetitions)]
+        fixed = ByComposition(study, folder)
+        composed = [fixed.accuracy(X, y) for _ in range(repetitions)]
+        inputs, labels = fixed.training
+        plain = [
+            max(
+                LogisticRegression(max_iter=2000).fit(inputs, labels).score(X / 16.0, y),
+                MLPClassifier((64,), max_iter=600, random_state=i).fit(inputs, labels).score(X / 16.0, y),
+            )
+            for i in range(repetitions)
+        ]
+        law = _law(study)
+        print(f"| test accuracy, {repetitions} repetitions | mean | standard deviation |\n|---|---|---|")
+        row("not private (the better of logistic regression and a network)", plain)
+        row(f"private search, total epsilon {study.privacy.epsilon:g}", [accuracy for accuracy, _ in searches])
+        row(f"{FIXED_RUNS} fixed runs by composition, same total", [accuracy for accuracy, _ in composed])
+        each = np.concatenate([seconds for _, seconds in composed])
+        print(f"\nseconds a run: mean {np.mean(each):.2f}, largest {np.max(each):.2f}")
+        print(f"seconds a search, start to release: mean {np.mean([s for _, s in searches]):.1f}")
+        print(f"runs: mean {law.mean:.2f}, never more than {law.limit}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""Theorems as functions from guarantees to guarantees: what a private search costs."""
+
+from dpselect.accounting.best_of import best_of
+from dpselect.accounting.calibrate import calibrate
+from dpselect.accounting.mixture import mixture
+
+__all__ = ["best_of", "calibrate", "mixture"]

@@ -1,0 +1,112 @@
+"""The least noise that meets a total."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import SupportsFloat
+
+from dpselect.errors import BudgetError, number
+from dpselect.privacy import Guarantee
+from dpselect.privacy.renyi import epsilon_from_renyi
+
+__all__ = ["calibrate"]
+
+_SMALLEST, _LARGEST = 1e-6, 1e9
+
+
+def calibrate(
+    make: Callable[[float], Guarantee],
+    *,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat,
+    low: SupportsFloat | None = None,
+    high: SupportsFloat | None = None,
+    relative: SupportsFloat = 1e-4,
+) -> float:
+    """Close above the smallest parameter whose guarantee is (epsilon, delta)-private; the safe endpoint.
+
+    `make` maps a noise parameter (a noise multiplier, a Laplace scale) to a guarantee whose epsilon at `delta` falls
+    as the parameter grows. The returned parameter was seen to satisfy `make(parameter).epsilon(delta) <= epsilon`;
+    some parameter within the factor 1 - `relative` of it was seen not to. `low` and `high` bound the search, and
+    `low` is returned when it meets the total already. Raises `BudgetError` when even `high` (1e9 unless given) does
+    not meet the total, as when delta is below a failure mass.
+
+    Where there is a Renyi curve it alone is searched first: cheap, and an upper bound on the answer.
+
+    >>> from dpselect.privacy import gaussian
+    >>> noise = calibrate(lambda s: gaussian(noise_multiplier=s), epsilon=1.0, delta=1e-6)
+    >>> round(noise, 2), gaussian(noise_multiplier=noise).epsilon(delta=1e-6) <= 1.0
+    (4.22, True)
+    """
+    epsilon = number("epsilon", epsilon, above=0.0)
+    delta = number("delta", delta, at_least=0.0, below=1.0)
+    relative = number("relative", relative, above=0.0, below=1.0)
+    lowest = number("low", low, above=0.0) if low is not None else _SMALLEST
+    highest = number("high", high, above=lowest) if high is not None else _LARGEST
+
+    def full(parameter: float) -> float:
+        return make(parameter).epsilon(delta)
+
+    def coarse(parameter: float) -> float:
+        guarantee = make(parameter)
+        if guarantee.renyi_curve is None or delta <= guarantee.failure:
+            return guarantee.epsilon(delta)
+        inside = (delta - guarantee.failure) / (1.0 - guarantee.failure)
+        return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
+
+    start = min(max(1.0, lowest), highest)
+    try:
+        start = _search(coarse, epsilon, start, lowest, highest, max(relative, 1e-2))
+    except BudgetError:
+        start = min(max(start, math.sqrt(lowest * highest)), highest)
+    return _search(full, epsilon, start, lowest, highest, relative)
+
+
+def _search(
+    price: Callable[[float], float], target: float, start: float, lowest: float, highest: float, relative: float
+) -> float:
+    """Bracket from `start`, then secant steps in log-log coordinates with bisection as a safeguard."""
+    at = price(start)
+    safe, unsafe = (start, None) if at <= target else (None, start)
+    safe_price, unsafe_price = at, at
+    factor = 2.0 if not math.isfinite(at) or at <= 0.0 else min(max(abs(at / target - 1.0) + 1.01, 1.02), 8.0)
+    while safe is None:
+        if unsafe >= highest:
+            raise BudgetError(
+                f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: the best there is {unsafe_price:g}"
+            )
+        trial = min(unsafe * factor, highest)
+        at = price(trial)
+        if at <= target:
+            safe, safe_price = trial, at
+        else:
+            unsafe, unsafe_price, factor = trial, at, factor * factor
+    while unsafe is None:
+        if safe <= lowest:
+            return safe
+        trial = max(safe / factor, lowest)
+        at = price(trial)
+        if at <= target:
+            safe, safe_price, factor = trial, at, factor * factor
+        else:
+            unsafe, unsafe_price = trial, at
+    upwards = True
+    for step in range(200):
+        if safe <= unsafe * (1.0 + relative):
+            break
+        span = math.log(safe / unsafe)
+        share = 0.5
+        if step % 4 != 3 and safe_price > 0.0 and math.isfinite(unsafe_price) and unsafe_price > safe_price:
+            # the chord's crossing, and a little past it from the end that moved last, so that the other end moves too
+            share = math.log(unsafe_price / target) / math.log(unsafe_price / safe_price)
+            share += (0.4 if upwards else -0.4) * relative / span
+        margin = min(0.2 * relative / span, 0.25)
+        trial = unsafe * math.exp(span * min(max(share, margin), 1.0 - margin))
+        at = price(trial)
+        upwards = at > target
+        if upwards:
+            unsafe, unsafe_price = trial, at
+        else:
+            safe, safe_price = trial, at
+    return safe

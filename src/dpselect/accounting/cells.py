@@ -1,0 +1,75 @@
+"""A partition of the event probabilities [0, 1] on which a law of K and a trade-off are bounded cell by cell.
+
+With v the probability of "better than y" and T(v) its largest value under the neighbour, the weight phi'(1 - v) and
+the shift log phi'(1 - v) - log phi'(1 - T(v)) are what every bound for best-of-K needs. On a cell [a, b] both are
+bounded by monotonicity alone: phi'(1 - v) <= phi'(1 - a) and the shift <= log phi'(1 - a) - log phi'(1 - T(b)).
+So a supremum or a sum over cells is certified; a finer partition only makes it tighter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.feasible_region import TradeOff
+from dpselect.repetitions import Repetitions
+
+__all__ = ["Cells", "partition"]
+
+Array = NDArray[np.float64]
+
+# logits of the first, coarse partition; the lower end leaves room for every gamma down to 1e-60
+_COARSE = np.concatenate((np.linspace(-150.0, -40.0, 45)[:-1], np.linspace(-40.0, 36.0, 153)))
+_COARSE_POINTS = np.concatenate(([0.0], 1.0 / (1.0 + np.exp(-_COARSE)), [1.0]))
+_COARSE_LOGITS = np.concatenate(([_COARSE[0] - 1.0], _COARSE, [_COARSE[-1] + 1.0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """`edges` (n + 1), `log_weights` = log phi'(1 - v) at the edges, `shifts` (n): a bound on the shift in each cell."""
+
+    edges: Array
+    log_weights: Array
+    shifts: Array
+
+    @cached_property
+    def records(self) -> Array:
+        """Rows log weight and shift of the cells whose shift no cell to their left reaches: all a supremum needs."""
+        best = np.maximum.accumulate(self.shifts)
+        new = np.concatenate(([True], self.shifts[1:] > best[:-1]))
+        return np.stack((self.log_weights[:-1][new], self.shifts[new]))
+
+
+def _measure(law: Repetitions, trade_off: TradeOff, points: Array) -> tuple[Array, Array]:
+    """log phi' at the points and at their largest counterparts."""
+    logs = law.log_derivative(np.concatenate((points, np.minimum(trade_off(points), 1.0))))
+    return logs[: points.size], logs[points.size :]
+
+
+def partition(law: Repetitions, trade_off: TradeOff, *, points: int) -> Cells:
+    """Cells that share out evenly what the weight and its counterpart change by, where that can matter.
+
+    Past the largest shift only cells whose shift comes near it matter to a supremum, so they may be wider.
+    """
+    here, there = _measure(law, trade_off, _COARSE_POINTS)
+    with np.errstate(invalid="ignore"):
+        change = np.abs(np.diff(here)) + np.abs(np.diff(there))
+        shift = here - there
+    change = np.where(np.isfinite(change), np.minimum(change, 50.0), 50.0)
+    shift = np.where(np.isfinite(shift), shift, 50.0)
+    top = int(np.argmax(shift))
+    highest = max(float(shift[top]), 1e-12)
+    gap = np.where(np.arange(change.size) >= top, np.maximum(highest - np.maximum(shift[1:], shift[:-1]), 0.0), 0.0)
+    density = change / (0.05 * highest + gap) + 1e-3
+    reached = np.append(0.0, np.cumsum(density))
+    logits = np.interp(np.linspace(0.0, reached[-1], points - 1), reached, _COARSE_LOGITS)
+    edges = np.concatenate(([0.0], 1.0 / (1.0 + np.exp(-logits)), [1.0]))
+    log_weights, counterparts = _measure(law, trade_off, edges)
+    with np.errstate(invalid="ignore"):
+        shifts = log_weights[:-1] - counterparts[1:]
+    # -inf - -inf: no weight on either side, nothing to shift; rounding of the logarithms is absolute
+    shifts = np.where(np.isnan(shifts), np.inf, shifts) + 4e-15 * (1.0 + np.abs(log_weights[:-1]))
+    return Cells(edges=edges, log_weights=log_weights, shifts=np.maximum(shifts, 0.0))

@@ -1,0 +1,224 @@
+"""How far apart the two probabilities of one event can be: upper edges of a base guarantee's feasible region.
+
+For a probability v of an event under one data set, a trade-off T gives T(v) >= v', its largest probability under the
+neighbour. Every T here is non-decreasing and an upper bound, rounded up. Lemma 7 of Papernot and Steinke (2022) and
+the hockey-stick bounds of Koskela, Redberg and Wang (2024) need nothing else of the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Guarantee
+from dpselect.privacy.renyi import RenyiCurve
+
+__all__ = [
+    "GaussianTradeOff",
+    "LineTradeOff",
+    "PureTradeOff",
+    "SmallestTradeOff",
+    "TradeOff",
+    "both_ways",
+    "loss_range",
+    "profile_trade_off",
+    "renyi_trade_off",
+    "trade_offs",
+]
+
+Array = NDArray[np.float64]
+Curve = Callable[[Array], Array]
+TradeOff = Callable[[Array], Array]
+
+_RANGE = np.concatenate(([0.0], np.geomspace(1e-6, 200.0, 160)))
+_LINES = 1000
+_REGION_ORDERS = 1.0 + np.geomspace(0.02, 3e4, 48)
+_REGION_POINTS = 240
+
+
+@dataclass(frozen=True)
+class GaussianTradeOff:
+    """N(0,1) against N(mu,1): T(v) = Phi(Phi^-1(v) + mu), exact (Dong, Roth, Su 2022). Not implied by zCDP."""
+
+    mu: float
+
+    def __call__(self, v: Array) -> Array:
+        return np.minimum(ndtr(ndtri(v) + self.mu) * ROUND_UP, 1.0)
+
+
+@dataclass(frozen=True)
+class PureTradeOff:
+    """(epsilon, 0)-privacy: min(exp(epsilon) v, 1 - exp(-epsilon) (1 - v))."""
+
+    epsilon: float
+
+    def __call__(self, v: Array) -> Array:
+        near = np.exp(self.epsilon) * v
+        far = -np.expm1(-self.epsilon) + np.exp(-self.epsilon) * v
+        return np.minimum(np.minimum(near, far) * ROUND_UP, 1.0)
+
+
+@dataclass(frozen=True)
+class SmallestTradeOff:
+    """The pointwise minimum of trade-offs of one mechanism."""
+
+    parts: tuple[TradeOff, ...]
+
+    def __call__(self, v: Array) -> Array:
+        return np.asarray(np.min([part(v) for part in self.parts], axis=0))
+
+
+@dataclass(frozen=True)
+class LargestTradeOff:
+    """The pointwise maximum: covers both directions at once."""
+
+    parts: tuple[TradeOff, ...]
+
+    def __call__(self, v: Array) -> Array:
+        return np.asarray(np.max([part(v) for part in self.parts], axis=0))
+
+
+class LineTradeOff:
+    """The lower envelope of lines v' <= slope v + intercept, each of which holds for every event."""
+
+    def __init__(self, slopes: Array, intercepts: Array) -> None:
+        """Any lines, slopes positive; those above the envelope are dropped."""
+        order = np.lexsort((intercepts, -slopes))
+        self.slopes, self.intercepts, self.breaks = _envelope(slopes[order], intercepts[order])
+
+    def __call__(self, v: Array) -> Array:
+        line = np.searchsorted(self.breaks, v)
+        return np.clip((self.slopes[line] * v + self.intercepts[line]) * ROUND_UP, 0.0, 1.0)
+
+    def hockey_stick(self, factors: Array) -> Array:
+        """sup over v of T(v) - factor v, at factors >= 1: attained where two lines meet, or where they end."""
+        corners = np.clip(np.append(self.breaks, 1.0), 0.0, 1.0)
+        # slopes fall: the last line steeper than the factor ends in the corner wanted
+        steeper = np.searchsorted(-self.slopes, -factors, side="left")
+        corner = corners[np.maximum(steeper - 1, 0)]
+        left = np.maximum(self.intercepts[0], 0.0)
+        return np.where(steeper > 0, np.maximum(self(corner) - factors * corner, left), left) * ROUND_UP
+
+
+def _envelope(slopes: Array, intercepts: Array) -> tuple[Array, Array, Array]:
+    """The lines on the lower envelope over v >= 0, steepest first, and where each hands over to the next.
+
+    Which lines are kept can only cost tightness: every one of them is a bound everywhere.
+    """
+    kept: list[tuple[float, float]] = []
+    breaks: list[float] = []
+    for slope, intercept in zip(slopes.tolist(), intercepts.tolist(), strict=True):
+        if kept and slope >= kept[-1][0]:
+            continue
+        while kept:
+            crossing = (intercept - kept[-1][1]) / (kept[-1][0] - slope)
+            if crossing > (breaks[-1] if breaks else 0.0):
+                break
+            kept.pop()
+            if breaks:
+                breaks.pop()
+        if kept:
+            breaks.append(crossing)
+        kept.append((slope, intercept))
+    table = np.array(kept)
+    return table[:, 0], table[:, 1], np.array(breaks)
+
+
+def loss_range(curve: Curve) -> float:
+    """A loss beyond which a hockey-stick curve has (almost) stopped falling."""
+    values = np.asarray(curve(_RANGE))
+    floor = max(float(values[-1]) * (1.0 + 1e-9), 1e-20)
+    return float(_RANGE[int(np.argmax(values <= floor))]) + 1e-6
+
+
+def profile_trade_off(curve: Curve) -> LineTradeOff:
+    """T(v) = min over real e of exp(e) v + H_{exp(e)}(P' || P), `curve` being that divergence at any real e.
+
+    The dual form of the trade-off curve (Dong, Roth, Su 2022, Proposition 2.12) over finitely many e, all of them
+    valid.
+    """
+    reach = loss_range(curve)
+    losses = np.linspace(-reach, reach, 2 * _LINES + 1)
+    slopes = np.append(np.exp(losses), 0.0)
+    return LineTradeOff(slopes, np.append(curve(losses), 1.0))
+
+
+def renyi_trade_off(curve: RenyiCurve) -> LineTradeOff:
+    """The events that a Renyi curve allows: D(Bernoulli(v') || Bernoulli(v)) <= curve, and the other way round.
+
+    For one order the allowed pairs form a convex set, since the moment F(v, v') is jointly convex: the tangent of F
+    at any outer point is a line that holds for every event. Points are found by Newton's method, which approaches a
+    convex increasing function's root from above; exchanging the event for its complement and the two data sets
+    mirrors each line into another.
+    """
+    bounds = np.asarray(curve(_REGION_ORDERS))
+    finite = np.isfinite(bounds)
+    if not np.any(finite):
+        return LineTradeOff(np.zeros(1), np.ones(1))
+    a, bound = _REGION_ORDERS[finite][:, None], bounds[finite][:, None]
+    t = np.linspace(-60.0, 6.0, _REGION_POINTS)
+    log_v, log_rest = -np.log1p(np.exp(-t)), -np.log1p(np.exp(t))
+    v = np.exp(log_v)
+    # the first term of the moment alone already bounds v'
+    start = ((a - 1.0) / a) * (bound + log_v)
+    x = np.exp(np.minimum(start, -1e-9))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        for _ in range(5):
+            log_x, log_y = np.log(x), np.log1p(-x)
+            one = np.exp(a * log_x - (a - 1.0) * (log_v + bound))
+            two = np.exp(a * log_y - (a - 1.0) * (log_rest + bound))
+            slope_x = a * (one / x - two / (1.0 - x))
+            slope_v = -(a - 1.0) * (one / v - two * np.exp(-log_rest))
+            step = np.where(slope_x > 0.0, (one + two - 1.0) / slope_x, 0.0)
+            x = np.clip(x - np.maximum(step, 0.0), v, 1.0 - 1e-9)
+        # F(v, x) + F_v (v1 - v) + F_x (x1 - x) <= 1 for every allowed (v1, x1)
+        slope = -slope_v / slope_x
+        intercept = (1.0 - one - two) / slope_x + np.exp(log_x) - slope * v
+    usable = np.isfinite(slope) & np.isfinite(intercept) & (slope_x > 0.0) & (slope > 1e-6)
+    height = np.where(usable, slope * v + intercept, np.inf)
+    pick = np.argmin(height, axis=0), np.arange(v.size)
+    good = np.isfinite(height[pick])
+    best_slope, best_intercept = slope[pick][good], intercept[pick][good]
+    # exponents of size order * log v are rounded absolutely
+    best_intercept = best_intercept + 1e-9 * (np.abs(best_intercept) + best_slope * v[good])
+    return LineTradeOff(
+        np.concatenate((best_slope, 1.0 / best_slope, [0.0])),
+        np.concatenate((best_intercept, 1.0 - (1.0 - best_intercept) / best_slope, [1.0])),
+    )
+
+
+def trade_offs(base: Guarantee, *, loss_distributions: bool = True) -> tuple[TradeOff, TradeOff]:
+    """The best trade-offs of a guarantee for (P, P') and (P', P), its failure mass included.
+
+    With `loss_distributions` False a profile that would need a privacy-loss distribution is left out, and the Renyi
+    curve is used instead: a Renyi answer should not wait for one. Raises `ArgumentError` when nothing is known.
+    """
+    if base.gaussian_mu is not None:
+        exact = GaussianTradeOff(base.gaussian_mu)
+        return exact, exact
+    pairs: list[tuple[TradeOff, TradeOff]] = []
+    if base.profile is not None and (loss_distributions or base.loss is None):
+        # an event's probability under P' exceeds the one under P by what (P', P) allows
+        pairs.append((profile_trade_off(base.profile.add), profile_trade_off(base.profile.remove)))
+    if base.failure == 0.0 and np.isfinite(base.pure_epsilon):
+        pairs.append((PureTradeOff(base.pure_epsilon),) * 2)
+    if not pairs and base.failure == 0.0 and base.renyi_curve is not None:
+        pairs.append((renyi_trade_off(base.renyi_curve),) * 2)
+    if not pairs:
+        profile = base.best_profile()
+        pairs.append((profile_trade_off(profile.add), profile_trade_off(profile.remove)))
+    return _smallest([forward for forward, _ in pairs]), _smallest([backward for _, backward in pairs])
+
+
+def _smallest(parts: list[TradeOff]) -> TradeOff:
+    return parts[0] if len(parts) == 1 else SmallestTradeOff(tuple(parts))
+
+
+def both_ways(pair: tuple[TradeOff, TradeOff]) -> TradeOff:
+    """One trade-off that covers both directions."""
+    return pair[0] if pair[0] is pair[1] else LargestTradeOff(pair)

@@ -1,0 +1,101 @@
+"""Candidates with different guarantees: one draw of a data-independent mixture of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.numerics import ROUND_UP, log_weighted_sum
+from dpselect.privacy import Guarantee
+from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.profile import PrivacyProfile
+from dpselect.privacy.renyi import RenyiCurve
+
+__all__ = ["mixture"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AverageProfile:
+    """The weighted average of profiles, direction by direction."""
+
+    profiles: tuple[PrivacyProfile, ...]
+    weights: tuple[float, ...]
+    theorem: str = "average profile of a mixture whose index is part of the output"
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        return self._average([p.remove(epsilons) for p in self.profiles])
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        return self._average([p.add(epsilons) for p in self.profiles])
+
+    def _average(self, curves: Sequence[Array]) -> Array:
+        return np.minimum(np.tensordot(self.weights, curves, axes=1) * ROUND_UP, 1.0)
+
+
+@dataclass(frozen=True)
+class AverageRenyi:
+    """log of the weighted average of exp((order-1) epsilon), over order - 1: the moments average."""
+
+    curves: tuple[RenyiCurve, ...]
+    weights: tuple[float, ...]
+    theorem: str = "Renyi moments of a mixture whose index is part of the output"
+
+    def __call__(self, orders: Array) -> Array:
+        orders = np.asarray(orders, dtype=np.float64)
+        excess = orders - 1.0
+        epsilons = np.asarray([curve(orders) for curve in self.curves])
+        largest = np.max(epsilons, axis=0)
+        weights = np.asarray(self.weights).reshape((-1,) + (1,) * orders.ndim)
+        with np.errstate(invalid="ignore"):
+            moments = log_weighted_sum(excess * (epsilons - largest), weights)
+        return np.where(np.isfinite(largest), largest + moments / excess, np.inf) * ROUND_UP
+
+
+def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | None = None) -> Guarantee:
+    """The guarantee of one candidate drawn with fixed, data-independent weights, its index being part of the output.
+
+    Profiles and Renyi moments average (the divergences of the joint law of index and output are averages of the
+    candidates' own), which is below their maximum. Give it to `best_of` when a search draws among candidates of
+    different noise, sampling rate or steps. `weights` are positive and need not sum to one; None means equal ones.
+
+    Raises `AdjacencyError` when adjacencies differ, `ArgumentError` for weights that do not fit, and `ArgumentError`
+    for a candidate that promises nothing.
+
+    >>> from dpselect.privacy import zcdp
+    >>> round(mixture([zcdp(rho=0.2), zcdp(rho=0.05)]).renyi(order=8), 5)
+    1.50101
+    """
+    if not guarantees:
+        raise ArgumentError("guarantees must have at least one candidate")
+    adjacency = common_adjacency(g.adjacency for g in guarantees)
+    given = [1.0] * len(guarantees) if weights is None else [number("weights", w, above=0.0) for w in weights]
+    if len(given) != len(guarantees):
+        raise ArgumentError(f"weights must be one for each of the {len(guarantees)} guarantees, got {len(given)}")
+    total = math.fsum(given)
+    shares = [w / total for w in given]
+    failure = math.fsum(share * g.failure for share, g in zip(shares, guarantees, strict=True))
+    # the weights of the candidates given that none failed, the same for both data sets
+    inside = [share * (1.0 - g.failure) / (1.0 - failure) for share, g in zip(shares, guarantees, strict=True)]
+    curves = [g.renyi_curve for g in guarantees]
+    mus = {g.gaussian_mu for g in guarantees}
+    return Guarantee(
+        adjacency=adjacency,
+        theorem="mixture of candidates, the index released",
+        terms={"mechanism": "mixture", "weights": shares, "candidates": [dict(g.terms) for g in guarantees]},
+        failure=failure,
+        pure_epsilon=max(g.pure_epsilon for g in guarantees),
+        renyi_curve=AverageRenyi(tuple(c for c in curves if c is not None), tuple(inside)) if None not in curves else None,
+        profile=AverageProfile(tuple(g.best_profile() for g in guarantees), tuple(shares)),
+        # trade-off curves average too, so candidates with one Gaussian trade-off keep it
+        gaussian_mu=mus.pop() if len(mus) == 1 else None,
+    )

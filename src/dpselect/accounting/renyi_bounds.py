@@ -1,0 +1,240 @@
+"""The Renyi curve of the best of K runs: the smallest of every bound that is known, closed monotonically.
+
+Each bound maps (orders, the base's epsilons there) to epsilons and is valid at every order by itself, so searches over
+orders can only lose tightness. Which closed forms exist depends on the law; register another with
+`closed_forms.register`. The numeric Lemma 7 and the composition bound serve every law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.cells import Cells, partition
+from dpselect.accounting.feasible_region import TradeOff, both_ways, renyi_trade_off, trade_offs
+from dpselect.accounting.lemma7 import supremum, with_empty_outcome
+from dpselect.accounting.theorems import NegativeBinomialLaw, composition_bound, theorem_2_constant
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Guarantee
+from dpselect.privacy.mechanisms import RandomizedResponseRenyi
+from dpselect.privacy.profile import both_directions
+from dpselect.privacy.renyi import RenyiCurve
+from dpselect.repetitions import (
+    Geometric,
+    Logarithmic,
+    Poisson,
+    Repetitions,
+    TruncatedNegativeBinomial,
+    ZeroTruncatedPoisson,
+)
+from dpselect.repetitions.truncation import Conditioned
+
+__all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "closed_forms", "renyi_curve_of"]
+
+Array = NDArray[np.float64]
+Form = Callable[[Array, Array], Array]
+
+_NODES = 1.0 + np.geomspace(1e-2, 1e7, 72)
+_ZOOM = np.linspace(0.0, 1.0, 33)
+
+
+@dataclass(frozen=True)
+class MinimumRenyi:
+    """The pointwise minimum of curves that all bound the same mechanism."""
+
+    curves: tuple[RenyiCurve, ...]
+
+    def __call__(self, orders: Array) -> Array:
+        return np.asarray(np.min([curve(orders) for curve in self.curves], axis=0))
+
+    @property
+    def theorem(self) -> str:
+        """The sources of all of them."""
+        return "; ".join(dict.fromkeys(str(getattr(c, "theorem", "Renyi curve")) for c in self.curves))
+
+
+def renyi_curve_of(guarantee: Guarantee) -> RenyiCurve | None:
+    """The Renyi curve outside the failure mass, that of randomised response where a pure epsilon is known."""
+    curves = [] if guarantee.renyi_curve is None else [guarantee.renyi_curve]
+    if np.isfinite(guarantee.pure_epsilon):
+        implied = RandomizedResponseRenyi(guarantee.pure_epsilon)
+        curves += [] if implied in curves else [implied]
+    if not curves:
+        return None
+    return curves[0] if len(curves) == 1 else MinimumRenyi(tuple(curves))
+
+
+class NodedCurve:
+    """A base without failure mass: its Renyi curve, that curve at fixed nodes, and what it allows of events.
+
+    Profiles that need a privacy-loss distribution are left aside: a Renyi answer should not wait for one, and the
+    hockey-stick bounds use it.
+    """
+
+    def __init__(self, base: Guarantee, curve: RenyiCurve) -> None:
+        """`curve` is the best Renyi curve of `base`."""
+        self.base, self.curve = base, curve
+        self.orders, self.epsilons = _NODES, np.asarray(curve(_NODES))
+
+    def smallest(self, form: Form) -> tuple[float, float, Array]:
+        """(order, value) where `form` is smallest on the nodes, twice zoomed; and the values at the nodes."""
+        orders, epsilons = self.orders, self.epsilons
+        at_nodes = values = form(orders, epsilons)
+        i = int(values.argmin())
+        best_order, best = float(orders[i]), float(values[i])
+        for _ in range(2):
+            low, high = math.log(orders[max(i - 1, 0)] - 1.0), math.log(orders[min(i + 1, orders.size - 1)] - 1.0)
+            orders = 1.0 + np.exp(low + (high - low) * _ZOOM)
+            values = form(orders, np.asarray(self.curve(orders)))
+            i = int(values.argmin())
+            if values[i] < best:
+                best_order, best = float(orders[i]), float(values[i])
+        return best_order, best, at_nodes
+
+    def closure(self, form: Form) -> tuple[Array, Array]:
+        """Orders, and the smallest value of `form` at that order or any later one; inf past the last."""
+        order, value, values = self.smallest(form)
+        place = int(self.orders.searchsorted(order))
+        orders = np.concatenate((self.orders[:place], [order], self.orders[place:]))
+        values = np.concatenate((values[:place], [value], values[place:]))
+        return orders, np.append(np.minimum.accumulate(values[::-1])[::-1], np.inf)
+
+    def closed(self, form: Form, closure: tuple[Array, Array], orders: Array) -> Array:
+        """The smallest value of `form` at the orders or later: a Renyi divergence does not decrease with its order."""
+        orders = np.asarray(orders, dtype=np.float64)
+        flat = orders.reshape(-1)
+        known, later = closure
+        own = form(flat, np.asarray(self.curve(flat)))
+        return np.minimum(own, later[known.searchsorted(flat)]).reshape(orders.shape)
+
+    @cached_property
+    def trade_off(self) -> TradeOff:
+        """The largest v' for each v, in either direction."""
+        return both_ways(trade_offs(self.base, loss_distributions=False))
+
+    @cached_property
+    def hockey_stick(self) -> Callable[[Array], Array]:
+        """The larger hockey-stick divergence of the two directions, as a function of losses >= 0."""
+        profile = self.base.profile
+        if profile is not None and self.base.loss is None:
+            return lambda losses: both_directions(profile, losses)
+        region = renyi_trade_off(self.curve)
+        return lambda losses: region.hockey_stick(np.exp(losses))
+
+
+@singledispatch
+def closed_forms(law: Repetitions, base: NodedCurve) -> tuple[Form, ...]:  # noqa: ARG001
+    """Bounds of the kind of Lemma 7 that are known in closed form for a law, without the outcome K = 0."""
+    return ()
+
+
+@closed_forms.register(TruncatedNegativeBinomial)
+@closed_forms.register(Geometric)
+@closed_forms.register(Logarithmic)
+def _negative_binomial(law: NegativeBinomialLaw, base: NodedCurve) -> tuple[Form, ...]:
+    """The refined Theorem 2, its second order optimised, 1 and infinity included."""
+
+    def constant(orders: Array, epsilons: Array) -> Array:
+        return theorem_2_constant(law=law, hat_order=orders, hat_epsilon=epsilons)
+
+    at_one = (1.0 + law.eta) * math.log(1.0 / law.gamma)
+    at_infinity = (1.0 + law.eta) * base.base.pure_epsilon
+    best = min(base.smallest(constant)[1], at_one, at_infinity)
+    log_mean = math.log(law.mean)
+    return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
+
+
+@closed_forms.register(Poisson)
+@closed_forms.register(ZeroTruncatedPoisson)
+def _poisson(law: Repetitions, base: NodedCurve) -> tuple[Form, ...]:
+    """Theorem 6 with the largest hat_epsilon it admits; for the truncated law phi' is divided by P(K > 0)."""
+    log_mean = law.log_derivative(0.0)
+    # log phi' is linear in v; its slope is the mean of the law before truncation
+    rate = (log_mean - law.log_derivative(1.0)) * ROUND_UP
+
+    def theorem_6(orders: Array, epsilons: Array) -> Array:
+        hat_delta = base.hockey_stick(np.log1p(1.0 / (orders - 1.0)))
+        return epsilons + rate * hat_delta + log_mean / (orders - 1.0)
+
+    return (theorem_6,)
+
+
+@closed_forms.register(Conditioned)
+def _conditioned(law: Conditioned, base: NodedCurve) -> tuple[Form, ...]:
+    """Lemma 22 on the closed forms of the law before it was redrawn."""
+    outside, biased = law.law.survival(float(law.limit)), law.law.size_biased_survival(float(law.limit))
+    if biased >= 1.0:
+        return ()
+    once, always = -math.log1p(-outside), -math.log1p(-biased)
+
+    def corrected(form: Form) -> Form:
+        return lambda orders, epsilons: form(orders, epsilons) + once / (orders - 1.0) + always
+
+    return tuple(corrected(form) for form in closed_forms(law.law, base))
+
+
+@dataclass(frozen=True)
+class BestOfRenyi:
+    """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
+
+    At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
+    Lemma 7 on `points` cells, and the composition bound; then the smallest over all larger orders (a Renyi divergence
+    does not decrease with its order). Both directions, rounded up. Source: Papernot, Steinke 2022.
+    """
+
+    base: Guarantee
+    law: Repetitions
+    points: int = 512
+    theorem: str = "Renyi bounds for the best of K runs (Papernot, Steinke 2022, Theorems 2 and 6, Lemmas 7 and 22)"
+
+    @cached_property
+    def _noded(self) -> NodedCurve:
+        curve = renyi_curve_of(self.base)
+        assert curve is not None, "best_of builds this curve only for a base that has one"
+        return NodedCurve(self.base, curve)
+
+    @cached_property
+    def _forms(self) -> tuple[Form, ...]:
+        return closed_forms(self.law, self._noded)
+
+    @cached_property
+    def _cells(self) -> Cells:
+        return partition(self.law, self._noded.trade_off, points=self.points)
+
+    @cached_property
+    def _empty(self) -> float:
+        return self.law.zero_probability
+
+    def _unclosed(self, orders: Array, epsilons: Array) -> Array:
+        best = epsilons + supremum(self._cells, orders - 1.0) / (orders - 1.0)
+        for form in self._forms:
+            best = np.minimum(best, form(orders, epsilons))
+        best = with_empty_outcome(best, orders, self._empty)
+        # by Jensen's inequality composition costs at least E[K] epsilon
+        composed = self.law.mean * epsilons < best
+        if composed.any():
+            best[composed] = np.minimum(
+                best[composed], composition_bound(law=self.law, order=orders[composed], epsilon=epsilons[composed])
+            )
+        # a divergence is not negative; the sums above are rounded absolutely as well
+        return np.maximum(best * ROUND_UP + 1e-14 / (orders - 1.0), 0.0)
+
+    @cached_property
+    def _closure(self) -> tuple[Array, Array]:
+        return self._noded.closure(self._unclosed)
+
+    def __call__(self, orders: Array) -> Array:
+        return self._noded.closed(self._unclosed, self._closure, orders)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it was made from, not what it worked out."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

@@ -1,0 +1,128 @@
+"""Sums of clipped per-row gradients, exact in fixed point and without ever storing one row's gradient.
+
+A layer's gradient for one row is an outer product of what enters the layer and of the error behind it, so its norm is
+the product of two vector norms (Goodfellow 2015), and scaling the error vector scales the gradient.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.learners.fixed_point import STEP, round_weights, truncate
+from dpselect.randomness import RandomSource
+
+__all__ = ["HiddenLayerNetwork", "Model", "SoftmaxRegression", "clipped_gradient_sum"]
+
+Array = NDArray[np.float64]
+Weights = tuple[Array, ...]
+
+_MOST_ACTIVATION = 16.0
+_MOST_ERROR = 8.0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What enters a layer and the error behind it, one row of each for a row of data; both multiples of STEP."""
+
+    inputs: Array
+    errors: Array
+
+
+@dataclass(frozen=True)
+class SoftmaxRegression:
+    """Linear scores, one weight vector a class. `features` counts the constant column; rows have norm <= sqrt(2)."""
+
+    features: int
+    classes: int
+
+    def initial(self, random: RandomSource) -> Weights:  # noqa: ARG002
+        """Zeros."""
+        return (np.zeros((self.features, self.classes)),)
+
+    def scores(self, weights: Weights, rows: Array) -> Array:
+        """Shape (rows, classes)."""
+        return np.asarray(rows @ _row_weights(weights[0], self.features))
+
+    def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
+        """The factors of every row's gradient of the cross-entropy."""
+        return (Layer(rows, _softmax_errors(self.scores(weights, rows), numbers)),)
+
+
+@dataclass(frozen=True)
+class HiddenLayerNetwork:
+    """One hidden layer (tanh, or relu cut off at 16) and linear scores; both layers have a constant input."""
+
+    features: int
+    classes: int
+    hidden_units: int
+    activation: Literal["tanh", "relu"]
+
+    def initial(self, random: RandomSource) -> Weights:
+        """Gaussian hidden weights of variance 1/features and a zero output layer: no data in them."""
+        first = random.normal((self.features, self.hidden_units)) * math.sqrt(2.0 / self.features)
+        return first, np.zeros((self.hidden_units + 1, self.classes))
+
+    def _hidden(self, weights: Weights, rows: Array) -> Array:
+        reached = rows @ _row_weights(weights[0], self.features)
+        active = np.tanh(reached) if self.activation == "tanh" else np.clip(reached, 0.0, _MOST_ACTIVATION)
+        return np.hstack([truncate(active), np.ones((len(rows), 1))])
+
+    def _output_weights(self, weights: Weights) -> Array:
+        largest = 1.0 if self.activation == "tanh" else _MOST_ACTIVATION
+        return round_weights(weights[1], largest * self.hidden_units + 2.0)
+
+    def scores(self, weights: Weights, rows: Array) -> Array:
+        """Shape (rows, classes)."""
+        return np.asarray(self._hidden(weights, rows) @ self._output_weights(weights))
+
+    def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
+        """The factors of every row's gradient, first layer first; back-propagated errors are cut off at 8."""
+        hidden, output_weights = self._hidden(weights, rows), self._output_weights(weights)
+        errors = _softmax_errors(hidden @ output_weights, numbers)
+        active = hidden[:, :-1]
+        inside = (active > 0.0) & (active < _MOST_ACTIVATION)
+        slope = 1.0 - active * active if self.activation == "tanh" else inside
+        back = np.clip((errors @ output_weights[:-1].T) * slope, -_MOST_ERROR, _MOST_ERROR)
+        return Layer(rows, truncate(back)), Layer(hidden, errors)
+
+
+Model = SoftmaxRegression | HiddenLayerNetwork
+
+
+def _row_weights(weights: Array, features: int) -> Array:
+    # a unit row and its constant: the absolute values sum to at most sqrt(features - 1) + 1
+    return round_weights(weights, math.sqrt(features) + 1.0)
+
+
+def _softmax_errors(scores: Array, numbers: NDArray[np.intp]) -> Array:
+    """p - e in fixed point, p the softmax of the scores; the exponentials are on a grid so that their sum is exact."""
+    powers = truncate(np.exp(scores - np.max(scores, axis=1, keepdims=True)), 2.0**-32)
+    errors = powers / np.sum(powers, axis=1, keepdims=True)
+    errors[np.arange(len(numbers)), numbers] -= 1.0
+    return truncate(errors)
+
+
+def clipped_gradient_sum(layers: tuple[Layer, ...], clip_norm: float, step: float) -> tuple[NDArray[np.int64], ...]:
+    """Sum over the rows of (gradient scaled to norm at most `clip_norm`), in whole multiples of STEP * `step`.
+
+    Claim: the real-number norm over all layers of each row's term is at most `clip_norm`, it depends on that row and
+    the weights only, and the sum is exact. Hence adding or removing a row moves the sum by at most `clip_norm`.
+
+    Proof: all factors are multiples of powers of two with few enough bits, so products and their sums over up to 2**20
+    rows are exact (`fixed_point`); the squared norms are exact sums too, and what follows them is done to each number
+    by itself. The clipping factor is shrunk by 2**-40, more than the rounding of its few operations, and truncation
+    towards zero shortens the error vector further.
+    """
+    squares = sum(_squares(layer.inputs) * _squares(layer.errors) for layer in layers)
+    factor = clip_norm / np.maximum(np.sqrt(squares), clip_norm) * (1.0 - 2.0**-40)
+    clipped = (layer.inputs.T @ truncate(layer.errors * factor, step) for layer in layers)
+    return tuple((total / (STEP * step)).astype(np.int64) for total in clipped)
+
+
+def _squares(vectors: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", vectors, vectors)[:, None])

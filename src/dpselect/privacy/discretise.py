@@ -1,0 +1,223 @@
+"""Finite pairs that enclose a pair of distributions: one that dominates it, and one that it dominates.
+
+Everything is done on masses, bin by bin, with differences only where they keep their digits. Connecting the dots
+(Doroshenko et al. 2022) moves the masses of a bin to the loss values at its ends and raises the hockey-stick curve
+between them to the chord; merging a bin into one atom is post-processing and lowers it. Both err by the square of the
+bin width. Splitting an atom into pieces of the same loss changes nothing in the curve, but best-of-K bounds work on
+pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.privacy.dominating_pair import DominatingPair
+
+__all__ = ["PairEnclosure", "coarsen", "enclose_bins", "loss_grid", "pieces", "splice"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PairEnclosure:
+    """One direction of a mechanism between two finite pairs.
+
+    `pessimistic` dominates the mechanism at every order; `optimistic` is dominated by it (a post-processing of it), or
+    None when nothing is known to be attained.
+    """
+
+    pessimistic: DominatingPair
+    optimistic: DominatingPair | None
+
+    def swapped(self) -> PairEnclosure:
+        """The enclosure of the other direction, (P', P)."""
+        optimistic = None if self.optimistic is None else self.optimistic.swapped()
+        return PairEnclosure(self.pessimistic.swapped(), optimistic)
+
+
+def enclose_bins(
+    edges: Array, upper: Array, lower: Array, below: tuple[float, float], above: tuple[float, float]
+) -> PairEnclosure:
+    """Both pairs from exact masses of the bins between loss values `edges` (ascending, finite).
+
+    `upper[k]` and `lower[k]` are the masses of P and P' where edges[k] < loss < edges[k + 1]; `below` and `above` are
+    the (P, P') masses outside the edges.
+    """
+    # ratios relative to the lower edge: no overflow, however large the losses
+    width = np.expm1(np.diff(edges))
+    scaled = upper * np.exp(-edges[:-1])
+    share = np.clip((scaled - lower) / width, 0.0, lower)
+    masses = np.zeros(edges.size)
+    masses[:-1] += lower - share
+    masses[1:] += share
+    kept = below[0] * np.exp(-edges[0])
+    masses[0] += kept
+    masses[-1] += above[1]
+    raised = masses * np.exp(edges)
+    pessimistic = DominatingPair(
+        losses=np.concatenate(([-np.inf], edges, [np.inf])),
+        upper=np.concatenate(([0.0], raised, [max(0.0, above[0] - above[1] * float(np.exp(edges[-1])))])),
+        lower=np.concatenate(([max(0.0, below[1] - kept)], masses, [0.0])),
+    )
+    return PairEnclosure(
+        pessimistic,
+        _sorted_pair(np.concatenate(([below[0]], upper, [above[0]])), np.concatenate(([below[1]], lower, [above[1]]))),
+    )
+
+
+def _sorted_pair(upper: Array, lower: Array) -> DominatingPair:
+    """A pair from masses alone, its losses computed and sorted; atoms without mass are dropped."""
+    kept = (upper > 0.0) | (lower > 0.0)
+    upper, lower = upper[kept], lower[kept]
+    with np.errstate(divide="ignore"):
+        losses = np.log(upper) - np.log(lower)
+    order = np.argsort(losses, kind="stable")
+    return DominatingPair(losses=losses[order], upper=upper[order], lower=lower[order])
+
+
+def loss_grid(pair: DominatingPair, atoms: int, *, tail: float = 1e-22) -> Array:
+    """`atoms` equally spaced losses that cover all but a mass `tail` of P above and of P' below."""
+    finite = np.isfinite(pair.losses)
+    losses, upper, lower = pair.losses[finite], pair.upper[finite], pair.lower[finite]
+    first = np.searchsorted(np.cumsum(lower), tail, side="right")
+    last = losses.size - 1 - np.searchsorted(np.cumsum(upper[::-1]), tail, side="right")
+    low, high = losses[min(first, losses.size - 1)], losses[max(last, 0)]
+    if not high > low:
+        low, high = losses[0], losses[-1]
+    return np.linspace(low, high, atoms) if high > low else np.array([low])
+
+
+def coarsen(pair: DominatingPair, grid: Array) -> PairEnclosure:
+    """A pair on about `grid.size` atoms above `pair`, and one below it.
+
+    The finite losses must agree with the masses: upper = lower exp(loss).
+    """
+    finite = np.isfinite(pair.losses) & ((pair.upper > 0.0) | (pair.lower > 0.0))
+    losses, p, q = pair.losses[finite], pair.upper[finite], pair.lower[finite]
+    zero = float(np.sum(pair.lower[pair.losses == -np.inf]))
+    infinite = float(np.sum(pair.upper[pair.losses == np.inf]))
+    size = grid.size
+    right = np.clip(np.searchsorted(grid, losses), 1, size - 1) if size > 1 else np.zeros(losses.size, dtype=int)
+    left = np.maximum(right - 1, 0)
+    a, b = grid[left], grid[right]
+    inside = np.clip(losses, a, b)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(b > a, np.expm1(inside - a) / np.expm1(b - a), 1.0)
+        rest = np.where(b > a, np.expm1(inside - b) / np.expm1(a - b), 0.0)
+    # P-mass below the grid moves up to its first loss, P'-mass above moves down to its last
+    q_in = np.where(losses < a, p * np.exp(-a), q)
+    p_in = np.where(losses > b, q * np.exp(b), p)
+    zero += float(np.sum(np.maximum(q - q_in, 0.0)))
+    infinite += float(np.sum(np.maximum(p - p_in, 0.0)))
+    upper = np.bincount(left, p_in * rest * np.exp(a - inside), size) + np.bincount(
+        right, p_in * share * np.exp(b - inside), size
+    )
+    lower = np.bincount(left, q_in * rest, size) + np.bincount(right, q_in * share, size)
+    pessimistic = DominatingPair(
+        losses=np.concatenate(([-np.inf], grid, [np.inf])),
+        upper=np.concatenate(([0.0], upper, [infinite])),
+        lower=np.concatenate(([zero], lower, [0.0])),
+    )
+    cell = np.searchsorted(grid, losses)
+    merged_upper = np.append(np.bincount(cell, p, size + 1), [0.0, float(np.sum(pair.upper[pair.losses == np.inf]))])
+    merged_lower = np.append(np.bincount(cell, q, size + 1), [float(np.sum(pair.lower[pair.losses == -np.inf])), 0.0])
+    return PairEnclosure(pessimistic, _sorted_pair(merged_upper, merged_lower))
+
+
+def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> DominatingPair:
+    """A pair with the atoms of positive loss of the first and of negative loss of the second, made consistent.
+
+    Both must dominate the same mechanism. H_a(P || P') at a >= 1 depends on the atoms of larger loss only, at a < 1 on
+    those of smaller loss only, so each half keeps its side of the curve; loss 0 takes the mass that is left. Where
+    the two disagree on the total variation the smaller side is raised.
+    """
+    high, low = upper_half.losses > 0.0, lower_half.losses < 0.0
+    p_high, q_high = upper_half.upper[high], upper_half.lower[high]
+    p_low, q_low = lower_half.upper[low], lower_half.lower[low]
+    gap = float(np.sum(p_high - q_high) - np.sum(q_low - p_low))
+    l_high, l_low = upper_half.losses[high], lower_half.losses[low]
+    if gap > 0.0:
+        l_low, p_low, q_low = _raise(l_low, p_low, q_low, gap)
+    elif gap < 0.0:
+        flipped = _raise(-l_high[::-1], q_high[::-1], p_high[::-1], -gap)
+        l_high, q_high, p_high = -flipped[0][::-1], flipped[1][::-1], flipped[2][::-1]
+    p_rest = 1.0 - float(np.sum(p_high)) - float(np.sum(p_low))
+    q_rest = 1.0 - float(np.sum(q_high)) - float(np.sum(q_low))
+    rest = max(0.0, 0.5 * (p_rest + q_rest))
+    return DominatingPair(
+        losses=np.concatenate((l_low, [0.0], l_high)),
+        upper=np.concatenate((p_low, [rest], p_high)),
+        lower=np.concatenate((q_low, [rest], q_high)),
+    )
+
+
+def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array, Array, Array]:
+    """Add an atom of finite negative loss with P'-mass minus P-mass equal to `gap`, at the bulk of the excess."""
+    finite = np.isfinite(losses)
+    excess = np.where(finite, lower - upper, 0.0)
+    if not np.sum(excess) > 0.0:
+        return np.append(-np.inf, losses), np.append(0.0, upper), np.append(gap, lower)
+    index = int(np.searchsorted(np.cumsum(excess), 0.5 * np.sum(excess)))
+    index = min(index, losses.size - 1)
+    upper, lower = upper.copy(), lower.copy()
+    with np.errstate(over="ignore"):
+        added = gap / -np.expm1(losses[index])
+    lower[index] += added
+    upper[index] += added * np.exp(losses[index])
+    return losses, upper, lower
+
+
+def pieces(pair: DominatingPair, count: int, *, tail: float = 1e-20) -> DominatingPair:
+    """The same pair with its heavy atoms split, so that every piece is small beside the mass on either side of it.
+
+    Cuts are equally spaced in log(F / (1 - F)) of the distribution functions of P and of P', `count` of them in each,
+    from `tail` to 1 - `tail`; a pair with finer atoms is returned as it is.
+    """
+    finite = np.isfinite(pair.losses) & ((pair.upper > 0.0) | (pair.lower > 0.0))
+    reach = -np.log(tail)
+    odds = np.linspace(-reach, reach, count)
+    tails = 1.0 / (1.0 + np.exp(np.abs(odds)))
+    atoms = np.flatnonzero(finite)
+    owners, fractions = [atoms], [np.zeros(atoms.size)]
+    for masses in (pair.upper, pair.lower):
+        below = np.concatenate(([0.0], np.cumsum(masses)))
+        above = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
+        low, high = tails[odds < 0.0], tails[odds >= 0.0]
+        owner = np.searchsorted(below, low, side="right") - 1
+        owners.append(owner)
+        fractions.append(_ratio(low - below[owner], masses[owner]))
+        # the fraction is kept as a negative number counted from the top where that has the digits
+        owner = masses.size - np.searchsorted(above[::-1], high, side="right")
+        owner = np.clip(owner, 0, masses.size - 1)
+        owners.append(owner)
+        fractions.append(-_ratio(high - above[owner + 1], masses[owner]))
+    owner, fraction = np.concatenate(owners), np.concatenate(fractions)
+    start = np.arange(owner.size) < atoms.size
+    inside = finite[owner] & (np.abs(fraction) < 1.0) & (fraction != 0.0)
+    # an atom that is met by one cut only is already about as fine as the cuts
+    met = np.bincount(owner[inside & ~start], minlength=pair.losses.size)
+    good = start | (inside & (met[owner] > 2))
+    owner, fraction = owner[good], fraction[good]
+    from_bottom = np.where(fraction >= 0.0, fraction, 1.0 + fraction)
+    from_top = np.where(fraction >= 0.0, 1.0 - fraction, -fraction)
+    order = np.lexsort((-from_top, from_bottom, owner))
+    owner, from_bottom, from_top = owner[order], from_bottom[order], from_top[order]
+    last = np.append(owner[1:] != owner[:-1], True)
+    next_bottom, next_top = np.append(from_bottom[1:], 1.0), np.append(from_top[1:], 0.0)
+    end_bottom, end_top = np.where(last, 1.0, next_bottom), np.where(last, 0.0, next_top)
+    share = np.where(from_bottom < 0.5, end_bottom - from_bottom, from_top - end_top)
+    share = np.maximum(share, 0.0)
+    rest = ~finite
+    losses = np.concatenate((pair.losses[owner], pair.losses[rest]))
+    upper = np.concatenate((pair.upper[owner] * share, pair.upper[rest]))
+    lower = np.concatenate((pair.lower[owner] * share, pair.lower[rest]))
+    order = np.argsort(losses, kind="stable")
+    return DominatingPair(losses=losses[order], upper=upper[order], lower=lower[order])
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(denominator > 0.0, numerator / denominator, 2.0))

@@ -1,0 +1,227 @@
+"""Binomial laws of K and the fixed number of runs, which is the binomial law with probability one."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import betainc, gammaln, xlog1py
+
+from dpselect.errors import integer, number
+from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
+from dpselect.repetitions.gamma_ratio import log_gamma_ratio
+from dpselect.repetitions.law import FloatArray, Repetitions
+
+__all__ = ["Binomial", "Fixed"]
+
+_LARGEST = 1 << 24
+
+
+class _Power(Repetitions):
+    """phi(s) = (1 - p (1 - s))**n."""
+
+    @property
+    @abstractmethod
+    def _n(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def _p(self) -> float: ...
+
+    @property
+    def mean(self) -> float:
+        """E[K] = trials * probability."""
+        return self._n * self._p
+
+    @property
+    def limit(self) -> int | None:
+        """The number of trials."""
+        return self._n
+
+    def _pgf(self, s: FloatArray) -> FloatArray:
+        return np.exp(xlog1py(self._n, -self._p * (1.0 - s)))
+
+    def _increment(self, complement: FloatArray, mass: FloatArray) -> FloatArray:
+        # with x = p mass / (1 - p C): (1 - p C)**n (1 - (1 - x)**n); x is 1 at most but for rounding
+        missed = self._p * complement
+        # 1 - p C without cancellation; at least p mass, which matters once 1 - C has lost the mass
+        reached = np.where(complement < 0.5, 1.0 - missed, (1.0 - self._p) + self._p * (1.0 - complement))
+        reached = np.maximum(reached, self._p * mass)
+        log_reached = np.where(missed < 0.5, np.log1p(-np.minimum(missed, 0.5)), np.log(reached))
+        share = np.divide(self._p * mass, reached, out=np.zeros_like(reached), where=reached > 0.0)
+        return np.exp(self._n * log_reached) * -np.expm1(self._n * np.log1p(-np.minimum(share, 1.0)))
+
+    def _falling(self, order: int, v: FloatArray) -> FloatArray:
+        """The derivative of phi of this order at 1 - v."""
+        top = math.prod(range(self._n - order + 1, self._n + 1)) * self._p**order
+        return float(top) * np.exp(xlog1py(max(self._n - order, 0), -self._p * v))
+
+    def _log_derivative(self, v: FloatArray) -> FloatArray:
+        return math.log(self.mean) + xlog1py(self._n - 1, -self._p * v)
+
+    def _second_derivative(self, v: FloatArray) -> FloatArray:
+        return self._falling(2, v)
+
+    def _third_derivative(self, v: FloatArray) -> FloatArray:
+        return self._falling(3, v)
+
+    def expected_quantile(self) -> float:
+        """E[K / (K + 1)] = 1 - (1 - (1 - p)**(n + 1)) / ((n + 1) p)."""
+        missed = (1.0 - self._p) ** (self._n + 1) if self._p == 1.0 else math.exp((self._n + 1) * math.log1p(-self._p))
+        return 1.0 - (1.0 - missed) / ((self._n + 1) * self._p)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binomial(_Power):
+    """The number of successes in `trials` independent trials: trials in [1, 2**24], probability in (0, 1).
+
+    Raises `ArgumentError` or `TypeError` naming the parameter that is out of range.
+
+    >>> law = Binomial(trials=20, probability=0.5)
+    >>> law.mean, law.quantile(0.5), round(law.pgf(0.5), 12) == round(0.75**20, 12)
+    (10.0, 10, True)
+    """
+
+    law_name: ClassVar[str] = "binomial"
+    trials: int
+    probability: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", integer("trials", self.trials, at_least=1, at_most=_LARGEST))
+        object.__setattr__(self, "probability", number("probability", self.probability, at_least=1e-100, below=1.0))
+
+    @property
+    def minimum(self) -> int:
+        """Nothing may run."""
+        return 0
+
+    @property
+    def _n(self) -> int:
+        return self.trials
+
+    @property
+    def _p(self) -> float:
+        return self.probability
+
+    def _log_pmf(self, k: FloatArray) -> FloatArray:
+        inside = np.clip(k, 0.0, self.trials)
+        fewer = np.minimum(inside, self.trials - inside)
+        logs = log_gamma_ratio(self.trials - fewer + 1.0, fewer) - gammaln(fewer + 1.0)
+        logs += inside * math.log(self.probability) + (self.trials - inside) * math.log1p(-self.probability)
+        return np.where(inside == k, logs, -np.inf)
+
+    def _survival(self, k: FloatArray) -> FloatArray:
+        return _binomial_survival(self.trials, self.probability, k)
+
+    def _size_biased_survival(self, m: FloatArray) -> FloatArray:
+        # K - 1 under the size-biased law has one trial less
+        return np.where(m < 1.0, 1.0, _binomial_survival(self.trials - 1, self.probability, np.maximum(m, 1.0) - 1.0))
+
+    def _tilted(self, s: float) -> Binomial:
+        # p s / (1 - p + p s); never above p, so that rounding cannot leave the range
+        probability = self.probability * s / (1.0 - self.probability * (1.0 - s))
+        return Binomial(trials=self.trials, probability=min(probability, self.probability))
+
+    def sample(self, random: RandomSource | None = None) -> int:
+        """One exact draw of K, from about two random bits a trial.
+
+        The trials' uniform numbers are compared with the probability bit by bit, all trials at once: those that agree
+        with it so far stay undecided, and half of them are settled by each bit.
+        """
+        source = resolve(random)
+        numerator, bits = power_of_two_fraction(self.probability)
+        undecided, successes = self.trials, 0
+        for place in reversed(range(bits)):
+            ones = source.bits(undecided).bit_count()
+            if numerator >> place & 1:
+                successes += undecided - ones
+                undecided = ones
+            else:
+                undecided -= ones
+            if undecided == 0:
+                break
+        return successes
+
+    @cached_property
+    def _first_weight(self) -> tuple[int, int]:
+        bits = bits_for(self.trials * math.log1p(-self.probability))
+
+        def first(context: Any) -> Any:
+            return (1 - context.mpf(self.probability)) ** self.trials
+
+        return bits, fixed_point(bits, first)
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        bits, first = self._first_weight
+        success, width = power_of_two_fraction(self.probability)
+        failure = (1 << width) - success
+
+        def ratio(k: int) -> tuple[int, int]:
+            return (self.trials - k) * success, (k + 1) * failure
+
+        return bits, walk(minimum=0, first=first, ratio=ratio, limit=self.trials)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixed(_Power):
+    """Exactly `count` >= 1 runs, independent draws of one mixture. Private only at `count` times the cost of one run.
+
+    Raises `ArgumentError` or `TypeError` for another count.
+
+    >>> Fixed(count=3).pgf(0.5), Fixed(count=3).expected_quantile()
+    (0.125, 0.75)
+    """
+
+    law_name: ClassVar[str] = "fixed"
+    count: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "count", integer("count", self.count, at_least=1, at_most=_LARGEST))
+
+    @property
+    def minimum(self) -> int:
+        """Always `count`."""
+        return self.count
+
+    @property
+    def _n(self) -> int:
+        return self.count
+
+    @property
+    def _p(self) -> float:
+        return 1.0
+
+    def _pgf(self, s: FloatArray) -> FloatArray:
+        return np.asarray(s**self.count)
+
+    def _log_pmf(self, k: FloatArray) -> FloatArray:
+        return np.where(k == self.count, 0.0, -np.inf)
+
+    def _survival(self, k: FloatArray) -> FloatArray:
+        return np.where(k < self.count, 1.0, 0.0)
+
+    def _size_biased_survival(self, m: FloatArray) -> FloatArray:
+        return self._survival(m)
+
+    def _tilted(self, s: float) -> Fixed:  # noqa: ARG002
+        return self
+
+    def sample(self, random: RandomSource | None = None) -> int:
+        """Always `count`."""
+        resolve(random)
+        return self.count
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        return 320, ((1 << 320) * (k == self.count) for k in range(self.count + 1))
+
+
+def _binomial_survival(trials: int, probability: float, k: FloatArray) -> FloatArray:
+    inside = k < trials
+    within = np.where(inside, k, 0.0)
+    return np.where(inside, betainc(within + 1.0, np.maximum(trials - within, 1.0), probability), 0.0)

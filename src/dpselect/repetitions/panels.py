@@ -1,0 +1,150 @@
+"""Power sums with non-negative coefficients, fitted once by short polynomials so that evaluation costs O(1).
+
+g(v) = sum over k of c_k (1 - v)**k on 0 <= v <= 1 is what the derivatives of a finite law's generating function are.
+[0, 1] is halved until a Chebyshev polynomial of degree 19 meets g to about 1e-14 of its *smallest* value on each
+panel, so accuracy is relative everywhere (down to 1e-280 of g(0)). Integrals over [v, v + m] come from divided
+differences of the fitted antiderivative: nothing cancels, however small m is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpselect.repetitions.law import FloatArray
+
+__all__ = ["Panels", "power_sum"]
+
+_DEGREE = 19
+_TOLERANCE = 1e-14
+_ROUNDING = 2.0**-52
+_NARROWEST = 2.0**-40
+_NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
+_FIT = np.polynomial.chebyshev.chebvander(_NODES, _DEGREE) * (2.0 / (_DEGREE + 1))
+_FIT[:, 0] *= 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """The fit of one power sum: `edges` of the panels in v, Chebyshev `coefficients` a row each."""
+
+    edges: FloatArray
+    coefficients: FloatArray
+    antiderivatives: FloatArray
+    before: FloatArray
+    after: FloatArray
+
+    @classmethod
+    def fit(cls, coefficients: FloatArray) -> Panels:
+        """Fit the sum of coefficients[k] (1 - v)**k."""
+        top = float(coefficients.sum())
+        left, rows = _fit_panels(coefficients / top) if top > 0.0 else (np.zeros(1), np.zeros((1, _DEGREE + 1)))
+        edges = np.append(left, 1.0)
+        widths = np.diff(edges)
+        rows = rows * top
+        integrals: FloatArray = np.asarray(np.polynomial.chebyshev.chebint(rows, axis=1), dtype=np.float64)
+        # the integral of T_n over [-1, 1] is 2 / (1 - n**2) for even n and 0 for odd n
+        even = np.arange(0, _DEGREE + 1, 2)
+        whole: FloatArray = widths * (rows[:, ::2] @ (1.0 / (1.0 - even * even)))
+        before = np.concatenate([[0.0], np.cumsum(whole)])
+        after = np.concatenate([np.cumsum(whole[::-1])[::-1], [0.0]])
+        return cls(edges=edges, coefficients=rows, antiderivatives=integrals, before=before, after=after)
+
+    def __call__(self, v: FloatArray) -> FloatArray:
+        """g(v)."""
+        at = v.reshape(-1)
+        panel = self._panel(at)
+        t = self._local(panel, at)
+        second, first = np.zeros_like(t), np.zeros_like(t)
+        for n in range(_DEGREE, 0, -1):
+            second, first = first, 2.0 * t * first - second + self.coefficients[panel, n]
+        return np.maximum(t * first - second + self.coefficients[panel, 0], 0.0).reshape(v.shape)
+
+    def integral(self, start: FloatArray, length: FloatArray) -> FloatArray:
+        """The integral of g over [start, start + length], to relative accuracy in `length`."""
+        low, step = start.reshape(-1), length.reshape(-1)
+        high = np.minimum(low + step, 1.0)
+        first, last = self._panel(low), self._panel(high)
+        across = last > first
+        end = self.edges[first + 1]
+        total = self._piece(first, low, np.where(across, end, high), np.where(across, end - low, step))
+        if np.any(across):
+            i, j = first[across], last[across]
+            # of the two ways to subtract running sums, the one whose terms are smaller
+            forward, backward = self.before[j] - self.before[i + 1], self.after[i + 1] - self.after[j]
+            between = np.where(self.before[j] < self.after[i + 1], forward, backward)
+            begin = self.edges[j]
+            rest = np.maximum(step[across] - (begin - low[across]), 0.0)
+            total[across] += between + self._piece(j, begin, high[across], rest)
+        return total.reshape(start.shape)
+
+    def _panel(self, v: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+        return np.minimum(np.searchsorted(self.edges, v, side="right") - 1, self.edges.size - 2)
+
+    def _local(self, panel: np.ndarray[tuple[int], np.dtype[np.intp]], v: FloatArray) -> FloatArray:
+        left, right = self.edges[panel], self.edges[panel + 1]
+        return np.clip((v - left) / (right - left) * 2.0 - 1.0, -1.0, 1.0)
+
+    def _piece(
+        self, panel: np.ndarray[tuple[int], np.dtype[np.intp]], low: FloatArray, high: FloatArray, length: FloatArray
+    ) -> FloatArray:
+        """`length` times the mean of g over [low, high], which lies in one panel."""
+        a, b = self._local(panel, low), self._local(panel, high)
+        # T_n(a), and the divided difference (T_n(b) - T_n(a)) / (b - a), by their recurrences
+        value_before, value = np.ones_like(a), a
+        slope_before, slope = np.zeros_like(a), np.ones_like(a)
+        total = self.antiderivatives[panel, 1].copy()
+        for n in range(2, _DEGREE + 2):
+            slope_before, slope = slope, 2.0 * (b * slope + value) - slope_before
+            value_before, value = value, 2.0 * a * value - value_before
+            total += self.antiderivatives[panel, n] * slope
+        return np.maximum(total, 0.0) * length
+
+
+def power_sum(coefficients: FloatArray, log_s: FloatArray) -> FloatArray:
+    """Sum of coefficients[k] exp(k log_s), for log_s of shape (points,); log_s may be -inf.
+
+    Powers are split as k = i + width j, so that one matrix product does the work and no power is a long product.
+    """
+    size = coefficients.size
+    width = max(1, math.isqrt(size))
+    rows = -(-size // width)
+    table = np.zeros((rows, width))
+    table.reshape(-1)[:size] = coefficients
+    logs = np.maximum(log_s, -800.0)
+    small, large = np.arange(width), np.arange(rows) * width
+    result = np.empty(logs.size)
+    chunk = max(1, 2_000_000 // (width + rows))
+    for i in range(0, logs.size, chunk):
+        at = logs[i : i + chunk, None]
+        result[i : i + chunk] = np.sum((np.exp(at * small) @ table.T) * np.exp(at * large), axis=1)
+    return result
+
+
+def _fit_panels(coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Left edges and Chebyshev rows, for coefficients that sum to one."""
+    pending, width = np.zeros(1), 1.0
+    done_left: list[FloatArray] = []
+    done_rows: list[FloatArray] = []
+    while pending.size:
+        # the offset from the left edge is kept apart, so that 1 - v is accurate near v = 1
+        offset = 0.5 * width * (_NODES + 1.0)
+        v, s = pending[:, None] + offset, (1.0 - pending)[:, None] - offset
+        logs = np.where(v < 0.5, np.log1p(-np.minimum(v, 0.5)), np.log(s))
+        values = power_sum(coefficients, logs.reshape(-1)).reshape(v.shape)
+        rows = values @ _FIT
+        smallest, largest = values.min(axis=1), values.max(axis=1)
+        # powers lose log(g(0) / g) roundings: asking for more than that would halve for ever
+        allowed = (_TOLERANCE - 2.0 * _ROUNDING * np.log(np.maximum(smallest, 1e-300))) * smallest
+        met = np.abs(rows[:, -3:]).max(axis=1) <= allowed
+        narrow = width <= np.maximum(_NARROWEST, (1.0 - pending) / (2.0 * coefficients.size))
+        good = met | narrow | (largest < 1e-280)
+        done_left.append(pending[good])
+        done_rows.append(rows[good])
+        width *= 0.5
+        pending = (pending[~good][:, None] + np.array([0.0, width])).reshape(-1)
+    left, fitted = np.concatenate(done_left), np.concatenate(done_rows)
+    order = np.argsort(left)
+    return left[order], fitted[order]

@@ -1,0 +1,115 @@
+"""Laws with a largest number of runs: K drawn again until it fits, and min(K, limit). They are different laws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, integer
+from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
+from dpselect.repetitions.law import FloatArray, Repetitions, from_description
+
+__all__ = ["Capped", "Conditioned", "capped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Truncated(FiniteLaw):
+    base_law: Repetitions
+    limit: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limit", integer("limit", self.limit, at_least=1, at_most=LARGEST_TABLE))
+
+    @property
+    def minimum(self) -> int:
+        """As for the law that was truncated, the limit at most."""
+        return min(self.base_law.minimum, self.limit)
+
+    def describe(self) -> dict[str, Any]:
+        """As for every law, with the law that was truncated described inside."""
+        return {"law": self.law_name, "base_law": self.base_law.describe(), "limit": self.limit}
+
+    @classmethod
+    def _from_parameters(cls, parameters: Mapping[str, Any]) -> Repetitions:
+        return cls(base_law=from_description(parameters["base_law"]), limit=parameters["limit"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditioned(_Truncated):
+    """The law of K given K <= limit: what `law.at_most(limit)` gives. limit in [1, 2**20].
+
+    Papernot and Steinke (2022), Appendix E.1. Raises `ArgumentError` if no run is possible within the limit.
+    """
+
+    law_name: ClassVar[str] = "at-most"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.base_law.minimum > self.limit or not np.any(self._log_weights()[1:] > -np.inf):
+            raise ArgumentError(f"limit must leave a possible number of runs, got {self.limit}")
+
+    def _log_weights(self) -> FloatArray:
+        return self.base_law._log_pmf(np.arange(self.limit + 1.0))
+
+    def at_most(self, limit: int) -> Repetitions:
+        """The same law with a smaller limit."""
+        return self if self.limit <= limit else self.base_law.at_most(limit)
+
+    def _tilted(self, s: float) -> Repetitions:
+        # tilting and conditioning commute
+        return self.base_law.tilted(s).at_most(self.limit)
+
+    @cached_property
+    def _exact_weights(self) -> tuple[int, list[int]]:
+        bits, weights = self.base_law._exact_pmf()
+        kept = list(islice(weights, self.limit + 1))
+        total = sum(kept)
+        return bits, [(weight << bits) // total for weight in kept]
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        bits, weights = self._exact_weights
+        return bits, iter(weights)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capped(_Truncated):
+    """The law of min(K, limit): what `capped(law, limit)` gives. limit in [1, 2**20]."""
+
+    law_name: ClassVar[str] = "capped"
+
+    def _log_weights(self) -> FloatArray:
+        logs = self.base_law._log_pmf(np.arange(self.limit + 1.0))
+        with np.errstate(divide="ignore"):
+            logs[-1] = np.log(self.base_law.survival(float(self.limit - 1)))
+        return logs
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        bits, weights = self.base_law._exact_pmf()
+
+        def walk() -> Iterator[int]:
+            left = 1 << bits
+            for weight in islice(weights, self.limit):
+                left -= weight
+                yield weight
+            yield left
+
+        return bits, walk()
+
+
+def capped(law: Repetitions, limit: int) -> Repetitions:
+    """The law of min(K, limit), which stops a search short: another law than `law.at_most(limit)`, priced as itself.
+
+    limit is in [1, 2**20]. A law that never exceeds the limit is returned as it is.
+
+    >>> from dpselect.repetitions import Geometric, capped
+    >>> law = Geometric(gamma=0.5)
+    >>> capped(law, 3).pmf(3), round(law.at_most(3).pmf(3), 12)
+    (0.25, 0.142857142857)
+    """
+    limit = integer("limit", limit, at_least=1)
+    return law if law.limit is not None and law.limit <= limit else Capped(base_law=law, limit=limit)

@@ -1,0 +1,103 @@
+"""The learners that a study can name, and which of their parameters decide privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.randomness import RandomSource
+from dpselect.study.schema import Study
+
+__all__ = ["Recipe", "recipe_of"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    estimator: type[Any]
+    noise_name: str
+    inverse: bool  # whether more noise means a smaller parameter
+    priced: frozenset[str]  # parameters that enter the guarantee: shared by all runs, never searched
+
+
+_KINDS: Final[Mapping[str, _Kind]] = {
+    "dp-sgd": _Kind(DPSGDClassifier, "noise_multiplier", False, frozenset({"sampling_rate", "steps"})),
+    "output-perturbation": _Kind(OutputPerturbationClassifier, "epsilon", True, frozenset()),
+}
+# set by the study itself, not by the learner's table
+_RESERVED: Final = frozenset({"classes", "nominal_rows", "adjacency", "random"})
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a study's runs are trained: an estimator from noise, drawn parameters and public numbers.
+
+    `nominal_rows` is the public number of training rows, None when it is the (public) true one.
+    """
+
+    kind: str
+    shared: Mapping[str, Any]
+    classes: int
+    nominal_rows: float | None
+    adjacency: Adjacency
+
+    def estimator(self, noise: float, drawn: Mapping[str, Any], random: RandomSource | None) -> Any:
+        """An unfitted estimator. `noise` is the noise multiplier, or one over epsilon for output perturbation."""
+        kind = _KINDS[self.kind]
+        settings = {**self.shared, **drawn, kind.noise_name: 1.0 / noise if kind.inverse else noise}
+        if "adjacency" in kind.estimator().get_params():
+            settings["adjacency"] = self.adjacency.value
+        return kind.estimator(
+            **settings, classes=list(range(self.classes)), nominal_rows=self.nominal_rows, random=random
+        )
+
+    def guarantee(self, noise: float) -> Guarantee:
+        """What one run promises; the same for every setting in the space."""
+        guarantee: Guarantee = self.estimator(noise, {}, None).guarantee()
+        if guarantee.adjacency is not self.adjacency:
+            raise AdjacencyError(
+                f"learner {self.kind!r} is private under {guarantee.adjacency.value}, the study states "
+                f"{self.adjacency.value}; it is not converted"
+            )
+        return guarantee
+
+    def empty_fit(self, noise: float, drawn: Mapping[str, Any], features: int) -> Any:
+        """An estimator fitted to no rows: the shape of what a run returns, made without data."""
+        estimator = self.estimator(noise, drawn, None)
+        if "steps" in estimator.get_params():
+            estimator.set_params(steps=1)
+        return estimator.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
+
+
+def recipe_of(study: Study, *, nominal_rows: float | None) -> Recipe:
+    """Check the learner's table and the space against the learner; raises `StudyError` naming the key."""
+    kind = _KINDS[study.learner.name]
+    known = set(kind.estimator().get_params())
+    shared = study.learner.parameters
+    for table, names in (("learner", shared), ("space", study.space)):
+        for name in names:
+            if name not in known or name in _RESERVED:
+                raise StudyError(f"{table}.{name}: unknown key for learner {study.learner.name!r}")
+            if name == kind.noise_name:
+                raise StudyError(f"{table}.{name}: the noise follows from the [privacy] table")
+    for name in study.space:
+        if name in kind.priced:
+            raise StudyError(f"space.{name}: enters the guarantee, so every run must share it; put it under [learner]")
+        if name in shared:
+            raise StudyError(f"space.{name}: is under [learner] too")
+    recipe = Recipe(study.learner.name, shared, len(study.data.classes), nominal_rows, study.privacy.adjacency)
+    try:
+        recipe.guarantee(1.0)
+    except AdjacencyError as error:
+        raise StudyError(str(error)) from None
+    except (ArgumentError, TypeError) as error:
+        raise StudyError(f"learner: {error}") from None
+    return recipe

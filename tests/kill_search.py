@@ -1,0 +1,198 @@
+"""Kills searches at chosen or random instants, resumes them, and reports on each as a line of JSON.
+
+Run as a script: `kill_search.py FOLDER MODE COUNT SEED` with MODE `writes` (before and after durable writes, spread
+evenly over all of them), `random` (by the clock), `chain` (several kills in one search) or `broken` (as `writes`, with
+a tuner that starts over). Each attempt at a search is a forked child, so that a kill is a real SIGKILL and costs no new
+interpreter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random as stdlib_random
+import shutil
+import signal
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+from dpselect.privacy import pure_dp
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Harmonic
+from dpselect.tuning import FileSpender, SearchFinishedError, Space, Uniform, durable, sealed_store, tune
+
+KEY = 11
+LIMIT = 6
+
+
+class Killer:
+    """Counts durable writes and kills the process before or after a given one."""
+
+    def __init__(self, at: int | None, after: bool) -> None:
+        self.at = at
+        self.after = after
+        self.count = 0
+        for name in ("commit", "sync"):
+            setattr(durable, name, self.wrap(getattr(durable, name)))
+
+    def wrap(self, write):
+        def wrapped(handle):
+            self.count += 1
+            if self.count == self.at and not self.after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            write(handle)
+            if self.count == self.at and self.after:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return wrapped
+
+
+def append(path: Path, line: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(descriptor, line.encode() + b"\n")
+    os.close(descriptor)
+
+
+def search(folder: Path, *, resume: bool, keyed: bool, broken: bool) -> None:
+    """One attempt. Leaves witnesses: trials begun, numbers of runs and master keys sealed, contents released."""
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    if broken and resume:
+        for file in folder.glob("search.db*"):
+            file.unlink()
+    real = sealed_store.SealedStore.save
+
+    def save(store, state):
+        real(store, state)
+        append(folder / "drawn", f"{state.counted} {state.master.hex()}")
+
+    sealed_store.SealedStore.save = save
+
+    def objective(params, random):
+        append(folder / "trials", str(params["x"]))
+        time.sleep(0.002)
+        return params["x"] + 0.1 * float(random.laplace(1)[0]), params["x"]
+
+    def release(result):
+        content = repr((result.value, dict(result.params or {}), result.receipt.charged))
+        append(folder / "released", content)
+        durable.write_atomically(folder / "release.txt", content.encode())
+
+    with contextlib.suppress(SearchFinishedError):
+        tune(
+            objective,
+            space=Space({"x": Uniform(0.0, 1.0)}),
+            base=pure_dp(epsilon=0.5),
+            repetitions=Harmonic(limit=LIMIT),
+            store=folder / "search.db",
+            resume=resume,
+            ledger=FileSpender(folder / "budget.db", epsilon=50, delta=0),
+            random=keyed_source(KEY) if keyed else None,
+            payload_bytes=512,
+            release=release,
+        )
+
+
+def attempt(folder: Path, *, resume=False, keyed=True, broken=False, at=None, after=False, seconds=None) -> int:
+    """One attempt in a forked child; its exit status, negative for a signal."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            killer = Killer(at, after)
+            search(folder, resume=resume, keyed=keyed, broken=broken)
+            append(folder / "writes", str(killer.count))
+            status = 0
+        except BaseException as error:
+            append(folder / "errors", repr(error))
+        finally:
+            os._exit(status)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def charges(folder: Path) -> list[tuple[str, int]]:
+    if not (folder / "budget.db").exists():
+        return []
+    with contextlib.closing(sqlite3.connect(folder / "budget.db")) as connection:
+        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            return []
+        return connection.execute("SELECT identifier, settled FROM reservation").fetchall()
+
+
+def wanting(folder: Path) -> str | None:
+    """What is wrong right after a kill, if anything."""
+    begun = (folder / "trials").exists() or (folder / "drawn").exists() or (folder / "release.txt").exists()
+    return "a trial or release without a reservation" if begun and len(charges(folder)) != 1 else None
+
+
+def verdict(folder: Path, expected: str | None) -> list[str]:
+    """What is wrong after the search has been resumed to its end."""
+    wrong = []
+    if [settled for _, settled in charges(folder)] != [1]:
+        wrong.append("not exactly one settled charge")
+    if len(set(lines(folder / "drawn"))) != 1:
+        wrong.append("drawn more than once")
+    if len(set(lines(folder / "released"))) != 1:
+        wrong.append("released two values")
+    if not (folder / "release.txt").exists():
+        wrong.append("nothing released")
+    elif expected is not None and (folder / "release.txt").read_text() != expected:
+        wrong.append("not the value of the uninterrupted search")
+    if any(path.is_file() for path in (folder / "state").rglob("*")):
+        wrong.append("the key is still there")
+    return wrong + lines(folder / "errors")
+
+
+def main(root: Path, mode: str, count: int, seed: int) -> None:
+    shutil.rmtree(root, ignore_errors=True)
+    root.mkdir(parents=True)
+    chance = stdlib_random.Random(seed)  # chooses when to kill; no part of what is tested
+
+    reference = root / "reference"
+    reference.mkdir()
+    start = time.monotonic()
+    assert attempt(reference) == 0, lines(reference / "errors")
+    duration = time.monotonic() - start
+    expected = (reference / "release.txt").read_text()
+    writes = int(lines(reference / "writes")[0])
+
+    instants = [(at, after) for at in range(1, writes + 1) for after in (False, True)]
+    for number in range(count):
+        folder = root / str(number)
+        folder.mkdir()
+        # Without a key of the caller's, K and the master key come from system entropy: a redraw would show.
+        keyed = mode != "broken" and number % 3 > 0
+        at, after = instants[number * len(instants) // count % len(instants)]
+        kills = []
+        for turn in range(3 if mode == "chain" else 1):
+            options = {"resume": turn > 0, "keyed": keyed}
+            if mode in ("random", "chain"):
+                seconds = chance.uniform(0.0, duration if mode == "random" else duration / 2)
+                kills.append(attempt(folder, seconds=seconds, **options))
+            else:
+                kills.append(attempt(folder, at=at, after=after, **options))
+            wrong = wanting(folder)
+            if wrong:
+                break
+        attempt(folder, resume=True, keyed=keyed, broken=mode == "broken")
+        report = {
+            "killed": [status == -signal.SIGKILL for status in kills],
+            "wrong": ([wrong] if wrong else []) + verdict(folder, expected if keyed else None),
+            "instant": [at, after],
+            "writes": writes,
+        }
+        print(json.dumps(report), flush=True)
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,0 +1,184 @@
+"""A study from file to release: what is written, that it says nothing of K, and what stops it before it starts."""
+
+import json
+import os
+import stat
+
+import numpy as np
+import pytest
+
+import dpselect
+from dpselect.errors import BudgetError, ContentError, StudyError
+from dpselect.randomness import keyed_source
+from dpselect.study import load_study, parse_study, run_study
+from dpselect.study.run import _law
+from tests.test_study_schema import STUDY, changed
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def inline(document, **runs):
+    return parse_study({**document, "runs": {"executor": "inline", **runs}})
+
+
+def run(tmp_path, document=STUDY, *, folder="out", key=1, **options):
+    return run_study(
+        inline(document), base_folder=tmp_path, folder=tmp_path / folder, random=keyed_source(key), **options
+    )
+
+
+def test_a_release_has_model_page_and_json(tmp_path):
+    finished = run(tmp_path)
+    release = json.loads((tmp_path / "out" / "release.json").read_text())
+    assert release == finished.release
+    assert release["found"] is True
+    assert release["guarantee"]["epsilon"] <= 3.0
+    assert release["guarantee"]["delta"] == 1e-5
+    assert release["guarantee"]["adjacency"] == "add_or_remove_one"
+    assert release["score"] is None
+    assert set(release["parameters"]) == {"learning_rate"}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("<svg") == 3
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "src=" not in page
+    assert "<script" not in page
+
+
+def test_the_model_loads_and_predicts_raw_rows(tmp_path):
+    run(tmp_path)
+    from sklearn.datasets import load_iris
+
+    X = load_iris().data
+    model = dpselect.load_model(tmp_path / "out" / "model.npz")
+    labels = model.predict(X)
+    assert set(np.unique(labels)) <= {0, 1, 2}
+    assert np.allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert np.array_equal(model.predict_proba(X).argmax(axis=1), labels)
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"no")
+    with pytest.raises(StudyError, match="not a released model"):
+        dpselect.load_model(tmp_path / "x.npz")
+
+
+def test_a_declared_score_is_released(tmp_path):
+    release = run(tmp_path, changed("validation", {"release_score": True})).release
+    assert isinstance(release["score"], float)
+
+
+def files_of(folder):
+    return {
+        path.name: (path.stat().st_size, stat.S_IMODE(path.stat().st_mode))
+        for path in sorted(folder.iterdir())
+    }
+
+
+def test_what_is_written_does_not_depend_on_the_number_of_runs(tmp_path):
+    """Two keys that draw the smallest and the largest K: same files, same sizes, and pages that differ only in the
+    winner's parameters."""
+    law = _law(parse_study(STUDY))
+    keys = {law.sample(keyed_source(key)): key for key in range(60, -1, -1)}
+    assert set(keys) == {1, 2, 3}
+    seen = []
+    for count in (1, 3):
+        folder = tmp_path / f"k{count}"
+        release = run(tmp_path, folder=folder.name, key=keys[count]).release
+        page = (folder / "report.html").read_text().replace(str(release["parameters"]["learning_rate"]), "RATE")
+        text = (folder / "release.json").read_text().replace(str(release["parameters"]["learning_rate"]), "RATE")
+        sizes = {name: size for name, size in files_of(folder).items() if name not in ("report.html", "release.json")}
+        sizes["model.npz"] = (0, sizes["model.npz"][1])  # holds the winner's parameters as text
+        seen.append((page, text, sizes))
+    assert seen[0] == seen[1]
+
+
+def test_the_sealed_store_and_key_are_private_and_the_key_is_gone_afterwards(tmp_path):
+    run(tmp_path)
+    store = tmp_path / "out" / "search.sealed"
+    assert stat.S_IMODE(store.stat().st_mode) == 0o600
+    assert not [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
+
+
+def test_the_same_key_gives_the_same_release(tmp_path):
+    first, second = run(tmp_path, folder="a").release, run(tmp_path, folder="b").release
+    assert first == second
+    assert first["replayable"] is True
+    assert (tmp_path / "a" / "model.npz").read_bytes() == (tmp_path / "b" / "model.npz").read_bytes()
+
+
+def test_a_folder_that_holds_a_release_is_refused(tmp_path):
+    run(tmp_path)
+    with pytest.raises(StudyError, match="already holds a release"):
+        run(tmp_path)
+
+
+def test_resuming_a_finished_search_says_so(tmp_path):
+    run(tmp_path)
+    with pytest.raises(StudyError, match="done"):
+        run(tmp_path, resume=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_folder_is_refused(tmp_path):
+    (tmp_path / "out").mkdir(mode=0o500)
+    with pytest.raises(StudyError, match="not writable"):
+        run(tmp_path)
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(StudyError, match="cannot be made"):
+        run(tmp_path)
+
+
+def test_an_impossible_budget_is_refused_before_a_row_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpselect.study.run.load", lambda *_: pytest.fail("a row was read"))
+    with pytest.raises(BudgetError):
+        run(tmp_path, changed("privacy", {"epsilon": 3.0, "delta": 0.0, "nominal_rows": 150}))
+
+
+def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpselect.study.run.tune", lambda *_, **__: pytest.fail("the search began"))
+    (tmp_path / "d.csv").write_text("a,target\n1,0\nx,1\n")
+    with pytest.raises(ContentError, match="'a'"):
+        run(tmp_path, changed("data", {"source": "d.csv", "classes": [0, 1], "bounds": [0, 1]}))
+
+
+def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
+    """"None" is written in full, with the full price and no reason."""
+    monkeypatch.setattr("dpselect.study.objective.Run.__call__", lambda *_: 1 / 0)
+    failed = run(tmp_path, folder="failed").release
+    assert failed["found"] is False
+    assert failed["parameters"] is None
+    assert failed["guarantee"]["epsilon"] == run_price(tmp_path)
+    assert "Nothing was found" in (tmp_path / "failed" / "report.html").read_text()
+
+
+def run_price(tmp_path):
+    from dpselect.study.learners import recipe_of
+    from dpselect.study.price import price_study
+
+    study = inline(STUDY)
+    return price_study(study, recipe_of(study, nominal_rows=120.0), _law(study)).search.statement(delta=1e-5).epsilon
+
+
+def test_public_validation_costs_nothing_and_scores_exactly(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["a,b,target"] + [f"{x},{y},{int(x > y)}" for x, y in rng.random((60, 2))]
+    (tmp_path / "public.csv").write_text("\n".join(lines) + "\n")
+    (tmp_path / "private.csv").write_text("\n".join(lines) + "\n")
+    document = changed("validation", {"data": "public", "source": "public.csv", "release_score": True})
+    document["data"] = {"source": "private.csv", "classes": [0, 1], "bounds": [0, 1]}
+    release = run(tmp_path, document).release
+    assert release["score"] * 60 == pytest.approx(round(release["score"] * 60), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_the_example_studies_are_valid(name):
+    from pathlib import Path
+
+    study = load_study(Path(__file__).parent.parent / "examples" / f"{name}.toml")
+    assert _law(study).limit is not None

@@ -1,0 +1,154 @@
+"""The study file: everything public is checked before a row of data is read."""
+
+import copy
+
+import pytest
+
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.study import load_study, parse_study
+from dpselect.study.laws import base_named, law_named, parse_settings
+from dpselect.study.learners import recipe_of
+
+STUDY = {
+    "name": "toy",
+    "data": {"source": "sklearn:iris", "classes": [0, 1, 2], "bounds": [0, 8]},
+    "privacy": {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 150},
+    "learner": {"name": "dp-sgd", "sampling_rate": 0.2, "steps": 20},
+    "space": {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 1.0}},
+    "repetitions": {"law": "harmonic", "limit": 3},
+    "output": {"folder": "out"},
+}
+
+
+def changed(path, value):
+    document = copy.deepcopy(STUDY)
+    *tables, key = path.split(".")
+    place = document
+    for table in tables:
+        place = place.setdefault(table, {})
+    if value is None:
+        place.pop(key)
+    else:
+        place[key] = value
+    return document
+
+
+def test_a_valid_study_parses():
+    study = parse_study(STUDY)
+    assert study.privacy.adjacency.value == "add_or_remove_one"
+    assert study.validation.data == "private"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        ("privacy.epsilon", 0.0, "privacy.epsilon"),
+        ("privacy.epsilon", -1.0, "privacy.epsilon"),
+        ("privacy.epsilon", float("nan"), "privacy.epsilon"),
+        ("privacy.epsilon", None, "privacy"),
+        ("privacy.noise_multiplier", 1.0, "privacy"),
+        ("privacy.delta", 1.0, "privacy.delta"),
+        ("privacy.delta", 1 / 150, "nominal_rows"),
+        ("privacy.adjacency", "neighbours", "privacy.adjacency"),
+        ("privacy.nominal_rows", None, "nominal_rows"),
+        ("privacy.nominal_rows", 0, "nominal_rows"),
+        ("privacy.epsilonn", 1.0, "privacy.epsilonn"),
+        ("data.source", None, "data.source"),
+        ("data.classes", [0], "data.classes"),
+        ("data.classes", [0, 0], "classes must differ"),
+        ("data.bounds", [1, 0], "bounds"),
+        ("data.bounds", None, "bounds"),
+        ("data.columns", {"a": {}}, "data.columns.a"),
+        ("data.columns", {"target": {"bounds": [0, 1]}}, "label"),
+        ("learner.name", "deep", "learner.name"),
+        ("validation", {"data": "public"}, "source"),
+        ("validation", {"fraction": 1.0}, "validation.fraction"),
+        ("runs", {"workers": 0}, "runs.workers"),
+        ("extra", {}, "extra"),
+        ("output.folder", None, "output.folder"),
+    ],
+)
+def test_a_wrong_key_is_named(path, value, named):
+    with pytest.raises(StudyError, match=named):
+        parse_study(changed(path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        ("learner.stepps", 5, "learner.stepps"),
+        ("learner.steps", 0, "steps"),
+        ("learner.classes", [1], "learner.classes"),
+        ("learner.noise_multiplier", 1.0, "learner.noise_multiplier"),
+        ("space.steps", {"law": "categorical", "choices": [1, 2]}, "space.steps"),
+        ("space.momentums", {"law": "categorical", "choices": [1, 2]}, "space.momentums"),
+        ("privacy.adjacency", "replace_one", "replace_one"),
+    ],
+)
+def test_learner_and_space_are_checked_against_the_learner(path, value, named):
+    study = parse_study(changed(path, value))
+    with pytest.raises(StudyError, match=named):
+        recipe_of(study, nominal_rows=150.0)
+
+
+def test_files_that_are_no_studies(tmp_path):
+    with pytest.raises(StudyError, match="cannot read"):
+        load_study(tmp_path / "absent.toml")
+    (tmp_path / "bad.toml").write_text("[data\n")
+    with pytest.raises(StudyError, match="not valid TOML"):
+        load_study(tmp_path / "bad.toml")
+    (tmp_path / "latin.toml").write_bytes(b"name = '\xff'")
+    with pytest.raises(StudyError, match="UTF-8"):
+        load_study(tmp_path / "latin.toml")
+
+
+def test_settings_parse():
+    assert parse_settings("gaussian:noise-multiplier=4") == ("gaussian", {"noise_multiplier": 4})
+    assert parse_settings("harmonic") == ("harmonic", {})
+    for text in ("a:b", "a:b=", "a:b=c", "a:b=1,b=2", "a:=1"):
+        with pytest.raises(ArgumentError):
+            parse_settings(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "mean"),
+    [
+        ("negative-binomial:eta=0,mean=10", 10),
+        ("negative-binomial:eta=1,gamma=0.1", 10),
+        ("geometric:gamma=0.1", 10),
+        ("geometric:mean=10", 10),
+        ("logarithmic:mean=10", 10),
+        ("poisson:mean=10", 10),
+        ("binomial:trials=20,probability=0.5", 10),
+        ("uniform:limit=20", 10),
+        ("fixed:count=10", 10),
+        ("beta-binomial:trials=20,shape=1", 10),
+        ("harmonic:limit=3", 3 / (1 + 1 / 2 + 1 / 3)),
+    ],
+)
+def test_laws_by_name(text, mean):
+    assert law_named(*parse_settings(text)).mean == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["grid:count=10", "nonsense", "geometric", "geometric:gamma=0.1,mean=10", "poisson:mu=3", "poisson:mean=-1"],
+)
+def test_wrong_laws_are_refused(text):
+    with pytest.raises((ArgumentError, TypeError)):
+        law_named(*parse_settings(text))
+
+
+def test_a_hard_limit_conditions_the_law():
+    law = law_named(*parse_settings("geometric:mean=10,at_most=20"))
+    assert law.limit == 20
+    assert law.mean < 10
+
+
+def test_bases_by_name():
+    base = base_named(*parse_settings("laplace:scale=2"), adjacency="replace_one")
+    assert base.epsilon(0) == 0.5
+    assert base.adjacency.value == "replace_one"
+    for text in ("gauss:noise_multiplier=1", "gaussian", "gaussian:sigma=1"):
+        with pytest.raises(ArgumentError, match="base"):
+            base_named(*parse_settings(text), adjacency="add_or_remove_one")
