@@ -1,9 +1,9 @@
 """Drawing K: exact weights, and seeded chi-square tests of every sampler.
 
 A sampler that draws from its law fails its chi-square test with probability 1e-6 (the threshold below), so all of
-them together with probability below 1e-4. The last tests plant errors and must see them: with 4,000 draws of a
-geometric law of mean 5, a sampler that is off by one has a chi-square statistic above 10,000 (no draw of the planted
-sampler can pass, as half of the bins are off by a fifth), so the chance of missing it is below 1e-9.
+them together with probability below 1e-4. Planted errors must be seen, at a threshold of 77: of 4,000 draws of a
+geometric law of mean 5, a sampler that starts at 0 puts about 800 (fewer than 600 with probability below 1e-14) where
+25 are expected, a statistic above 13,000; one that starts at 2 leaves empty a bin that expects 800.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def exact_law(law: Repetitions, count: int) -> list[Fraction]:
         case Tabulated():
             table = [Fraction(p) for p in law.probabilities]
             return [p / sum(table) for p in table]
-    base = exact_law(law.base_law, law.limit)  # a law given that K is at most its limit
+    base = exact_law(law.law, law.limit)  # a law given that K is at most its limit
     return [p / sum(base[: law.limit + 1]) for p in base[: law.limit + 1]]
 
 

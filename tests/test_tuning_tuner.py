@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import itertools
 import logging
 import math
 import pickle
@@ -14,6 +15,7 @@ import sqlite3
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +40,7 @@ from dpselect.tuning import (
 )
 from dpselect.tuning.executors import Outcome
 from dpselect.tuning.machine import Candidate, Search
+from dpselect.tuning.plan import make_plan
 from dpselect.tuning.trial import perform, trial_key
 
 SPACE = Space({"x": Uniform(0.0, 1.0)})
@@ -459,19 +462,40 @@ def test_constant_runs_hide_k_in_running_time_and_change_nothing_else(drawn):
         search(repetitions=Geometric(gamma=0.2), constant_runs=True)
 
 
-def test_secrets_have_no_repr(tmp_path):
-    result = search(declare_score=False)
-    assert "LIMIT" not in repr(result)
-    assert "counted" not in pickle.dumps(vars(result) | {"guarantee": None}).decode("latin-1")
-    with tuner._opened(make_plan(), tmp_path / "s.db", False, None) as store:
-        assert "master" not in repr(store)
+def test_zoo_released_k_is_caught(drawn):
+    """The pickled result is the same for every K when the winner is; one that carries K is not."""
+
+    def shows_k(decorate):
+        seen = set()
+        for count in (1, LIMIT):
+            drawn(count)
+            scores = itertools.count(0, -1)  # the first trial wins
+            result = decorate(
+                search(lambda params, random, scores=scores: (next(scores), 7), declare_score=True), count
+            )
+            seen.add(pickle.dumps(result))
+        return len(seen) > 1
+
+    assert not shows_k(lambda result, count: result)
+    assert shows_k(lambda result, count: replace(result, params={**result.params, "runs": count}))
 
 
-def make_plan():
-    return tuner.make_plan(
-        space=SPACE, base=BASE, repetitions=Harmonic(limit=2), epsilon=None, delta=None, max_runs=1, slots=None,
+@pytest.mark.parametrize(
+    ("law", "expected"),
+    [
+        (Harmonic(limit=6), 6),
+        # Geometric: the smallest k with 1 - 0.8**k >= 0.999
+        (Geometric(gamma=0.2), math.ceil(math.log(0.001) / math.log(0.8))),
+        # Harmonic above 10,000: H_k >= 0.999 H_20000, with H_n = log n + 0.5772... + 1/(2n) up to 1/(12 n**2)
+        (Harmonic(limit=20_000), 19_791),
+    ],
+)
+def test_slots_are_a_public_quantile_of_the_law(law, expected):
+    plan = make_plan(
+        space=SPACE, base=BASE, repetitions=law, epsilon=None, delta=None, max_runs=1, slots=None,
         payload_bytes=10, constant_runs=False, declare_score=False, fingerprint="", has_ledger=False, example=None,
     )  # fmt: skip
+    assert plan.shape.slots == expected
 
 
 # Resume

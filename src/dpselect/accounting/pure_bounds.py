@@ -14,6 +14,7 @@ import math
 from functools import singledispatch
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.errors import number
 from dpselect.numerics import ROUND_UP
@@ -29,6 +30,8 @@ from dpselect.repetitions import (
 )
 
 __all__ = ["pure_best_of", "pure_shift"]
+
+Array = NDArray[np.float64]
 
 
 def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
@@ -49,30 +52,42 @@ def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
 def pure_shift(law: Repetitions, epsilon: float) -> float:
     """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private base allows, rounded up.
 
-    The kink exactly; the first branch on cells that are split where the bound is largest until it stops falling.
+    The first branch, which ends in the kink, on cells that are split where the bound may be largest until it stops
+    falling; each cell is bounded by the monotonicity of phi' and phi''.
     """
     kink = 1.0 / (1.0 + math.exp(epsilon))
-    at_kink = float(law.log_derivative(kink)) - float(law.log_derivative(min(math.exp(epsilon) * kink, 1.0)))
-    edges = np.concatenate(([0.0], kink * np.exp(-np.linspace(120.0, 0.0, 2001))))
+    edges = np.concatenate(([0.0], kink * np.exp(-np.linspace(120.0, 0.0, 1201))))
     left, right = edges[:-1], edges[1:]
     bound = math.inf
-    for _ in range(8):
-        bounds = law.log_derivative(left) - law.log_derivative(np.minimum(math.exp(epsilon) * right, 1.0))
-        if np.any(np.isnan(bounds)):
-            return math.inf
-        bounds = np.maximum(bounds, 0.0)
+    for _ in range(30):
+        bounds, attained = _cell_shifts(law, epsilon, left, right)
+        highest = float(np.max(attained))
         bound = min(bound, float(np.max(bounds)))
-        attained = max(at_kink, float(np.max(law.log_derivative(right) - law.log_derivative(math.exp(epsilon) * right))))
-        if bound <= attained * (1.0 + 1e-9):
-            break
         # only cells that may hold something larger than what is attained need splitting
-        alive = bounds > attained
+        alive = bounds > highest
+        if bound <= highest * (1.0 + 1e-10) or not np.any(alive) or np.count_nonzero(alive) > 20000:
+            break
         left, right = left[alive], right[alive]
-        parts = max(2, 4000 // left.size)
-        share = np.linspace(0.0, 1.0, parts + 1)
-        steps = left[:, None] + (right - left)[:, None] * share
-        left, right = steps[:, :-1].ravel(), steps[:, 1:].ravel()
-    return max(bound, at_kink)
+        middle = np.where(left > 0.0, np.sqrt(left * right), 1e-3 * right)
+        left, right = np.concatenate((left, middle)), np.concatenate((middle, right))
+    return bound
+
+
+def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
+    """Upper bounds on the shift in cells [left, right] of the first branch, and its values at their right ends."""
+    growth = math.exp(epsilon)
+    far_left, far_right = np.minimum(growth * left, 1.0), np.minimum(growth * right, 1.0)
+    log_left, log_right = law.log_derivative(left), law.log_derivative(right)
+    far_log_right = law.log_derivative(far_right)
+    simple = log_left - far_log_right
+    # to second order: the slope of log phi'(1 - v) in log v is -v phi'' / phi', all factors monotone
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        rising = far_right * law.second_derivative(far_left) / np.exp(far_log_right)
+        falling = left * law.second_derivative(right) / np.exp(log_left)
+        step = np.maximum(rising - falling, 0.0) * np.log(right / left)
+        refined = log_left - law.log_derivative(far_left) + step
+    bounds = np.fmin(simple, refined)
+    return np.maximum(bounds, 0.0), np.maximum(log_right - far_log_right, 0.0)
 
 
 @pure_shift.register(TruncatedNegativeBinomial)

@@ -30,8 +30,8 @@ class Scorer(Protocol):
 class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prediction from released weights. Predicting is free for the training data: it uses the weights only.
 
-    A copy that goes to another process leaves its `random` source behind and draws from the system's entropy there: a
-    source that repeated its draws in two places would break the guarantee.
+    A pickled copy leaves its `random` source behind and draws from the system's entropy where it arrives: a source
+    that repeated its draws in two places would break the guarantee.
     """
 
     row_norm: float

@@ -1,12 +1,16 @@
-"""Log-space arithmetic."""
+"""Log-space arithmetic and sums that round up."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-__all__ = ["log1mexp", "log_weighted_sum"]
+__all__ = ["log1mexp", "log_weighted_sum", "sum_up"]
 
 
 def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
@@ -24,3 +28,15 @@ def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
 def log_weighted_sum(log_terms: ArrayLike, weights: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
     """log(sum of weights * exp(log_terms)) along an axis; weights are non-negative."""
     return np.asarray(logsumexp(np.asarray(log_terms), b=np.asarray(weights), axis=axis), dtype=np.float64)
+
+
+def sum_up(values: Sequence[float]) -> float:
+    """The smallest double at or above the exact sum of numbers that are not NaN and not -inf.
+
+    >>> sum([0.1] * 10), sum_up([0.1] * 10), sum_up([0.5, 0.5])
+    (0.9999999999999999, 1.0000000000000002, 1.0)
+    """
+    total = math.fsum(values)
+    if math.isfinite(total) and Fraction(total) < sum(map(Fraction, values)):
+        return math.nextafter(total, math.inf)
+    return total

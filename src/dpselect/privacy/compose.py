@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms import gaussian
-from dpselect.privacy.pld import LossProfile, LossSource
+from dpselect.privacy.pld import LossProfile, LossSource, suitable_interval
 from dpselect.privacy.profile import MaximumProfile
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
@@ -51,19 +52,22 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     counts = Counter(id(g) for g in guarantees)
     distinct = {id(g): g for g in guarantees}
     curves = [g.renyi_curve for g in guarantees]
-    # one minus a product of one minus each, without cancellation
-    failure = -math.expm1(sum(math.log1p(-g.failure) for g in guarantees))
+    # one minus a product of one minus each, without cancellation, or their sum where that rounds better
+    failures = [g.failure for g in guarantees]
+    product = -math.expm1(math.fsum(math.log1p(-f) for f in failures)) * ROUND_UP
+    pure = sum_up([g.pure_epsilon for g in guarantees])
+    curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
-    pure = sum(g.pure_epsilon for g in guarantees)
+    interval = suitable_interval(curve, pure)
     return Guarantee(
         adjacency=adjacency,
         theorem="adaptive composition",
         terms={"composition": [dict(g.terms) for g in guarantees]},
-        failure=failure,
+        failure=min(product, sum_up(failures), 1.0),
         pure_epsilon=pure,
-        renyi_curve=SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
-        profile=LossProfile(loss),
-        loss=loss,
+        renyi_curve=curve,
+        profile=LossProfile(loss, interval) if interval is not None else None,
+        loss=loss if interval is not None else None,
     )
 
 
@@ -82,7 +86,8 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     curves = [g.renyi_curve for g in guarantees]
     return Guarantee(
         adjacency=adjacency,
-        theorem="the larger of disjoint parts (quasi-convexity of divergences)",
+        theorem="the larger of disjoint parts (quasi-convexity): "
+        + "; ".join(dict.fromkeys(g.theorem for g in guarantees)),
         terms={"worst_of": [dict(g.terms) for g in guarantees]},
         failure=max(g.failure for g in guarantees),
         pure_epsilon=max(g.pure_epsilon for g in guarantees),

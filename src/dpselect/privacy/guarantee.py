@@ -26,6 +26,14 @@ __all__ = ["Guarantee", "Statement"]
 Array = NDArray[np.float64]
 
 
+def _without_infinity(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_infinity(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_infinity(part) for part in value]
+    return None if isinstance(value, float) and np.isinf(value) else value
+
+
 @dataclass(frozen=True)
 class Statement:
     """An epsilon and the theorem that gives it."""
@@ -97,7 +105,9 @@ class Guarantee:
     def delta(self, epsilon: SupportsFloat) -> float: ...
     def delta(self, epsilon: SupportsFloat | Array) -> float | Array:
         """The smallest delta proved at `epsilon` >= 0 (a number or an array). Rounded up, at most 1."""
-        asked = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+        if not isinstance(epsilon, np.ndarray):
+            return float(self.delta(np.array([number("epsilon", epsilon, at_least=0.0, finite=False)]))[0])
+        asked = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(asked)) or np.any(asked < 0.0):
             raise ArgumentError(f"epsilon must be at least 0, got {epsilon!r}")
         result = np.ones(asked.shape)
@@ -107,7 +117,7 @@ class Guarantee:
             result = np.minimum(result, both_directions(self.profile, finite))
         if self.renyi_curve is not None:
             result = np.minimum(result, RenyiProfile(self.renyi_curve, self.failure).remove(finite))
-        return result if isinstance(epsilon, np.ndarray) else float(result[0])
+        return np.asarray(result)
 
     def renyi(self, order: SupportsFloat) -> float:
         """A bound on the Renyi divergence of this order (above 1, inf allowed) in both directions; inf if none.
@@ -129,8 +139,13 @@ class Guarantee:
         if self.lower_profile is None or delta >= 1.0:
             return 0.0, upper
         lower_profile = self.lower_profile
-        lower = largest_unsafe(lambda e: both_directions(lower_profile, e) * (1 - 2e-12), delta)
-        return min(lower, upper), upper
+
+        def proved(epsilons: Array) -> Array:
+            """The lower profile without what was added for rounding, and for deltas that underflow."""
+            deltas = both_directions(lower_profile, epsilons)
+            return np.where(deltas > 1e-299, deltas * (1 - 1e-10), 0.0)
+
+        return min(largest_unsafe(proved, delta), upper), upper
 
     def best_profile(self) -> PrivacyProfile:
         """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""
@@ -151,15 +166,19 @@ class Guarantee:
         return LossProfile(self.loss_source(), number("interval", interval, above=0.0)).pairs
 
     def describe(self, *, delta: SupportsFloat) -> dict[str, Any]:
-        """A JSON-able summary at one delta: epsilon, delta, adjacency, theorem and what it was made from."""
+        """A JSON-able summary at one delta: epsilon, delta, adjacency, theorem and what it was made from.
+
+        JSON has no infinity: None stands for it, as where no finite epsilon is proved.
+        """
         best = self.statement(delta=delta)
-        return {
+        summary = {
             "epsilon": best.epsilon,
             "delta": float(delta),
             "adjacency": self.adjacency.value,
             "theorem": best.theorem if best.theorem == self.theorem else f"{self.theorem}; {best.theorem}",
             "terms": dict(self.terms),
         }
+        return {key: _without_infinity(value) for key, value in summary.items()}
 
     def __repr__(self) -> str:
         made = ", ".join(f"{k}={v!r}" for k, v in self.terms.items())

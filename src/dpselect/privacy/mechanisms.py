@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import SupportsFloat
 
@@ -16,7 +16,7 @@ from dpselect.errors import AdjacencyError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.pld import LossProfile, event_loss
+from dpselect.privacy.pld import LossProfile, event_loss, suitable_interval
 from dpselect.privacy.profile import GaussianProfile, LaplaceProfile, RandomizedResponseProfile, TabulatedProfile
 from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
@@ -205,7 +205,7 @@ def gaussian(*, noise_multiplier: SupportsFloat, adjacency: Adjacency | str = _D
         adjacency=parse_adjacency(adjacency),
         theorem="Gaussian mechanism (Balle, Wang 2018, Theorem 8)",
         terms={"mechanism": "gaussian", "noise_multiplier": noise_multiplier},
-        renyi_curve=LinearRenyi(math.nextafter(0.5 * mu * mu, math.inf)),  # rounded up, and never zero
+        renyi_curve=LinearRenyi(math.nextafter(0.5 * mu * mu * (1 + 1e-15), math.inf)),  # rounded up, and never zero
         profile=profile,
         lower_profile=profile,
         gaussian_mu=mu,
@@ -235,17 +235,21 @@ def dp_sgd(
         dp_accounting.PoissonSampledDpEvent(sampling_rate, dp_accounting.GaussianDpEvent(float(noise_multiplier))),
         steps,
     )
-    loss = event_loss(event, adjacency)
+    terms = {
+        "mechanism": "dp-sgd",
+        "noise_multiplier": noise_multiplier,
+        "sampling_rate": sampling_rate,
+        "steps": steps,
+    }
+    if sampling_rate == 1.0:  # every row is in every step: Gaussian noise, which composes exactly
+        return replace(gaussian(noise_multiplier=noise_multiplier / math.sqrt(steps), adjacency=adjacency), terms=terms)
+    curve = SampledGaussianRenyi(noise_multiplier, sampling_rate, steps)
+    loss, interval = event_loss(event, adjacency), suitable_interval(curve)
     return Guarantee(
         adjacency=adjacency,
         theorem="DP-SGD (Abadi et al. 2016)",
-        terms={
-            "mechanism": "dp-sgd",
-            "noise_multiplier": noise_multiplier,
-            "sampling_rate": sampling_rate,
-            "steps": steps,
-        },
-        renyi_curve=SampledGaussianRenyi(noise_multiplier, sampling_rate, steps),
-        profile=LossProfile(loss),
-        loss=loss,
+        terms=terms,
+        renyi_curve=curve,
+        profile=LossProfile(loss, interval) if interval is not None else None,
+        loss=loss if interval is not None else None,
     )

@@ -42,6 +42,10 @@ class OutputGuarantee:
         object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0))
         object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a mapping proxy can be neither pickled nor copied
+        return _rebuild, (self.cell, dict(self.epsilons), self.delta, self.adjacency)
+
     def _priced(self, epsilon: float) -> Guarantee:
         return approximate_dp(epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
 
@@ -58,3 +62,9 @@ class OutputGuarantee:
         if cell not in self.epsilons:
             raise ArgumentError("cell: the output falls in a cell that epsilons does not price")
         return self._priced(self.epsilons[cell])
+
+
+def _rebuild(
+    cell: Callable[[Any], Hashable], epsilons: Mapping[Hashable, float], delta: float, adjacency: Adjacency
+) -> OutputGuarantee:
+    return OutputGuarantee(cell=cell, epsilons=epsilons, delta=delta, adjacency=adjacency)

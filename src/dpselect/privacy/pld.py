@@ -33,6 +33,7 @@ LossSource = Callable[[float], Any]
 
 DEFAULT_INTERVAL = 1e-4
 _WIDEST = 2e4
+_FARTHEST = 200.0
 
 
 def suitable_interval(curve: RenyiCurve | None, pure_epsilon: float = float("inf")) -> float | None:
@@ -167,8 +168,10 @@ class profile_loss:
 
 
 def _connect_the_dots(curve: Callable[[Array], Array], interval: float) -> Any:
+    # past `top` the curve is as low as it gets, or too low to matter; what is left is mass at the infinite loss
+    floor = max(1e-14, float(curve(np.array([_FARTHEST]))[0]) * (1.0 + 1e-9))
     top = interval * 2.0
-    while top < 200.0 and float(curve(np.array([top]))[0]) > 1e-14:
+    while top < _FARTHEST and float(curve(np.array([top]))[0]) > floor:
         top *= 2.0
     points = int(np.ceil(top / interval))
     epsilons = np.arange(-points, points + 1, dtype=np.float64) * interval

@@ -107,8 +107,8 @@ class GaussianProfile(SymmetricProfile):
                 right = density * (_mills(np.maximum(near, 0.0)) - _mills(far))
                 left = ndtr(-near) - np.exp(epsilons + log_ndtr(-far))
                 result = np.where(near > 0.0, right, left)
-            # the rounding of `near` counts more the larger it is
-            slack = 4e-16 * np.minimum(np.abs(near), 40.0) * far
+            # the rounding of mu and of `near` counts more the larger `near` is
+            slack = 1e-15 * np.minimum(np.abs(near), 40.0) * far
         return np.asarray(np.maximum(result * (ROUND_UP + slack), 1e-300))
 
 

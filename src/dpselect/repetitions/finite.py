@@ -104,7 +104,7 @@ class FiniteLaw(Repetitions):
         # Imported here because the tilted law is itself a finite law.
         from dpselect.repetitions.tilting import Tilted
 
-        return Tilted(base_law=self, factor=s)
+        return Tilted(law=self, factor=s)
 
 
 def _sums_beyond(terms: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -262,7 +262,7 @@ class Repetitions(ABC):
         from dpselect.repetitions.truncation import Conditioned
 
         limit = integer("limit", limit, at_least=1)
-        return self if self.limit is not None and self.limit <= limit else Conditioned(base_law=self, limit=limit)
+        return self if self.limit is not None and self.limit <= limit else Conditioned(law=self, limit=limit)
 
     def sample(self, random: RandomSource | None = None) -> int:
         """One draw of K. The total variation distance from the law is below 2**-190.
@@ -295,12 +295,10 @@ class Repetitions(ABC):
         >>> Poisson(mean=10).describe()
         {'law': 'poisson', 'mean': 10.0}
         """
-        return {"law": self.law_name, **{name: getattr(self, name) for name in _parameters(type(self))}}
-
-    @classmethod
-    def _from_parameters(cls, parameters: Mapping[str, Any]) -> Repetitions:
-        """Build the law from what `describe` says besides its name."""
-        return cls(**parameters)
+        parameters = {field.name: getattr(self, field.name) for field in _parameters(type(self))}
+        if "law" in parameters:  # a law made from another one; "law" already names the law itself
+            parameters["base_law"] = parameters.pop("law").describe()
+        return {"law": self.law_name, **parameters}
 
     def __getstate__(self) -> dict[str, Any]:
         # Tables worked out on first use stay behind.
@@ -319,14 +317,16 @@ def from_description(description: Mapping[str, Any]) -> Repetitions:
     if name not in _LAWS:
         raise ArgumentError(f"law must be one of {', '.join(sorted(_LAWS))}, got {name!r}")
     law = _LAWS[name]
-    expected = set(_parameters(law))
+    if "base_law" in parameters:
+        parameters["law"] = from_description(parameters.pop("base_law"))
+    expected = {field.name for field in _parameters(law)}
     if set(parameters) != expected:
         raise ArgumentError(f"law {name!r} takes {', '.join(sorted(expected))}, got {', '.join(sorted(parameters))}")
-    return law._from_parameters(parameters)
+    return law(**parameters)
 
 
-def _parameters(law: type[Repetitions]) -> list[str]:
-    return [field.name for field in fields(law) if field.init]  # type: ignore[arg-type]
+def _parameters(law: type[Repetitions]) -> list[Field[Any]]:
+    return [field for field in fields(law) if field.init]  # type: ignore[arg-type]
 
 
 def _like(given: Value, values: FloatArray) -> Value:

@@ -3,61 +3,61 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
 from dpselect.repetitions.exact_walk import power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import FloatArray, Repetitions, from_description
+from dpselect.repetitions.law import FloatArray, Repetitions
 
 __all__ = ["Tilted"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tilted(FiniteLaw):
-    """P(K = k) proportional to factor**k P(base_law = k), for a finite law: what `law.tilted(factor)` gives.
+    """P(K = k) proportional to factor**k P(law = k), for a finite law: what `law.tilted(factor)` gives.
 
     Papernot and Steinke (2022), Lemma 20. Raises `ArgumentError` for a law without a limit or above 2**20.
     """
 
     law_name: ClassVar[str] = "tilted"
-    base_law: Repetitions
+    law: Repetitions
     factor: float
 
     def __post_init__(self) -> None:
-        if self.base_law.limit is None or self.base_law.limit > LARGEST_TABLE:
-            raise ArgumentError(f"base_law must have a limit of at most {LARGEST_TABLE}")
+        if self.law.limit is None or self.law.limit > LARGEST_TABLE:
+            raise ArgumentError(f"law must have a limit of at most {LARGEST_TABLE}")
         object.__setattr__(self, "factor", number("factor", self.factor, above=0.0, at_most=1.0))
 
     @property
     def limit(self) -> int:
         """The limit of the law that was tilted."""
-        assert self.base_law.limit is not None
-        return self.base_law.limit
+        assert self.law.limit is not None
+        return self.law.limit
 
     @property
     def minimum(self) -> int:
         """As for the law that was tilted."""
-        return self.base_law.minimum
+        return self.law.minimum
 
     def _log_weights(self) -> FloatArray:
         k = np.arange(self.limit + 1.0)
-        return self.base_law._log_pmf(k) + k * math.log(self.factor)
+        return self.law._log_pmf(k) + k * math.log(self.factor)
 
     def _tilted(self, s: float) -> Tilted:
-        return Tilted(base_law=self.base_law, factor=self.factor * s)
+        return Tilted(law=self.law, factor=self.factor * s)
 
     @cached_property
     def _exact_weights(self) -> tuple[int, list[int]]:
-        bits, weights = self.base_law._exact_pmf()
+        bits, weights = self.law._exact_pmf()
         numerator, shift = power_of_two_fraction(self.factor)
         # room for factor**minimum, the largest power that matters
-        bits += math.ceil(-self.base_law.minimum * math.log2(self.factor))
+        bits += math.ceil(-self.law.minimum * math.log2(self.factor))
         power, tilted = 1 << bits, []
         for weight in weights:
             tilted.append(weight * power)
@@ -68,11 +68,3 @@ class Tilted(FiniteLaw):
     def _exact_pmf(self) -> tuple[int, Iterator[int]]:
         bits, weights = self._exact_weights
         return bits, iter(weights)
-
-    def describe(self) -> dict[str, Any]:
-        """As for every law, with the tilted law described inside."""
-        return {"law": self.law_name, "base_law": self.base_law.describe(), "factor": self.factor}
-
-    @classmethod
-    def _from_parameters(cls, parameters: Mapping[str, Any]) -> Tilted:
-        return cls(base_law=from_description(parameters["base_law"]), factor=parameters["factor"])

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpselect.errors import ArgumentError, integer
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import FloatArray, Repetitions, from_description
+from dpselect.repetitions.law import FloatArray, Repetitions
 
 __all__ = ["Capped", "Conditioned", "capped"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Truncated(FiniteLaw):
-    base_law: Repetitions
+    law: Repetitions
     limit: int
 
     def __post_init__(self) -> None:
@@ -28,15 +28,7 @@ class _Truncated(FiniteLaw):
     @property
     def minimum(self) -> int:
         """As for the law that was truncated, the limit at most."""
-        return min(self.base_law.minimum, self.limit)
-
-    def describe(self) -> dict[str, Any]:
-        """As for every law, with the law that was truncated described inside."""
-        return {"law": self.law_name, "base_law": self.base_law.describe(), "limit": self.limit}
-
-    @classmethod
-    def _from_parameters(cls, parameters: Mapping[str, Any]) -> Repetitions:
-        return cls(base_law=from_description(parameters["base_law"]), limit=parameters["limit"])
+        return min(self.law.minimum, self.limit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,23 +42,23 @@ class Conditioned(_Truncated):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.base_law.minimum > self.limit or not np.any(self._log_weights()[1:] > -np.inf):
+        if self.law.minimum > self.limit or not np.any(self._log_weights()[1:] > -np.inf):
             raise ArgumentError(f"limit must leave a possible number of runs, got {self.limit}")
 
     def _log_weights(self) -> FloatArray:
-        return self.base_law._log_pmf(np.arange(self.limit + 1.0))
+        return self.law._log_pmf(np.arange(self.limit + 1.0))
 
     def at_most(self, limit: int) -> Repetitions:
         """The same law with a smaller limit."""
-        return self if self.limit <= limit else self.base_law.at_most(limit)
+        return self if self.limit <= limit else self.law.at_most(limit)
 
     def _tilted(self, s: float) -> Repetitions:
         # tilting and conditioning commute
-        return self.base_law.tilted(s).at_most(self.limit)
+        return self.law.tilted(s).at_most(self.limit)
 
     @cached_property
     def _exact_weights(self) -> tuple[int, list[int]]:
-        bits, weights = self.base_law._exact_pmf()
+        bits, weights = self.law._exact_pmf()
         kept = list(islice(weights, self.limit + 1))
         total = sum(kept)
         return bits, [(weight << bits) // total for weight in kept]
@@ -83,13 +75,13 @@ class Capped(_Truncated):
     law_name: ClassVar[str] = "capped"
 
     def _log_weights(self) -> FloatArray:
-        logs = self.base_law._log_pmf(np.arange(self.limit + 1.0))
+        logs = self.law._log_pmf(np.arange(self.limit + 1.0))
         with np.errstate(divide="ignore"):
-            logs[-1] = np.log(self.base_law.survival(float(self.limit - 1)))
+            logs[-1] = np.log(self.law.survival(float(self.limit - 1)))
         return logs
 
     def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, weights = self.base_law._exact_pmf()
+        bits, weights = self.law._exact_pmf()
 
         def walk() -> Iterator[int]:
             left = 1 << bits
@@ -112,4 +104,4 @@ def capped(law: Repetitions, limit: int) -> Repetitions:
     (0.25, 0.142857142857)
     """
     limit = integer("limit", limit, at_least=1)
-    return law if law.limit is not None and law.limit <= limit else Capped(base_law=law, limit=limit)
+    return law if law.limit is not None and law.limit <= limit else Capped(law=law, limit=limit)

@@ -22,6 +22,7 @@ def render_page(
     release: Mapping[str, Any],
     *,
     single: Guarantee,
+    training: Guarantee,
     search: Guarantee,
     law: Repetitions,
     epsilon: float,
@@ -29,14 +30,15 @@ def render_page(
 ) -> str:
     """The page, from the release as it was written and from public facts.
 
-    `single` and `search` are the guarantees of one run and of the whole search; `epsilon` and `delta` the stated point.
+    `single`, `training` and `search` are the guarantees of one run, of its training alone and of the whole search;
+    `epsilon` and `delta` the stated point.
     The page is a function of these arguments only, so it cannot depend on the number of runs that was drawn.
     """
-    compositions = composition_costs(single, law, delta=delta)
+    compositions = composition_costs(training, law, delta=delta)
     bars = [
         ("one run alone", single.epsilon(delta)),
         ("this search, in all", epsilon),
-        *((f"{runs} runs by composition ({label})", cost) for label, runs, cost in compositions),
+        *((f"{runs} runs, composed ({label})", cost) for label, runs, cost in compositions),
     ]
     return _ENVIRONMENT.get_template("release.html").render(
         release=release,

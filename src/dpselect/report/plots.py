@@ -31,7 +31,7 @@ _STYLE = {
 def _svg(figure: Figure) -> str:
     buffer = io.StringIO()
     # no date, no version, fixed identifiers: the same facts give the same bytes
-    FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
+    FigureCanvasSVG(figure).print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
     text = buffer.getvalue()
     return text[text.index("<svg") :]
 
@@ -41,7 +41,7 @@ def privacy_plot(single: Guarantee, search: Guarantee, *, epsilon: float, delta:
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot()
-        grid = np.linspace(0.0, 1.4 * epsilon, 60)
+        grid = np.unique(np.append(np.linspace(0.0, 1.4 * epsilon, 240), epsilon))
         for guarantee, label, colour in ((single, "one run", _COLOURS[0]), (search, "whole search", _COLOURS[1])):
             values = np.asarray(guarantee.delta(grid))
             axes.plot(grid, np.where(values > 0, values, np.nan), label=label, color=colour)
@@ -56,12 +56,15 @@ def privacy_plot(single: Guarantee, search: Guarantee, *, epsilon: float, delta:
         return _svg(figure)
 
 
-def composition_costs(single: Guarantee, law: Repetitions, *, delta: float) -> list[tuple[str, int, float]]:
-    """(label, runs, epsilon) of paying for a fixed number of runs by composition: mean and 99th percentile."""
+def composition_costs(training: Guarantee, law: Repetitions, *, delta: float) -> list[tuple[str, int, float]]:
+    """(label, runs, epsilon) of paying for a fixed number of runs by composition: mean and 99th percentile.
+
+    Training alone, the scores not counted: the least that composition would cost.
+    """
     mean = max(1, math.ceil(law.mean - 1e-9))
     high = max(1, law.quantile(0.99))
     return [
-        (label, runs, compose(*[single] * runs).epsilon(delta))
+        (label, runs, compose(*[training] * runs).epsilon(delta))
         for label, runs in (("mean of the law", mean), ("99th percentile of the law", high))
     ]
 
@@ -77,7 +80,7 @@ def cost_plot(bars: Sequence[tuple[str, float]]) -> str:
         axes.bar_label(drawn, fmt="%.3g", padding=3)
         axes.margins(x=0.12)
         axes.set_xlabel("epsilon")
-        axes.set_title("What the search cost, and what composition would cost")
+        axes.set_title("What it costs")
         return _svg(figure)
 
 

@@ -53,7 +53,13 @@ def write_release(
 ) -> None:
     """Write the files, each atomically and synced; calling it again with the same arguments changes nothing."""
     page = render_page(
-        release, single=price.single, search=price.search, law=law, epsilon=price.epsilon, delta=price.delta
+        release,
+        single=price.single,
+        training=price.parts[0],
+        search=price.search,
+        law=law,
+        epsilon=price.epsilon,
+        delta=price.delta,
     )
     if model is not None:
         write_atomically(folder / MODEL, model)

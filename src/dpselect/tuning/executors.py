@@ -59,8 +59,8 @@ class InlineExecutor:
 
     `quiet` discards what trials print, warn and log, because the number of such lines would tell the number of runs:
     it swaps `sys.stdout` and `sys.stderr` and disables logging while a trial runs. What compiled code writes to the
-    file descriptors themselves is discarded by `ProcessExecutor` only. `threads` limits the numerical
-    libraries (None: no limit), so that a trial gives the same value as in a worker process.
+    file descriptors themselves is discarded by `ProcessExecutor` only. `threads` limits the numerical libraries (None:
+    no limit), so that a trial gives the same value as in a worker process.
 
     If the process dies in a trial, the trial counts as lost when the search is resumed.
     """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, SupportsFloat
 
 import dpselect
 from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Harmonic, Repetitions
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.sealed_store import Shape
@@ -29,12 +29,12 @@ LARGEST_FULL_STORE: Final = 10_000
 class Plan:
     """A priced search.
 
-    `total` is the guarantee of the whole search: the best of `repetitions` runs of `base`, each with parameters drawn
+    `total` is the guarantee of the whole search: the best of `repetitions` runs, each with parameters drawn
     from `space`.
     """
 
     space: Space
-    base: Guarantee
+    base: tuple[Guarantee, ...]
     repetitions: Repetitions
     total: Guarantee
     shape: Shape
@@ -46,7 +46,7 @@ class Plan:
 def make_plan(
     *,
     space: Space | Mapping[str, Any],
-    base: Guarantee,
+    base: Guarantee | Sequence[Guarantee],
     repetitions: Repetitions | None,
     epsilon: SupportsFloat | None,
     delta: SupportsFloat | None,
@@ -61,12 +61,13 @@ def make_plan(
 ) -> Plan:
     """Check and price a search. See `tune` for the arguments and the errors."""
     space = space if isinstance(space, Space) else Space(space)
-    if not isinstance(base, Guarantee):
+    parts = (base,) if isinstance(base, Guarantee) else tuple(base) if isinstance(base, Sequence) else ()
+    if not parts or not all(isinstance(part, Guarantee) for part in parts):
         raise TypeError(
-            "base must be a Guarantee: of one run, whatever its parameters; to choose the noise for a total, "
-            "use dpselect.accounting.calibrate first"
+            "base must be a Guarantee: of one run, whatever its parameters (or one for each part of the data); "
+            "to choose the noise for a total, use dpselect.accounting.calibrate first"
         )
-    repetitions, total = _price(base, repetitions, epsilon, delta, max_runs)
+    repetitions, total = _price(parts, repetitions, epsilon, delta, max_runs)
     limit = repetitions.limit
     if constant_runs and limit is None:
         raise ArgumentError(
@@ -87,7 +88,7 @@ def make_plan(
         )
     return Plan(
         space=space,
-        base=base,
+        base=parts,
         repetitions=repetitions,
         total=total,
         shape=shape,
@@ -98,7 +99,7 @@ def make_plan(
                 "dpselect": dpselect.__version__,
                 "replays": REPLAYS,
                 "space": list(space.describe().items()),
-                "base": [base.adjacency.value, base.theorem, base.failure, dict(base.terms)],
+                "base": [[g.adjacency.value, g.theorem, g.failure, dict(g.terms)] for g in parts],
                 "repetitions": repetitions.describe(),
                 "shape": [shape.slots, shape.payload_bytes],
                 "options": [bool(constant_runs), bool(declare_score), has_ledger],
@@ -108,8 +109,13 @@ def make_plan(
     )
 
 
+def _search_price(parts: tuple[Guarantee, ...], law: Repetitions) -> Guarantee:
+    """A row is in one part only, so it pays the largest of the finished curves."""
+    return worst_of(*[best_of(part, law) for part in parts])
+
+
 def _price(
-    base: Guarantee,
+    parts: tuple[Guarantee, ...],
     repetitions: Repetitions | None,
     epsilon: SupportsFloat | None,
     delta: SupportsFloat | None,
@@ -120,20 +126,22 @@ def _price(
     if epsilon is None or delta is None:
         if repetitions is None:
             raise ArgumentError("repetitions is needed, or epsilon and delta of the whole search")
-        return repetitions, best_of(base, repetitions)
+        return repetitions, _search_price(parts, repetitions)
     most = number("epsilon", epsilon, above=0.0)
     delta = number("delta", delta, at_least=0.0, below=1.0)
     if repetitions is not None:
-        total = best_of(base, repetitions)
+        total = _search_price(parts, repetitions)
         if not total.epsilon(delta) <= most:
             raise BudgetError(
                 f"the search costs epsilon {total.epsilon(delta):.6g} at delta {delta:g}, above the total {most:g}"
             )
         return repetitions, total
-    return _longest_within(base, most, delta, integer("max_runs", max_runs, at_least=1))
+    return _longest_within(parts, most, delta, integer("max_runs", max_runs, at_least=1))
 
 
-def _longest_within(base: Guarantee, most: float, delta: float, max_runs: int) -> tuple[Repetitions, Guarantee]:
+def _longest_within(
+    parts: tuple[Guarantee, ...], most: float, delta: float, max_runs: int
+) -> tuple[Repetitions, Guarantee]:
     """The harmonic law with the largest limit, up to `max_runs`, that the total pays for.
 
     Bisection takes the price to grow with the limit; were it not to, the answer would be shorter, never too dear.
@@ -141,14 +149,13 @@ def _longest_within(base: Guarantee, most: float, delta: float, max_runs: int) -
 
     def offer(limit: int) -> tuple[Repetitions, Guarantee] | None:
         law = Harmonic(limit=limit)
-        total = best_of(base, law)
+        total = _search_price(parts, law)
         return (law, total) if total.epsilon(delta) <= most else None
 
     found = offer(1)
     if found is None:
-        raise BudgetError(
-            f"one run alone costs epsilon {base.epsilon(delta):.6g} at delta {delta:g}, above the total {most:g}"
-        )
+        alone = worst_of(*parts).epsilon(delta)
+        raise BudgetError(f"one run alone costs epsilon {alone:.6g} at delta {delta:g}, above the total {most:g}")
     affordable, too_long = 1, max_runs + 1
     while too_long - affordable > 1:
         # The largest limit is often affordable, so it is asked first.

@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ def tune(
     objective: Objective,
     *,
     space: Space | Mapping[str, Any],
-    base: Guarantee,
+    base: Guarantee | Sequence[Guarantee],
     repetitions: Repetitions | None = None,
     epsilon: SupportsFloat | None = None,
     delta: SupportsFloat | None = None,
@@ -104,6 +104,9 @@ def tune(
     keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that
     fails every time gives "nothing found" at the full price and no message, so try it on public data first.
 
+    `base` is the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
+    row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
+
     Arguments beside these:
 
     - `repetitions`: the law of K. Or `epsilon` and `delta` of the whole search: the harmonic law with the largest limit
@@ -120,8 +123,7 @@ def tune(
     - `declare_score`: the winner's score is part of the result.
     - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
     - `slots`: room for trials in the store, by default the law's limit, or its 0.999 quantile where the limit is above
-      10,000 or missing. More runs than slots
-      take another round of slots, which the number of writes then shows.
+      10,000 or missing. More runs than slots take another round of slots, which the number of writes then shows.
     - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
     - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
       per-user state folder.

@@ -89,7 +89,11 @@ class _Problem:
         coarse = np.unique(np.append(columns[::_COARSE_COLUMNS], columns[-1]))
         grid = np.unique(np.linspace(0, self.atoms.size, _COARSE_NODES + 1).astype(np.intp))
         a = np.minimum(grid[None, :], coarse[:, None])
-        best = np.argmax(self.slopes(a, np.broadcast_to(coarse[:, None], a.shape)), axis=1)
+        slopes = self.slopes(a, np.broadcast_to(coarse[:, None], a.shape))
+        # from the column's own atom downwards: the node of the largest rise over the lowest slope met before it
+        lowest = np.minimum.accumulate(slopes[:, ::-1], axis=1)[:, ::-1]
+        best = np.argmax(slopes - lowest, axis=1)
+        best = np.where(np.max(slopes - lowest, axis=1) > 0.0, best, grid.size - 1)
         rows = np.arange(coarse.size)
         low, high = a[rows, np.maximum(best - 1, 0)], a[rows, np.minimum(best + 1, grid.size - 1)]
         found = self._climb(coarse, low, high)
@@ -147,7 +151,8 @@ class _Problem:
     def certified(self, reference: Index, gains: Array) -> float:
         """The sum over columns of a bound on the integral of the positive part of the best slope."""
         t, b = self.atoms, self.columns
-        slack = self._wrong_signs(reference)
+        turns = self._turns(reference)
+        slack, near = self._wrong_signs(reference, turns)
         low, high = self._range_in_column(reference, b)
         gains = np.clip(gains, low, high)
         # convexity of the positive part: its mean is at most the chord's for values between low and high
@@ -155,8 +160,23 @@ class _Problem:
             chord = np.where(high > low, high * ((gains - low) / (high - low)), np.maximum(gains, 0.0))
         positive = np.where(low >= 0.0, gains, np.where(high <= 0.0, 0.0, chord))
         # a column whose slope is negative throughout pays only if its slack can lift it above zero
-        paid = np.where(high + slack > 0.0, np.minimum(slack, np.maximum(high + slack, 0.0)), 0.0)
-        return float(np.sum(positive + paid))
+        paid = np.minimum(slack, np.maximum(high + slack, 0.0))
+        # intervals that end within the fall next to the atom itself: the empty one plus what rises there
+        empty = float(self.law.pmf(1.0)) * (t.p[b] - _scaled(self.epsilon, t.q[b]))
+        besides = np.where(turns <= b, np.maximum(empty + near, 0.0), 0.0)
+        return float(np.sum(positive + paid + besides))
+
+    def _turns(self, reference: Index) -> Index:
+        """For every column a node above its reference: the slope rises from there down to it and falls before it.
+
+        One past the column when the slope does not fall at all next to the atom itself, as for most laws of K.
+        """
+        low, high = reference.copy(), self.columns + 1
+        while np.any(high > low):
+            middle = (low + high) // 2
+            rising = self._rises(middle, self.columns)
+            low, high = np.where(rising | (low >= high), low, middle + 1), np.where(rising, middle, high)
+        return low
 
     def _range_in_column(self, a: Index, b: Index) -> tuple[Array, Array]:
         """Bounds on the gain density of atom b over the place inside it, on top of [a, b)."""
@@ -168,13 +188,16 @@ class _Problem:
         high = t.p[b] * np.exp(p_end) - _scaled(self.epsilon, t.q[b] * np.exp(q_start))
         return low, high
 
-    def _wrong_signs(self, reference: Index) -> Array:
-        """For every column: the integral of g+ over the cells below its reference and of g- over those above it."""
+    def _wrong_signs(self, reference: Index, turns: Index) -> tuple[Array, Array]:
+        """For every column what the best slope can exceed its value at the reference by, and the empty interval's by.
+
+        The first sums g+ over the cells before the reference and g- over those from it to the turn, the second g+ over
+        the cells after the turn.
+        """
         n, first = self.atoms.size, self.first
-        nodes = np.concatenate((np.zeros(first, dtype=np.intp), reference))
-        row = np.arange(0, n, _BLOCK)
-        column = np.arange(first, n, _BLOCK)
-        i, j = (x.ravel() for x in np.meshgrid(row, column, indexing="ij"))
+        pad = np.zeros(first, dtype=np.intp)
+        nodes, turned = np.concatenate((pad, reference)), np.concatenate((pad, turns))
+        i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, _BLOCK), np.arange(first, n, _BLOCK), indexing="ij"))
         size = _BLOCK
         while True:
             i_end, j_end = np.minimum(i + size, n), np.minimum(j + size, n)
@@ -182,39 +205,70 @@ class _Problem:
             i, i_end, j, j_end = i[kept], i_end[kept], j[kept], j_end[kept]
             top, bottom = self._corner_bounds(i, i_end, j, j_end)
             lowest, highest = _extremes(nodes, j, j_end, size)
-            # settled: every cell on the side of the reference where its sign is the right one
-            settled = ((i >= highest) & (bottom >= 0.0)) | ((i_end <= lowest) & (top <= 0.0))
-            i, j = i[~settled], j[~settled]
+            nearest, farthest = _extremes(turned, j, j_end, size)
+            outside = (i_end <= lowest) | (i >= farthest)
+            inside = (i >= highest) & (i_end <= nearest)
+            open_ = ~((inside & (bottom >= 0.0)) | (outside & (top <= 0.0)))
+            i, j = i[open_], j[open_]
             if size == 1:
-                top, bottom = top[~settled], bottom[~settled]
                 break
             size //= _SPLIT
-            offsets = size * np.arange(_SPLIT)
-            i = (i[:, None, None] + offsets[:, None]) + np.zeros_like(offsets)
-            j_grid = (j[:, None, None] + offsets[None, :]) + np.zeros_like(offsets)[:, None]
-            i, j = i.ravel(), j_grid.ravel()
+            step = size * np.arange(_SPLIT)
+            i, j = (
+                np.broadcast_to(i[:, None, None] + step[:, None], (i.size, _SPLIT, _SPLIT)).ravel(),
+                np.broadcast_to(j[:, None, None] + step, (j.size, _SPLIT, _SPLIT)).ravel(),
+            )
             kept = (i < n) & (j < n)
             i, j = i[kept], j[kept]
-        t = self.atoms
-        wrong = np.where(i >= nodes[j], np.maximum(-bottom, 0.0), np.maximum(top, 0.0))
+        top, bottom = self._cell_bounds(i, j, top[open_], bottom[open_])
+        within = (i >= nodes[j]) & (i < turned[j])
+        wrong = np.maximum(np.where(within, -bottom, top), 0.0)
         # q_i q_j is the area of a cell, and twice that of a self cell: bounds hold at every place inside the column
-        weights = np.where(wrong > 0.0, t.q[i] * t.q[j] * wrong, 0.0)
-        return _scaled(self.epsilon, np.bincount(j - first, weights, n - first))
+        weights = np.where(wrong > 0.0, self.atoms.q[i] * self.atoms.q[j] * wrong, 0.0)
+        far = i < turned[j]
+        sums = (np.bincount(j[part] - first, weights[part], n - first) for part in (far, ~far))
+        slack, near = (_scaled(self.epsilon, s) for s in sums)
+        return slack, near
 
     def _corner_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
         """Upper and lower bounds on g / (E q_i q_j) over the cells i .. i_end-1 by j .. j_end-1 with row <= column."""
         t, second = self.atoms, self.law.second_derivative
-        inner_i = np.minimum(i_end, j)
-        p_large = second(t.outside_p(i, j_end))
-        q_large = second(t.outside_q(i, j_end))
+        p_large, q_large = second(t.outside_p(i, j_end)), second(t.outside_q(i, j_end))
         apart = i_end <= j
-        p_small = second(np.where(apart, t.outside_p(inner_i, j), 1.0))
-        q_small = second(np.where(apart, t.outside_q(inner_i, j), 1.0))
+        inner = np.minimum(i_end, j)
+        p_small = second(np.where(apart, t.outside_p(inner, j), 1.0))
+        q_small = second(np.where(apart, t.outside_q(inner, j), 1.0))
         largest = t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon
         smallest = t.losses[i] + t.losses[j] - self.epsilon
         top = np.exp(np.minimum(largest, _LARGEST_EXPONENT)) * p_large - q_small
         top = np.where((largest > _LARGEST_EXPONENT) & (p_large > 0.0), np.inf, top)
         bottom = np.exp(np.minimum(smallest, _LARGEST_EXPONENT)) * p_small - q_large
+        return top, bottom
+
+    def _cell_bounds(self, i: Index, j: Index, top: Array, bottom: Array) -> tuple[Array, Array]:
+        """The same for single cells, sharpened: the value in the middle plus half the largest derivatives.
+
+        Both derivatives are differences of the same kind as g, so that their leading parts cancel as in g itself.
+        """
+        t, third = self.atoms, self.law.third_derivative
+        exponent = t.losses[i] + t.losses[j] - self.epsilon
+        ratio = np.exp(np.minimum(exponent, _LARGEST_EXPONENT))
+        v_p, v_q = t.outside_p(i, j + 1), t.outside_q(i, j + 1)
+        apart = i < j
+        # F at the corners of the cell; the self cell runs over F = 0 .. p
+        p_span, q_span = t.p[j] + np.where(apart, t.p[i], 0.0), t.q[j] + np.where(apart, t.q[i], 0.0)
+        p_far, q_far = np.minimum(v_p + p_span, 1.0), np.minimum(v_q + q_span, 1.0)
+        second = self.law.second_derivative
+        centre = ratio * second(np.minimum(v_p + 0.5 * p_span, 1.0)) - second(np.minimum(v_q + 0.5 * q_span, 1.0))
+        p_range, q_range = (third(p_far), third(v_p)), (third(q_far), third(v_q))
+        reach = np.zeros(i.size)
+        for p, q in ((t.p[j], t.q[j]), (np.where(apart, t.p[i], 0.0), np.where(apart, t.q[i], 0.0))):
+            rises = ratio * p * p_range[1] - q * q_range[0]
+            falls = ratio * p * p_range[0] - q * q_range[1]
+            reach += 0.5 * np.maximum(np.abs(rises), np.abs(falls))
+        usable = exponent <= _LARGEST_EXPONENT
+        top = np.where(usable, np.minimum(top, centre + reach), top)
+        bottom = np.where(usable, np.maximum(bottom, centre - reach), bottom)
         return top, bottom
 
 

@@ -1,0 +1,1 @@
+"""Shipped checks: exact laws on finite outputs, and contracts that mechanisms must keep."""
