@@ -175,7 +175,7 @@ class TestFigure4:
         *expected, poisson = self.TABLE[mean]
         found = [epsilon_from_renyi(PrintedTheorem2(negative_binomial(eta, mean)), 1e-6) for eta in ETAS]
         assert_allclose(found, expected, atol=1e-4)
-        assert_allclose(epsilon_from_renyi(PrintedTheorem6(Poisson(mean=mean)), 1e-6), poisson, atol=1e-4)
+        assert_allclose(epsilon_from_renyi(PrintedTheorem6(Poisson(mean=mean)), 1e-6), poisson, rtol=5e-6, atol=1e-4)
 
     def test_best_of_is_tighter(self):
         base = zcdp(rho=RHO)
@@ -209,7 +209,8 @@ class TestTheorem6:
         found = theorem_6(law=self.LAW, order=self.ORDERS, epsilon=RHO * self.ORDERS, hat_delta=hat_delta)
         assert_allclose(found, expected, rtol=1e-9)
         best = best_of(base, self.LAW, bound="renyi").renyi_curve(self.ORDERS)
-        assert np.all(best <= np.array(expected) * (1 + 1e-8))
+        # the outcome K = 0 adds 4e-8 at order 4
+        assert np.all(best <= np.array(expected) + 5e-8)
 
     def test_best_of_a_zcdp_base_never_exceeds_the_printed_theorem(self):
         orders = 1.0 + np.geomspace(0.05, 1e3, 60)
@@ -356,13 +357,16 @@ class TestPure:
         assert_allclose(searched, pure_shift(law, epsilon), rtol=1e-8)
 
     def test_hard_caps(self):
-        """Harmonic K costs at most 2 epsilon, uniform 3, beta-binomial with shape g 2 + g (substitute p -> p e^-eps)."""
+        """Harmonic K costs at most 2 epsilon, uniform 3, beta-binomial with shape g 2 + g (substitute p -> p e^-eps).
+
+        All three are reached in the limit, so the certified search may stop 1e-7 above them.
+        """
         for limit in (2, 10, 100):
             for epsilon in (0.1, 1.0, 4.0):
-                assert epsilon < pure_best_of(law=Harmonic(limit=limit), epsilon=epsilon) <= 2 * epsilon * (1 + 1e-9)
-                assert epsilon < pure_best_of(law=Uniform(limit=limit), epsilon=epsilon) <= 3 * epsilon * (1 + 1e-9)
+                assert epsilon < pure_best_of(law=Harmonic(limit=limit), epsilon=epsilon) <= 2 * epsilon * (1 + 1e-7)
+                assert epsilon < pure_best_of(law=Uniform(limit=limit), epsilon=epsilon) <= 3 * epsilon * (1 + 1e-7)
                 half = BetaBinomial(trials=limit, shape=0.5)
-                assert epsilon < pure_best_of(law=half, epsilon=epsilon) <= 2.5 * epsilon * (1 + 1e-9)
+                assert epsilon < pure_best_of(law=half, epsilon=epsilon) <= 2.5 * epsilon * (1 + 1e-7)
 
     def test_three_point_attack_rises_to_the_bound(self):
         law, e = Geometric(gamma=0.1), math.e

@@ -60,6 +60,32 @@ class Tabulated:
             return np.interp(np.exp(losses), self.factors, self.values, left=1.0) * ROUND_UP
 
 
+class ConvexHull:
+    """The lower convex hull, in exp(epsilon), of bounds on a divergence in both directions at epsilons >= 0.
+
+    The divergence is convex and non-increasing in exp(epsilon), and reciprocity gives it at negative epsilons.
+    """
+
+    def __init__(self, epsilons: Array, forward: Array, backward: Array) -> None:
+        """`epsilons` ascending from 0."""
+        mirrored = -np.expm1(-epsilons) + np.exp(-epsilons) * backward
+        x = np.concatenate(([0.0], np.exp(-epsilons[:0:-1]), np.exp(epsilons)))
+        y = np.concatenate(([1.0], mirrored[:0:-1], forward))
+        kept: list[int] = []
+        for i in range(x.size):
+            while len(kept) > 1:
+                a, b = kept[-2:]
+                if (y[b] - y[a]) * (x[i] - x[b]) <= (y[i] - y[b]) * (x[b] - x[a]):
+                    break
+                kept.pop()
+            kept.append(i)
+        self.factors, self.values = x[kept], np.minimum.accumulate(y[kept])
+
+    def __call__(self, epsilons: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.interp(np.exp(epsilons), self.factors, self.values) * ROUND_UP
+
+
 def shifted_bound(cells: Cells, curve: Curve, mean: float, epsilons: Array) -> Array:
     """m H_{e - c*}: the simplest of the bounds, good at small divergences."""
     top = float(np.max(cells.shifts))
@@ -142,10 +168,30 @@ class BestOfProfile:
         flat = np.ravel(epsilons)
         if flat.size > _MANY:
             return self._many(part, flat).reshape(np.shape(epsilons))
+        return np.minimum(self._plain(part, flat), self._hull_of(part)(flat)).reshape(np.shape(epsilons))
+
+    def _plain(self, part: tuple[Cells, Curve], flat: Array) -> Array:
         cells, curve = part
         shifted = shifted_bound(cells, curve, self.law.mean, flat)
         layered = np.concatenate([layered_bound(cells, curve, flat[i : i + 32]) for i in range(0, flat.size, 32)])
-        return np.minimum(np.minimum(shifted, layered), 1.0).reshape(np.shape(epsilons))
+        return np.minimum(np.minimum(shifted, layered), 1.0)
+
+    @cached_property
+    def _hulls(self) -> tuple[ConvexHull, ConvexHull]:
+        """Near epsilon 0 the bounds above are loose, even not monotone; chords across from the other sign are not."""
+        trial = np.geomspace(1e-3, 300.0, 24)
+        top = max(self._range(part, trial) for part in (self._forward, self._backward))
+        grid = np.linspace(0.0, top, 33)
+        forward = self._plain(self._forward, grid)
+        backward = forward if self._backward is self._forward else self._plain(self._backward, grid)
+        return ConvexHull(grid, forward, backward), ConvexHull(grid, backward, forward)
+
+    def _range(self, part: tuple[Cells, Curve], trial: Array) -> float:
+        small = self._plain(part, trial) <= 1e-2
+        return float(trial[int(np.argmax(small))]) if np.any(small) else float(trial[-1])
+
+    def _hull_of(self, part: tuple[Cells, Curve]) -> ConvexHull:
+        return self._hulls[0] if part is self._forward else self._hulls[1]
 
     def _many(self, part: tuple[Cells, Curve], flat: Array) -> Array:
         """Chords between fewer points: the true divergence is convex in exp(epsilon)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,13 +14,16 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, number
+from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.pld import LossProfile, event_loss, relation
+from dpselect.privacy.pld import LossProfile, event_loss, relation, suitable_interval
 from dpselect.privacy.renyi import TabulatedRenyi
 
 __all__ = ["from_dp_event"]
+
+_NOISE = ("noise_multiplier", "noise_parameter", "standard_deviation")
 
 Array = NDArray[np.float64]
 # dp-accounting's own orders, and more near one and far out
@@ -45,6 +49,9 @@ class EventRenyi:
             usable &= epsilons > 0.0
         if not np.any(usable):
             return TabulatedRenyi((2.0,), (float("inf"),))
+        # the library's log moments carry an absolute rounding error of a few 1e-16 for each mechanism
+        count = sum(times for _, times in _mechanisms(self.event))
+        epsilons = epsilons * ROUND_UP + 1e-15 * count / (orders - 1.0)
         return TabulatedRenyi(tuple(orders[usable].tolist()), tuple(epsilons[usable].tolist()))
 
     def __call__(self, orders: Array) -> Array:
@@ -57,15 +64,31 @@ class EventRenyi:
         self.__dict__.update(state)
 
 
+def _mechanisms(event: Any, count: float = 1.0) -> Iterator[tuple[Any, float]]:
+    """The mechanisms that an event composes, each with how often it runs; a sampled mechanism is one."""
+    if isinstance(event, dp_event.ComposedDpEvent):
+        for part in event.events:
+            yield from _mechanisms(part, count)
+    elif isinstance(event, dp_event.SelfComposedDpEvent):
+        yield from _mechanisms(event.event, count * event.count)
+    else:
+        yield event, count
+
+
 def _with_float_noise(event: Any) -> Any:
-    """The same event with float noise multipliers: dp-accounting 0.6.0 drops composition for integer ones."""
+    """The same event with float noise, all of it positive: dp-accounting 0.6.0 drops composition for integer noise.
+
+    Without noise nothing is private, and its loss-distribution accountant keeps that in a flag beside the distribution.
+    """
+    if isinstance(event, dp_event.NonPrivateDpEvent):
+        raise ArgumentError("event holds a NonPrivateDpEvent: there is no guarantee to speak of")
     if not attrs.has(type(event)):
         return event
     changes: dict[str, Any] = {}
     for attribute in attrs.fields(type(event)):
         value = getattr(event, attribute.name)
-        if attribute.name == "noise_multiplier" and value is not None:
-            changes[attribute.name] = float(value)
+        if attribute.name in _NOISE:
+            changes[attribute.name] = number(attribute.name, value, above=0.0)
         elif attribute.name == "event":
             changes[attribute.name] = _with_float_noise(value)
         elif attribute.name == "events":
@@ -77,7 +100,13 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
     """A guarantee from any DpEvent that dp-accounting can account, by Renyi accounting, loss distributions or both.
 
     Raises `ArgumentError` when neither of its accountants supports the event under this adjacency. A
-    `RepeatAndSelectDpEvent` is refused: use `best_of` on the inner event, which is tighter and amplifies delta.
+    `RepeatAndSelectDpEvent` is refused: use `best_of` on the inner event, which is tighter and amplifies delta. So is
+    an event without noise.
+
+    Under replace-one the library's two accountants read a `GaussianDpEvent` differently: loss distributions take its
+    noise relative to the sensitivity under add/remove, and double that; Renyi accounting does not. The loss
+    distributions alone count here, and a Gaussian or Laplace event that they do not support is refused: name its
+    sensitivity under replace-one with `gaussian` or `laplace` instead.
     """
     if not isinstance(event, dp_event.DpEvent):
         raise TypeError(f"event must be a dp_accounting.DpEvent, got {type(event).__name__}")
@@ -91,12 +120,22 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
     in_losses = pld_privacy_accountant.PLDAccountant(relation(adjacency)).supports(event)
     if not (in_renyi or in_losses):
         raise ArgumentError(f"event: dp-accounting cannot account {type(event).__name__} under {adjacency.value}")
-    loss = event_loss(event, adjacency) if in_losses else None
+    if adjacency is Adjacency.REPLACE_ONE and in_renyi:
+        unclear = (dp_event.GaussianDpEvent, dp_event.LaplaceDpEvent)
+        if not in_losses and any(isinstance(part, unclear) for part, _ in _mechanisms(event)):
+            raise ArgumentError(
+                "event: the sensitivity of a Gaussian or Laplace event under replace_one is not clear; "
+                "use gaussian(noise_multiplier=) or laplace(scale=) with adjacency='replace_one' and compose"
+            )
+        in_renyi = not in_losses
+    curve = EventRenyi(event, adjacency) if in_renyi else None
+    interval = suitable_interval(curve)
+    loss = event_loss(event, adjacency) if in_losses and interval is not None else None
     return Guarantee(
         adjacency=adjacency,
         theorem="accounting of a DpEvent (dp-accounting)",
         terms={"mechanism": "dp-event", "event": repr(event)},
-        renyi_curve=EventRenyi(event, adjacency) if in_renyi else None,
-        profile=LossProfile(loss) if loss is not None else None,
+        renyi_curve=curve,
+        profile=LossProfile(loss, interval) if loss is not None and interval is not None else None,
         loss=loss,
     )

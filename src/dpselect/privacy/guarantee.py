@@ -17,8 +17,15 @@ from dpselect.errors import ArgumentError, number
 from dpselect.numerics import largest_unsafe, smallest_safe
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.pairs import PairSource, ProfilePairs
 from dpselect.privacy.pld import LossProfile, LossSource, profile_loss
-from dpselect.privacy.profile import PrivacyProfile, RandomizedResponseProfile, RenyiProfile, both_directions
+from dpselect.privacy.profile import (
+    MinimumProfile,
+    PrivacyProfile,
+    RandomizedResponseProfile,
+    RenyiProfile,
+    both_directions,
+)
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
 __all__ = ["Guarantee", "Statement"]
@@ -77,7 +84,8 @@ class Guarantee:
             yield Statement(self.pure_epsilon, self.theorem)
         if self.profile is not None:
             profile = self.profile
-            epsilon = smallest_safe(lambda e: both_directions(profile, e), delta)
+            solve = getattr(profile, "epsilon", None)  # a profile that is costly to evaluate inverts itself
+            epsilon = solve(delta) if solve else smallest_safe(lambda e: both_directions(profile, e), delta)
             yield Statement(epsilon, getattr(profile, "theorem", self.theorem))
         if self.renyi_curve is not None and delta > self.failure:
             inside = (delta - self.failure) / (1.0 - self.failure)
@@ -156,6 +164,18 @@ class Guarantee:
         if np.isfinite(self.pure_epsilon):
             return RandomizedResponseProfile(self.pure_epsilon, self.failure)
         raise ArgumentError("this guarantee makes no statement: it has no curve to convert")
+
+    def pair_source(self) -> PairSource:
+        """A recipe for finite pairs around both directions: exact where the profile has one, else chords of the curves."""
+        recipe = getattr(self.profile, "pair_source", None)
+        if recipe is not None:
+            return recipe()
+        curves = [self.best_profile()]
+        if np.isfinite(self.pure_epsilon):
+            curves.append(RandomizedResponseProfile(self.pure_epsilon, self.failure))
+        if self.profile is not None and self.renyi_curve is not None:
+            curves.append(RenyiProfile(self.renyi_curve, self.failure))
+        return ProfilePairs(curves[0] if len(curves) == 1 else MinimumProfile(tuple(curves)))
 
     def loss_source(self) -> LossSource:
         """The recipe for its privacy-loss distribution: its own, or one that connects the dots of its profile."""

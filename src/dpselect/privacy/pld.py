@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,11 @@ from dp_accounting.pld import pld_pmf, pld_privacy_accountant, privacy_loss_dist
 from dp_accounting.privacy_accountant import NeighboringRelation
 from numpy.typing import NDArray
 
+from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.pairs import LossPairs, PairSource
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, extend
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
@@ -121,6 +123,10 @@ class LossProfile:
             return forward, forward
         return forward, pair_from_pmf(distribution._pmf_add)
 
+    def pair_source(self) -> PairSource:
+        """Coarsenings of the distribution."""
+        return LossPairs(self)
+
     def remove(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P || P')."""
         forward, backward = self.pairs
@@ -141,15 +147,30 @@ class LossProfile:
 
 @dataclass(frozen=True)
 class event_loss:
-    """The privacy-loss distribution of a DpEvent, as dp-accounting's accountant composes it."""
+    """The privacy-loss distribution of a DpEvent, by dp-accounting.
+
+    Its accountant is asked about one mechanism at a time: version 0.6.0 ignores the count of a self-composed
+    `RandomizedResponseDpEvent`, and keeps a mechanism without privacy in a flag outside the distribution.
+    """
 
     event: dp_event.DpEvent
     adjacency: Adjacency
 
     def __call__(self, interval: float) -> Any:
-        accountant = pld_privacy_accountant.PLDAccountant(relation(self.adjacency), interval)
-        accountant.compose(self.event)
-        return accountant._pld
+        return self._of(self.event, interval)
+
+    def _of(self, event: Any, interval: float) -> Any:
+        if isinstance(event, dp_event.ComposedDpEvent) and event.events:
+            return reduce(lambda total, part: total.compose(part), (self._of(e, interval) for e in event.events))
+        single = not isinstance(event, dp_event.SelfComposedDpEvent)
+        if single or isinstance(event.event, dp_event.GaussianDpEvent):  # equal Gaussians it composes exactly
+            accountant = pld_privacy_accountant.PLDAccountant(relation(self.adjacency), interval)
+            accountant.compose(event)
+            if accountant._contains_non_dp_event:
+                raise ArgumentError("event holds a mechanism without privacy")
+            return accountant._pld
+        part = self._of(event.event, interval)
+        return part.self_compose(event.count) if event.count > 1 else part
 
 
 @dataclass(frozen=True)

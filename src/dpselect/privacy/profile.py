@@ -18,6 +18,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
+from dpselect.privacy.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
 
 __all__ = [
@@ -91,6 +92,10 @@ class GaussianProfile(SymmetricProfile):
     mu: float
     theorem: str = "Gaussian mechanism (Balle, Wang 2018, Theorem 8)"
 
+    def pair_source(self) -> PairSource:
+        """Its exact pair, cut into atoms."""
+        return GaussianPairs(self.mu)
+
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
         if not 1e-200 < self.mu < 1e200:
@@ -133,6 +138,10 @@ class LaplaceProfile(SymmetricProfile):
     epsilon0: float
     theorem: str = "Laplace mechanism (Balle, Barthe, Gaboardi 2018, Theorem 3)"
 
+    def pair_source(self) -> PairSource:
+        """Its exact pair, cut into atoms."""
+        return LaplacePairs(self.epsilon0)
+
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
         return np.asarray(-np.expm1(np.minimum(epsilons - self.epsilon0, 0.0) / 2.0) * ROUND_UP)
@@ -148,6 +157,10 @@ class RandomizedResponseProfile(SymmetricProfile):
     epsilon0: float
     failure: float = 0.0
     theorem: str = "definition of (epsilon, delta)-privacy (Kairouz, Oh, Viswanath 2015, Theorem 3.3)"
+
+    def pair_source(self) -> PairSource:
+        """Its exact pair, cut into atoms."""
+        return RandomizedResponsePairs(self.epsilon0, self.failure)
 
     def at(self, epsilons: Array) -> Array:
         """failure + (1 - failure) (exp(epsilon0) - exp(e))_+ / (1 + exp(epsilon0))."""
@@ -175,6 +188,10 @@ class TabulatedProfile(SymmetricProfile):
             raise ArgumentError("epsilons must be finite and strictly increasing")
         if not np.all((deltas >= 0) & (deltas <= 1)):
             raise ArgumentError("deltas must lie in [0, 1]")
+
+    def pair_source(self) -> PairSource:
+        """The pair whose profile is made of exactly these chords."""
+        return ProfilePairs(self, self.epsilons)
 
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""

@@ -54,7 +54,7 @@ def renyi_divergence(upper: ArrayLike, lower: ArrayLike, order: ArrayLike) -> Ar
     """D_order(upper || lower) for orders above 1, inf allowed; inf where `upper` has mass that `lower` has not."""
     upper, lower = np.asarray(upper, dtype=np.float64), np.asarray(lower, dtype=np.float64)
     order = np.asarray(order, dtype=np.float64)[..., None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         loss = np.where(upper > 0.0, np.log(upper) - np.log(lower), -np.inf)
         log_upper = np.log(upper)
         largest = np.max(loss, axis=-1)

@@ -6,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, Final, SupportsFloat
 
-import dpselect
 from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.privacy import Guarantee, worst_of
@@ -96,7 +96,7 @@ def make_plan(
         declare_score=bool(declare_score),
         fingerprint=_digest(
             {
-                "dpselect": dpselect.__version__,
+                "dpselect": version("dpselect"),
                 "replays": REPLAYS,
                 "space": list(space.describe().items()),
                 "base": [[g.adjacency.value, g.theorem, g.failure, dict(g.terms)] for g in parts],

@@ -121,7 +121,8 @@ class SealedStore:
         Raises `StudyError` if a new search meets an old store, if the study has changed since, or if another process
         holds the store: all before anything sealed is read.
         """
-        keys.check()
+        if not (resume and path.exists()):  # a finished search no longer needs its key
+            keys.check()
         if not resume and path.exists() and path.stat().st_size:
             raise StudyError(f"{path} already holds a search; resume it, or choose another path")
         connection = _connect(path)

@@ -1,0 +1,1 @@
+"""The budget record: reserve, settle, verify."""
