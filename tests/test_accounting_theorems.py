@@ -386,7 +386,9 @@ class TestPure:
             (Poisson(mean=10), 4.621171573, 0.069668749),
         ):
             found = math.log(law.pgf(q) / law.pgf(1 - q))
-            other = math.log(law.increment(complement_after=0.0, mass=q) / law.increment(complement_after=0.0, mass=1 - q))
+            other = math.log(
+                law.increment(complement_after=0.0, mass=q) / law.increment(complement_after=0.0, mass=1 - q)
+            )
             assert_allclose((found, other), (worse, better), rtol=1e-8)
             assert max(worse, better) < pure_best_of(law=law, epsilon=e)
 

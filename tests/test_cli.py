@@ -57,9 +57,7 @@ def test_account_prints_one_json_object():
 
 
 def test_a_grid_is_priced_by_composition():
-    done = dpselect(
-        "account", "--base", "pure:epsilon=1", "--repetitions", "grid:count=3", "--delta", "0", "--json"
-    )
+    done = dpselect("account", "--base", "pure:epsilon=1", "--repetitions", "grid:count=3", "--delta", "0", "--json")
     assert json.loads(done.stdout)["epsilon"] == pytest.approx(3.0, rel=1e-9)
     refused = dpselect(
         "account", "--base", "pure:epsilon=1", "--repetitions", "grid:count=3", "--delta", "0", "--bound", "renyi"
@@ -70,7 +68,16 @@ def test_a_grid_is_priced_by_composition():
 
 def test_plan_meets_its_total():
     done = dpselect(
-        "plan", "--base", "gaussian", "--repetitions", "harmonic:limit=20", "--epsilon", "2", "--delta", "1e-6", "--json"
+        "plan",
+        "--base",
+        "gaussian",
+        "--repetitions",
+        "harmonic:limit=20",
+        "--epsilon",
+        "2",
+        "--delta",
+        "1e-6",
+        "--json",
     )
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)

@@ -71,10 +71,7 @@ def test_a_declared_score_is_released(tmp_path):
 
 
 def files_of(folder):
-    return {
-        path.name: (path.stat().st_size, stat.S_IMODE(path.stat().st_mode))
-        for path in sorted(folder.iterdir())
-    }
+    return {path.name: (path.stat().st_size, stat.S_IMODE(path.stat().st_mode)) for path in sorted(folder.iterdir())}
 
 
 def test_what_is_written_does_not_depend_on_the_number_of_runs(tmp_path):
@@ -148,7 +145,7 @@ def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monke
 
 
 def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
-    """"None" is written in full, with the full price and no reason."""
+    """ "None" is written in full, with the full price and no reason."""
     monkeypatch.setattr("dpselect.study.objective.Run.__call__", lambda *_: 1 / 0)
     failed = run(tmp_path, folder="failed").release
     assert failed["found"] is False
@@ -182,3 +179,14 @@ def test_the_example_studies_are_valid(name):
 
     study = load_study(Path(__file__).parent.parent / "examples" / f"{name}.toml")
     assert _law(study).limit is not None
+
+
+def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("dpselect.study.run.write_release", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path)
+    monkeypatch.setattr("dpselect.study.run.load", lambda *_: pytest.fail("a row was read"))
+    with pytest.raises(StudyError, match="the study has changed"):
+        run(tmp_path, changed("learner.steps", 21), resume=True)
+    with pytest.raises(StudyError, match="resume it"):
+        run(tmp_path)

@@ -94,7 +94,9 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | 
         terms={"mechanism": "mixture", "weights": shares, "candidates": [dict(g.terms) for g in guarantees]},
         failure=failure,
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
-        renyi_curve=AverageRenyi(tuple(c for c in curves if c is not None), tuple(inside)) if None not in curves else None,
+        renyi_curve=AverageRenyi(tuple(c for c in curves if c is not None), tuple(inside))
+        if None not in curves
+        else None,
         profile=AverageProfile(tuple(g.best_profile() for g in guarantees), tuple(shares)),
         # trade-off curves average too, so candidates with one Gaussian trade-off keep it
         gaussian_mu=mus.pop() if len(mus) == 1 else None,

@@ -126,9 +126,7 @@ def corollary_4(*, law: NegativeBinomialLaw, order: ArrayLike, rho: SupportsFloa
         raise ArgumentError(f"rho must be at most log(1/gamma) = {span:g}, got {rho!r}")
     log_mean = math.log(law.mean)
     excess = np.maximum(_orders(order) - 1.0, math.sqrt(log_mean / rho))
-    return np.asarray(
-        rho * excess + log_mean / excess + 2.0 * (1.0 + law.eta) * math.sqrt(rho * span) - law.eta * rho
-    )
+    return np.asarray(rho * excess + log_mean / excess + 2.0 * (1.0 + law.eta) * math.sqrt(rho * span) - law.eta * rho)
 
 
 def theorem_6(*, law: Poisson, order: ArrayLike, epsilon: ArrayLike, hat_delta: ArrayLike) -> Array:

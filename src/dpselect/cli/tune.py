@@ -18,19 +18,25 @@ __all__ = ["tune"]
 
 def _elapsed() -> Callable[[float], None] | None:
     """Show elapsed time on a terminal; nothing else about a search is public while it runs."""
-    if not sys.stderr.isatty():
+    stream = sys.stderr  # trials run with the standard streams pointed elsewhere
+    if not stream.isatty():
         return None
 
     def show(seconds: float) -> None:
-        sys.stderr.write(f"\rsearching ... {int(seconds)} s ")
-        sys.stderr.flush()
+        stream.write(f"\rsearching ... {int(seconds)} s ")
+        stream.flush()
 
     return show
 
 
-def _counts(done: int, total: int) -> None:
-    sys.stderr.write(f"\roperator only: {done} of {total} trials ")
-    sys.stderr.flush()
+def _counts() -> Callable[[int, int], None]:
+    stream = sys.stderr
+
+    def show(done: int, total: int) -> None:
+        stream.write(f"\roperator only: {done} of {total} trials ")
+        stream.flush()
+
+    return show
 
 
 def tune(
@@ -56,7 +62,7 @@ def tune(
         folder=output,
         resume=resume,
         progress=None if operator_progress else _elapsed(),
-        operator_progress=_counts if operator_progress else None,
+        operator_progress=_counts() if operator_progress else None,
     )
     if operator_progress or sys.stderr.isatty():
         sys.stderr.write("\n")

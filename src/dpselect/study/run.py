@@ -24,7 +24,16 @@ from dpselect.study.outputs import RELEASE, check_folder, describe_release, writ
 from dpselect.study.price import Price, price_study
 from dpselect.study.schema import Study
 from dpselect.study.split import validation_mask
-from dpselect.tuning import FileSpender, InlineExecutor, ProcessExecutor, Space, TuneResult, parse_space, tune
+from dpselect.tuning import (
+    FileSpender,
+    InlineExecutor,
+    ProcessExecutor,
+    Space,
+    TuneResult,
+    check_store,
+    parse_space,
+    tune,
+)
 from dpselect.tuning.trial import encode_value
 
 __all__ = ["StudyRun", "run_study"]
@@ -70,12 +79,22 @@ def run_study(
     recipe = recipe_of(study, nominal_rows=None if nominal is None else nominal * (1.0 - private_share))
     price = price_study(study, recipe, law)
 
+    features = sum(len(column.categories or (0,)) for column in columns.values())
+    example = _largest(recipe, price.noise, space, features)
+    search: dict[str, Any] = {
+        "space": space,
+        "base": price.parts,
+        "repetitions": law,
+        "payload_bytes": len(encode_value(example)) + 256,
+        "declare_score": study.validation.release_score,
+        "constant_runs": study.runs.constant,
+        "fingerprint": _fingerprint(study),
+    }
+    check_store(folder / _STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **search)
+
     rows = load(study.data, table)
     if nominal is None and study.privacy.delta >= 1.0 / len(rows.labels):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
-    objective = _objective(study, recipe, price, rows, public_table)
-    features = objective.training[0].shape[1]
-    example = _largest(recipe, price.noise, space, features)
 
     def write(result: TuneResult) -> None:
         release = describe_release(study.name, result, price, declare_score=study.validation.release_score)
@@ -93,10 +112,7 @@ def run_study(
 
     runs = study.runs
     result = tune(
-        objective,
-        space=space,
-        base=price.parts,
-        repetitions=law,
+        _objective(study, recipe, price, rows, public_table),
         store=folder / _STORE,
         resume=resume,
         executor=ProcessExecutor(workers=runs.workers) if runs.executor == "process" else InlineExecutor(),
@@ -104,13 +120,10 @@ def run_study(
         label=study.name,
         random=random,
         release=write,
-        payload_bytes=len(encode_value(example)) + 256,
-        declare_score=study.validation.release_score,
-        constant_runs=runs.constant,
-        fingerprint=_fingerprint(study),
         key_variable=study.output.key_variable,
         progress=progress,
         operator_progress=operator_progress,
+        **search,
     )
     release = json.loads((folder / RELEASE).read_text(encoding="utf-8"))
     return StudyRun(folder, release, result.key_variable)

@@ -5,7 +5,7 @@ from dpselect.tuning.file_spender import FileSpender
 from dpselect.tuning.sealed_store import SearchFinishedError
 from dpselect.tuning.space import Categorical, Distribution, IntegerUniform, LogUniform, Space, Uniform, parse_space
 from dpselect.tuning.trial import TrialOutput, encode_value
-from dpselect.tuning.tuner import OperatorProgressWarning, TuneResult, tune
+from dpselect.tuning.tuner import OperatorProgressWarning, TuneResult, check_store, tune
 
 __all__ = [
     "Categorical",
@@ -22,6 +22,7 @@ __all__ = [
     "TrialOutput",
     "TuneResult",
     "Uniform",
+    "check_store",
     "encode_value",
     "parse_space",
     "tune",

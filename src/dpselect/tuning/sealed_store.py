@@ -136,6 +136,13 @@ class SealedStore:
         finally:
             connection.close()
 
+    @classmethod
+    def check(cls, path: Path, *, fingerprint: str, shape: Shape, keys: KeyPlace, resume: bool) -> None:
+        """Raise what `open` would for a store that exists, and change nothing."""
+        if path.exists():
+            with cls.open(path, fingerprint=fingerprint, shape=shape, keys=keys, resume=resume):
+                pass
+
     @property
     def receipt(self) -> Receipt | None:
         """The receipt of the reservation, if the study has a ledger."""

@@ -34,7 +34,7 @@ from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import Job, Objective, decode_value, trial_key, trial_params
 
-__all__ = ["OperatorProgressWarning", "TuneResult", "tune"]
+__all__ = ["OperatorProgressWarning", "TuneResult", "check_store", "tune"]
 
 
 class OperatorProgressWarning(UserWarning):
@@ -183,6 +183,40 @@ def tune(
         search = search.release()
         opened.save(search)
         return _close(plan, opened, search, ledger)
+
+
+def check_store(
+    store: str | os.PathLike[str],
+    *,
+    space: Space | Mapping[str, Any],
+    base: Guarantee | Sequence[Guarantee],
+    repetitions: Repetitions,
+    payload_bytes: int,
+    declare_score: bool,
+    constant_runs: bool,
+    fingerprint: str,
+    has_ledger: bool,
+    resume: bool,
+    key_variable: str | None = None,
+) -> None:
+    """Raise what `tune` would raise for this store with these arguments, before there is an objective or data."""
+    plan = make_plan(
+        space=space,
+        base=base,
+        repetitions=repetitions,
+        epsilon=None,
+        delta=None,
+        max_runs=1,
+        slots=None,
+        payload_bytes=payload_bytes,
+        constant_runs=constant_runs,
+        declare_score=declare_score,
+        fingerprint=fingerprint,
+        has_ledger=has_ledger,
+        example=None,
+    )
+    keys = key_place(key_variable)
+    SealedStore.check(Path(store), fingerprint=plan.fingerprint, shape=plan.shape, keys=keys, resume=resume)
 
 
 def _opened(

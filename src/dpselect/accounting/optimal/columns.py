@@ -50,11 +50,25 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     infinite = float(law.increment(complement_after=0.0, mass=atoms.infinite))
     if problem.first == atoms.size:
         return ColumnBounds(upper=infinite, lower=infinite)
-    reference = problem.reference()
-    gains = problem.gains(reference, problem.columns)
-    lower = infinite + problem.path_value(reference, gains)
-    upper = infinite + problem.certified(reference, gains) if certify else np.inf
+    peaks = problem.peaks()
+    gains = tuple(problem.gains(nodes, problem.columns) for nodes in (peaks.far, peaks.near))
+    lower = infinite + problem.path_value(np.where(gains[0] >= gains[1], peaks.far, peaks.near))
+    upper = infinite + problem.certified(peaks, *gains) if certify else np.inf
     return ColumnBounds(upper=min(1.0, max(upper, lower)), lower=min(1.0, lower))
+
+
+@dataclass(frozen=True)
+class _Peaks:
+    """For every column two nodes at which its slope peaks, the nearer to the column itself and a farther one.
+
+    The slope falls from `near` down to `turn` and rises from there down to `far`; with a single peak `far` equals
+    `near` and `turn` is one past the column. Nothing but the width of the bounds depends on how well they are found.
+    """
+
+    near: Index
+    turn: Index
+    far: Index
+    """Nodes from 0 to one past the column; that one stands for an interval that stays empty within the atom too."""
 
 
 class _Problem:
@@ -67,12 +81,13 @@ class _Problem:
         self.columns = np.arange(self.first, atoms.size)
 
     def gains(self, a: Index, b: Index) -> Array:
-        """What atom b adds to S on top of [a, b): the difference of increments of phi."""
-        t = self.atoms
-        with np.errstate(over="ignore"):
-            rise = self.law.increment(complement_after=t.outside_p(a, b + 1), mass=t.p[b])
-            cost = self.law.increment(complement_after=t.outside_q(a, b + 1), mass=t.q[b])
-            return np.asarray(rise - _scaled(self.epsilon, cost))
+        """What atom b adds to S on top of [a, b): the difference of increments of phi; a = b + 1 keeps it empty."""
+        t, within = self.atoms, np.minimum(a, b)
+        rise = self.law.increment(complement_after=t.outside_p(within, b + 1), mass=t.p[b])
+        cost = self.law.increment(complement_after=t.outside_q(within, b + 1), mass=t.q[b])
+        alone = float(self.law.pmf(1.0))
+        rise, cost = np.where(a > b, alone * t.p[b], rise), np.where(a > b, alone * t.q[b], cost)
+        return np.asarray(rise - _scaled(self.epsilon, cost))
 
     def slopes(self, a: Index, b: Index) -> Array:
         """The gain per P'-mass at the start of atom b on top of [a, b), divided by E."""
@@ -81,29 +96,59 @@ class _Problem:
         cost = self.law.log_derivative(t.outside_q(a, b))
         return np.asarray(np.exp(np.minimum(rise, _LARGEST_EXPONENT)) - np.exp(cost))
 
-    # ---- the reference: a good a for every column -------------------------------------------------------------------
+    # ---- the peaks: good intervals for every column ----------------------------------------------------------------
 
-    def reference(self) -> Index:
-        """For every column a node that nearly maximises its slope; soundness does not depend on how nearly."""
-        columns = self.columns
+    def peaks(self) -> _Peaks:
+        """Peaks of every column, from a coarse scan of some columns and bisection in all."""
+        columns, size = self.columns, self.atoms.size
         coarse = np.unique(np.append(columns[::_COARSE_COLUMNS], columns[-1]))
-        grid = np.unique(np.linspace(0, self.atoms.size, _COARSE_NODES + 1).astype(np.intp))
-        a = np.minimum(grid[None, :], coarse[:, None])
-        slopes = self.slopes(a, np.broadcast_to(coarse[:, None], a.shape))
-        # from the column's own atom downwards: the node of the largest rise over the lowest slope met before it
-        lowest = np.minimum.accumulate(slopes[:, ::-1], axis=1)[:, ::-1]
-        best = np.argmax(slopes - lowest, axis=1)
-        best = np.where(np.max(slopes - lowest, axis=1) > 0.0, best, grid.size - 1)
-        rows = np.arange(coarse.size)
-        low, high = a[rows, np.maximum(best - 1, 0)], a[rows, np.minimum(best + 1, grid.size - 1)]
-        found = self._climb(coarse, low, high)
-        # the best node moves slowly from column to column: look between the neighbours' and a little beyond
+        grid = np.unique(np.linspace(0, size, _COARSE_NODES + 1).astype(np.intp))[::-1]
+        nodes = np.minimum(grid[None, :], coarse[:, None])
+        slopes = self.slopes(nodes, np.broadcast_to(coarse[:, None], nodes.shape))
+        step = np.diff(slopes, axis=1)
+        noise = 1e-10 * np.max(np.abs(slopes), axis=1, keepdims=True)
+        # reading from the column's own atom downwards: the first fall ends the near peak, the next rise is a far one's
+        place = np.arange(grid.size)
+        fallen = np.maximum.accumulate(step < -noise, axis=1)
+        near = np.where(fallen[:, -1], np.argmax(fallen, axis=1), grid.size - 1)
+        rising = np.maximum.accumulate(fallen & (step > noise), axis=1)
+        has_far = rising[:, -1]
+        far = np.argmax(np.where(place[None, :] > np.argmax(rising, axis=1)[:, None], slopes, -np.inf), axis=1)
+        far = np.where(has_far, far, near)
+        found = [self._refine(coarse, nodes, best) for best in (near, far)]
+        # peaks move slowly from column to column: look between the neighbours' and a little beyond
         right = np.searchsorted(coarse, columns)
         left = np.maximum(right - 1, 0)
-        margin = 2
-        low = np.minimum(found[left], found[right]) - margin
-        high = np.minimum(np.maximum(found[left], found[right]) + margin, columns)
-        return self._climb(columns, np.maximum(np.minimum(low, high), 0), high)
+        left, right = (np.where(has_far[x] | ~has_far[y], x, y) for x, y in ((left, right), (right, left)))
+        spread = [
+            self._climb(
+                columns,
+                np.clip(np.minimum(nodes_[left], nodes_[right]) - 2, 0, columns + 1),
+                np.clip(np.maximum(nodes_[left], nodes_[right]) + 2, 0, columns + 1),
+            )
+            for nodes_ in found
+        ]
+        nearest, farthest = spread
+        double = has_far[left] & (farthest < nearest)
+        farthest = np.where(double, farthest, nearest)
+        return _Peaks(near=nearest, turn=self._turns(farthest, nearest, double), far=farthest)
+
+    def _refine(self, coarse: Index, nodes: Index, best: Index) -> Index:
+        """The peak between the scanned nodes beside the best one of each scanned column."""
+        rows = np.arange(coarse.size)
+        above, below = np.maximum(best - 1, 0), np.minimum(best + 1, nodes.shape[1] - 1)
+        # scanned nodes pile up at the column itself; past it lies the empty interval
+        above = np.where(nodes[rows, above] > nodes[rows, best], nodes[rows, above], coarse + 1)
+        return self._climb(coarse, nodes[rows, below], above)
+
+    def _turns(self, low: Index, high: Index, double: NDArray[np.bool_]) -> Index:
+        """The lowest slope between two peaks by bisection; one past the column where there is one peak."""
+        low, high = low.copy(), high.copy()
+        while np.any(high > low):
+            middle = (low + high) // 2
+            rising = self._rises(middle, self.columns)
+            low, high = np.where(rising | (low >= high), low, middle + 1), np.where(rising, middle, high)
+        return np.where(double, low, self.columns + 1)
 
     def _climb(self, b: Index, low: Index, high: Index) -> Index:
         """Bisection on the sign of slope(a + 1) - slope(a) between nodes low and high of each column."""
@@ -111,7 +156,10 @@ class _Problem:
         while np.any(high > low):
             middle = (low + high) // 2
             rising = self._rises(middle, b)
-            low, high = np.where(rising & (high > low), np.minimum(middle + 1, high), low), np.where(rising, high, middle)
+            low, high = (
+                np.where(rising & (high > low), np.minimum(middle + 1, high), low),
+                np.where(rising, high, middle),
+            )
         return low
 
     def _rises(self, a: Index, b: Index) -> NDArray[np.bool_]:
@@ -128,59 +176,41 @@ class _Problem:
 
     # ---- an order that attains ----------------------------------------------------------------------------------
 
-    def path_value(self, reference: Index, gains: Array) -> float:
-        """The value of an order of the atoms: S from some column t on, N atoms below t taken as the reference says."""
-        b = self.columns
-        best = 0.0
-        for nodes in (np.minimum.accumulate(reference), np.maximum.accumulate(reference[::-1])[::-1]):
-            values = gains if np.array_equal(nodes, reference) else self.gains(nodes, b)
+    def path_value(self, chosen: Index) -> float:
+        """The value of an order of the atoms: S from some column t on, N atoms below t taken as `chosen` says."""
+        b, best = self.columns, 0.0
+        chosen = np.minimum(chosen, b)
+        for nodes in (np.minimum.accumulate(chosen), np.maximum.accumulate(chosen[::-1])[::-1]):
+            values = self.gains(nodes, b)
+            tails = np.cumsum(values[::-1])[::-1]
+            start = int(np.argmax(tails))
             for _ in range(2):
-                tails = np.cumsum(values[::-1])[::-1]
-                start = int(np.argmax(tails))
+                # atoms before t alone can be N atoms
                 inside = np.minimum(nodes[start:], b[start])
-                if np.array_equal(inside, nodes[start:]):
-                    best = max(best, float(tails[start]))
-                    break
-                values = values.copy()
-                values[start:] = self.gains(inside, b[start:])
-                best = max(best, float(np.sum(values[start:])))
+                tails = np.cumsum(self.gains(inside, b[start:])[::-1])[::-1]
+                best = max(best, float(tails[0]))
+                start += int(np.argmax(tails))
         return best
 
     # ---- the certificate ----------------------------------------------------------------------------------------
 
-    def certified(self, reference: Index, gains: Array) -> float:
+    def certified(self, peaks: _Peaks, far_gains: Array, near_gains: Array) -> float:
         """The sum over columns of a bound on the integral of the positive part of the best slope."""
+        far_slack, near_slack = self._wrong_signs(peaks)
+        far = _Candidate(far_gains, *self._range_in_column(peaks.far), far_slack)
+        total = far.positive()
+        double = peaks.turn <= self.columns
+        if np.any(double):
+            near = _Candidate(near_gains, *self._range_in_column(peaks.near), near_slack)
+            # the better of two peaks, and what the other can exceed it by somewhere inside the atom
+            first = far.positive() + near.excess_over(far)
+            second = near.positive() + far.excess_over(near)
+            total = np.where(double, np.minimum(first, second), total)
+        return float(np.sum(total))
+
+    def _range_in_column(self, a: Index) -> tuple[Array, Array]:
+        """Bounds on the gain density of atom b over the place inside it, on top of [a, b), for every column b."""
         t, b = self.atoms, self.columns
-        turns = self._turns(reference)
-        slack, near = self._wrong_signs(reference, turns)
-        low, high = self._range_in_column(reference, b)
-        gains = np.clip(gains, low, high)
-        # convexity of the positive part: its mean is at most the chord's for values between low and high
-        with np.errstate(invalid="ignore", divide="ignore"):
-            chord = np.where(high > low, high * ((gains - low) / (high - low)), np.maximum(gains, 0.0))
-        positive = np.where(low >= 0.0, gains, np.where(high <= 0.0, 0.0, chord))
-        # a column whose slope is negative throughout pays only if its slack can lift it above zero
-        paid = np.minimum(slack, np.maximum(high + slack, 0.0))
-        # intervals that end within the fall next to the atom itself: the empty one plus what rises there
-        empty = float(self.law.pmf(1.0)) * (t.p[b] - _scaled(self.epsilon, t.q[b]))
-        besides = np.where(turns <= b, np.maximum(empty + near, 0.0), 0.0)
-        return float(np.sum(positive + paid + besides))
-
-    def _turns(self, reference: Index) -> Index:
-        """For every column a node above its reference: the slope rises from there down to it and falls before it.
-
-        One past the column when the slope does not fall at all next to the atom itself, as for most laws of K.
-        """
-        low, high = reference.copy(), self.columns + 1
-        while np.any(high > low):
-            middle = (low + high) // 2
-            rising = self._rises(middle, self.columns)
-            low, high = np.where(rising | (low >= high), low, middle + 1), np.where(rising, middle, high)
-        return low
-
-    def _range_in_column(self, a: Index, b: Index) -> tuple[Array, Array]:
-        """Bounds on the gain density of atom b over the place inside it, on top of [a, b)."""
-        t = self.atoms
         log = self.law.log_derivative
         p_start, p_end = log(t.outside_p(a, b)), log(t.outside_p(a, b + 1))
         q_start, q_end = log(t.outside_q(a, b)), log(t.outside_q(a, b + 1))
@@ -188,15 +218,13 @@ class _Problem:
         high = t.p[b] * np.exp(p_end) - _scaled(self.epsilon, t.q[b] * np.exp(q_start))
         return low, high
 
-    def _wrong_signs(self, reference: Index, turns: Index) -> tuple[Array, Array]:
-        """For every column what the best slope can exceed its value at the reference by, and the empty interval's by.
-
-        The first sums g+ over the cells before the reference and g- over those from it to the turn, the second g+ over
-        the cells after the turn.
+    def _wrong_signs(self, peaks: _Peaks) -> tuple[Array, Array]:
+        """For every column what the slope can exceed its value at the far peak by before the turn, and at the near
+        peak after it: the integral of g+ over the cells below a peak and of g- over those above it.
         """
         n, first = self.atoms.size, self.first
         pad = np.zeros(first, dtype=np.intp)
-        nodes, turned = np.concatenate((pad, reference)), np.concatenate((pad, turns))
+        far, turn, near = (np.concatenate((pad, nodes)) for nodes in (peaks.far, peaks.turn, peaks.near))
         i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, _BLOCK), np.arange(first, n, _BLOCK), indexing="ij"))
         size = _BLOCK
         while True:
@@ -204,11 +232,12 @@ class _Problem:
             kept = i < j_end
             i, i_end, j, j_end = i[kept], i_end[kept], j[kept], j_end[kept]
             top, bottom = self._corner_bounds(i, i_end, j, j_end)
-            lowest, highest = _extremes(nodes, j, j_end, size)
-            nearest, farthest = _extremes(turned, j, j_end, size)
-            outside = (i_end <= lowest) | (i >= farthest)
-            inside = (i >= highest) & (i_end <= nearest)
-            open_ = ~((inside & (bottom >= 0.0)) | (outside & (top <= 0.0)))
+            (far_0, far_1), (turn_0, turn_1), (near_0, near_1) = (
+                _extremes(x, j, j_end, size) for x in (far, turn, near)
+            )
+            above_peak = (i >= far_1) & ((i_end <= turn_0) | (i >= near_1))
+            below_peak = (i_end <= far_0) | ((i >= turn_1) & (i_end <= near_0))
+            open_ = ~((above_peak & (bottom >= 0.0)) | (below_peak & (top <= 0.0)))
             i, j = i[open_], j[open_]
             if size == 1:
                 break
@@ -221,14 +250,14 @@ class _Problem:
             kept = (i < n) & (j < n)
             i, j = i[kept], j[kept]
         top, bottom = self._cell_bounds(i, j, top[open_], bottom[open_])
-        within = (i >= nodes[j]) & (i < turned[j])
-        wrong = np.maximum(np.where(within, -bottom, top), 0.0)
+        within_far = i < turn[j]
+        above = np.where(within_far, i >= far[j], i >= near[j])
+        wrong = np.maximum(np.where(above, -bottom, top), 0.0)
         # q_i q_j is the area of a cell, and twice that of a self cell: bounds hold at every place inside the column
         weights = np.where(wrong > 0.0, self.atoms.q[i] * self.atoms.q[j] * wrong, 0.0)
-        far = i < turned[j]
-        sums = (np.bincount(j[part] - first, weights[part], n - first) for part in (far, ~far))
-        slack, near = (_scaled(self.epsilon, s) for s in sums)
-        return slack, near
+        sums = (np.bincount(j[part] - first, weights[part], n - first) for part in (within_far, ~within_far))
+        far_slack, near_slack = (_scaled(self.epsilon, s) for s in sums)
+        return far_slack, near_slack
 
     def _corner_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
         """Upper and lower bounds on g / (E q_i q_j) over the cells i .. i_end-1 by j .. j_end-1 with row <= column."""
@@ -270,6 +299,30 @@ class _Problem:
         top = np.where(usable, np.minimum(top, centre + reach), top)
         bottom = np.where(usable, np.maximum(bottom, centre - reach), bottom)
         return top, bottom
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """For every column one choice of interval: its gain, bounds on its density inside the atom, its slack."""
+
+    gains: Array
+    low: Array
+    high: Array
+    slack: Array
+
+    def positive(self) -> Array:
+        """A bound on the integral of the positive part of (density + slack)."""
+        low, high = self.low, self.high
+        gains = np.clip(self.gains, low, high)
+        # convexity of the positive part: its mean is at most the chord's for values between low and high
+        chord = np.maximum(high, 0.0) * ((gains - low) / np.where(high > low, high - low, 1.0))
+        mean = np.where((low >= 0.0) | (high <= low), np.maximum(gains, 0.0), chord)
+        # a column whose density is negative throughout pays only if its slack can lift it above zero
+        return np.asarray(mean + np.minimum(self.slack, np.maximum(high + self.slack, 0.0)))
+
+    def excess_over(self, other: _Candidate) -> Array:
+        """A bound on how far (density + slack) can lie above the positive part of the other's density."""
+        return np.maximum(self.high + self.slack - np.maximum(other.low, 0.0), 0.0)
 
 
 def _extremes(nodes: Index, start: Index, end: Index, size: int) -> tuple[Index, Index]:

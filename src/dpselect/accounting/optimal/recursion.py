@@ -88,9 +88,7 @@ def _derivatives(atoms: Atoms, law: Repetitions, length: int) -> tuple[Array, Ar
     return law.second_derivative(v_p), law.second_derivative(v_q), law.third_derivative(v_p), law.third_derivative(v_q)
 
 
-def _oscillation(
-    atoms: Atoms, factors: Array, length: int, bottom: tuple[Array, ...], top: tuple[Array, ...]
-) -> Array:
+def _oscillation(atoms: Atoms, factors: Array, length: int, bottom: tuple[Array, ...], top: tuple[Array, ...]) -> Array:
     """A bound on the integral of (g - mean g)+ over the cells (i, i + length), by Efron and Stein, and by the range."""
     p_i, q_i = atoms.p[: atoms.size - length], atoms.q[: atoms.size - length]
     p_j, q_j = atoms.p[length:], atoms.q[length:]

@@ -1,0 +1,102 @@
+"""Logs, sums that round up, and searches that return the safe endpoint."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpselect.numerics import largest_unsafe, log1mexp, log_weighted_sum, minimise, smallest_safe, sum_up
+
+
+def test_log1mexp_keeps_its_digits_at_both_ends():
+    mp.mp.dps = 50
+    xs = np.geomspace(1e-300, 700.0, 400)
+    for x, got in zip(xs, log1mexp(xs), strict=True):
+        truth = mp.log(-mp.expm1(-mp.mpf(float(x)))) if x < 1.0 else mp.log1p(-mp.exp(-mp.mpf(float(x))))
+        assert abs(mp.mpf(float(got)) / truth - 1) < 4e-16
+    assert log1mexp(0.0) == -np.inf
+    assert log1mexp(np.inf) == 0.0
+
+
+def test_log_weighted_sum_in_logs():
+    # log(3 e^1000 + 5 e^1000) = 1000 + log 8: overflows outside logs
+    assert float(log_weighted_sum([1000.0, 1000.0], [3.0, 5.0])) == pytest.approx(1000.0 + math.log(8.0), rel=1e-15)
+    assert float(log_weighted_sum([0.0, 7.0], [2.0, 0.0])) == pytest.approx(math.log(2.0), rel=1e-15)
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=30))
+def test_sum_up_is_the_next_double_at_or_above_the_exact_sum(values):
+    exact = sum(map(Fraction, values))
+    total = sum_up(values)
+    if math.isfinite(total):
+        assert Fraction(total) >= exact
+        assert total == 0.0 or Fraction(math.nextafter(total, -math.inf)) < exact
+
+
+def test_sum_up_of_infinity():
+    assert sum_up([1.0, float("inf")]) == float("inf")
+
+
+def test_minimise_returns_a_value_that_the_function_took():
+    seen: dict[float, float] = {}
+
+    def bumpy(x):
+        values = (x - 0.3) ** 2 + 0.01 * np.sin(500.0 * x)
+        seen.update(zip(x.tolist(), values.tolist(), strict=True))
+        return values
+
+    x, value = minimise(bumpy, -1.0, 2.0)
+    assert seen[x] == value
+    assert value == min(seen.values())
+
+
+def test_minimise_finds_a_smooth_minimum_and_passes_over_nan_and_infinity():
+    def partly(x):
+        with np.errstate(invalid="ignore"):
+            return np.where(x > 1.5, np.inf, np.where(x < 0.1, np.nan, (x - 1.0) ** 2 + 3.0))
+
+    x, value = minimise(partly, 0.0, 2.0)
+    assert value == pytest.approx(3.0, abs=1e-12)
+    assert x == pytest.approx(1.0, abs=1e-6)
+    assert minimise(lambda x: np.full_like(x, np.inf), 0.0, 1.0)[1] == np.inf
+
+
+@given(root=st.floats(1e-6, 6e4), power=st.floats(0.2, 4.0))
+def test_roots_of_a_decreasing_function_are_bracketed_from_the_named_side(root, power):
+    def decreasing(x):
+        return -((x / root) ** power)
+
+    safe, unsafe = smallest_safe(decreasing, -1.0), largest_unsafe(decreasing, -1.0)
+    assert decreasing(safe) <= -1.0 < decreasing(unsafe)
+    assert unsafe <= safe <= unsafe * (1 + 1e-9)
+
+
+def test_smallest_safe_at_the_edges():
+    assert smallest_safe(lambda x: x * 0.0, 0.0) == 0.0
+    assert smallest_safe(lambda x: x * 0.0 + 1.0, 0.5) == float("inf")
+    # holds everywhere but at zero itself: as close to zero as doubles go, and a point where it holds
+    close = smallest_safe(lambda x: np.where(x > 0.0, 0.0, 1.0), 0.5)
+    assert 0.0 < close < 1e-300
+    # never true before the limit
+    assert smallest_safe(lambda x: 1e9 - x, 0.0, limit=1e5) == float("inf")
+
+
+def test_largest_unsafe_at_the_edges():
+    assert largest_unsafe(lambda x: x * 0.0, 0.0) == 0.0
+    assert largest_unsafe(lambda x: x * 0.0 + 1.0, 0.5, limit=1e5) == 1e5
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 2**32))
+def test_smallest_safe_returns_a_point_where_the_condition_holds_for_any_function(steps, salt):
+    def jagged(x):
+        index = np.floor(np.sqrt(x) * 7.0 + salt % 5).astype(int) % len(steps)
+        return np.where(np.asarray(steps)[index], 0.0, 1.0)
+
+    found = smallest_safe(jagged, 0.5)
+    assert found == float("inf") or float(jagged(np.array([found]))[0]) <= 0.5

@@ -1,0 +1,254 @@
+"""The random source: what it promises about replay, sharing, forking and secrecy."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+
+from dpselect.errors import ArgumentError, ForkedSourceError
+from dpselect.randomness import keyed_source, resolve, system_source
+from dpselect.randomness import source as source_module
+
+
+def in_forked_child(work):
+    """What `work()` returns in a forked child, through a pipe; a text for the exception it raised."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            answer = work()
+        except BaseException as error:
+            answer = type(error).__name__
+        os.write(write, json.dumps(answer).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return json.loads(text)
+
+
+def test_a_key_replays_and_another_does_not():
+    for draw in (
+        lambda s: s.bytes(100).hex(),
+        lambda s: s.uniform(50).tolist(),
+        lambda s: s.normal((5, 10)).tolist(),
+        lambda s: s.permutation(30).tolist(),
+        lambda s: [s.below(10**30) for _ in range(5)],
+    ):
+        assert draw(keyed_source(7)) == draw(keyed_source(7))
+        assert draw(keyed_source(7)) != draw(keyed_source(8))
+        assert draw(system_source()) != draw(system_source())
+
+
+def test_keys_of_different_types_are_different():
+    draws = {keyed_source(key).bytes(16) for key in (1, "1", b"1", "int:1", b"int:1", -1)}
+    assert len(draws) == 6
+    for wrong in (True, 1.0, None, [1]):
+        with pytest.raises(TypeError):
+            keyed_source(wrong)
+
+
+def test_the_same_calls_give_the_same_bytes_across_the_buffer_boundary():
+    sizes = [1, 4095, 3, 4096, 4097, 10000, 0, 17, 4000, 200]
+    first, second = keyed_source("a"), keyed_source("a")
+    assert [first.bytes(n) for n in sizes] == [second.bytes(n) for n in sizes]
+    assert [len(keyed_source("a").bytes(n)) for n in sizes] == sizes
+
+
+def test_small_portions_come_from_one_stream():
+    whole = keyed_source("a").bytes(4096)
+    pieces = keyed_source("a")
+    assert b"".join(pieces.bytes(n) for n in (1, 100, 3995)) == whole
+    # a portion that crosses the refill uses up what is left over first: nothing is skipped or repeated
+    crossing = keyed_source("a")
+    crossing.bytes(4090)
+    tail = crossing.bytes(100)
+    assert tail[:6] == whole[4090:]
+    assert crossing.bytes(50) not in whole + tail
+
+
+def test_no_part_of_the_stream_is_handed_out_twice():
+    source = keyed_source(3)
+    portions = [source.bytes(n) for n in (4000, 5000, 96, 64, 9000, 4096, 333) * 3]
+    text = b"".join(portions)
+    blocks = {text[i : i + 16] for i in range(len(text) - 16)}
+    assert len(blocks) == len(text) - 16
+
+
+def test_a_negative_size_never_winds_the_stream_back():
+    source = keyed_source(1)
+    before = source.bytes(64)
+    for call in (
+        lambda: source.bytes(-8),
+        lambda: source.words(-1),
+        lambda: source.uniform(-2),
+        lambda: source.bits(-1),
+    ):
+        with pytest.raises(ArgumentError):
+            call()
+    assert before + source.bytes(64) == keyed_source(1).bytes(128)
+
+
+def test_spawned_streams_depend_on_key_and_label_only():
+    fresh, used = keyed_source(5), keyed_source(5)
+    used.normal(1000)
+    used.spawn("other").bytes(10)
+    assert fresh.spawn("trial").bytes(32) == used.spawn("trial").bytes(32)
+    labels = ["trial", "trial ", "1", 1, -1, "", "int:1", 11]
+    assert len({fresh.spawn(label).bytes(16) for label in labels}) == len(labels)
+    assert fresh.spawn("a").spawn("b").bytes(16) != fresh.spawn("b").spawn("a").bytes(16)
+    assert fresh.spawn("a").bytes(16) != keyed_source(6).spawn("a").bytes(16)
+    assert fresh.spawn("a").replayable
+
+
+def test_a_numpy_label_is_the_whole_number_it_equals():
+    assert keyed_source(5).spawn(np.int64(3)).bytes(16) == keyed_source(5).spawn(3).bytes(16)
+    assert keyed_source(5).spawn(np.str_("x")).bytes(16) == keyed_source(5).spawn("x").bytes(16)
+    for wrong in (True, 1.5, None, b"x"):
+        with pytest.raises(TypeError):
+            keyed_source(5).spawn(wrong)
+
+
+def test_a_system_source_spawns_fresh_ones():
+    source = system_source()
+    assert source.spawn("a").bytes(16) != source.spawn("a").bytes(16)
+    assert not source.spawn("a").replayable
+
+
+def test_resolve_takes_a_source_or_nothing():
+    source = keyed_source(1)
+    assert resolve(source) is source
+    assert not resolve(None).replayable
+    for wrong in (0, np.random.default_rng(0), np.random, "secret"):
+        with pytest.raises(TypeError, match="RandomSource"):
+            resolve(wrong)
+
+
+def test_repr_and_errors_tell_nothing_of_the_key():
+    secret = "correct horse battery staple"
+    source = keyed_source(secret)
+    for text in (repr(source), str(source), f"{source.spawn('x')!r}"):
+        assert text == "<RandomSource keyed, replayable>"
+    assert repr(system_source()) == "<RandomSource system entropy>"
+    assert not hasattr(source, "__dict__")
+
+
+def test_no_pickle_and_no_copy():
+    for source in (keyed_source(1), system_source()):
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            with pytest.raises(TypeError, match="RandomSource"):
+                pickle.dumps(source, protocol)
+        with pytest.raises(TypeError, match="RandomSource"):
+            copy.copy(source)
+
+
+def test_scikit_learn_clones_share_the_source():
+    class Estimator(BaseEstimator):
+        def __init__(self, random=None):
+            self.random = random
+
+    source = keyed_source(1)
+    assert clone(Estimator(source)).random is source
+    assert copy.deepcopy({"a": [source]})["a"][0] is source
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+class TestFork:
+    def test_a_keyed_source_refuses_in_the_child(self):
+        source = keyed_source(1)
+        source.bytes(10)
+        assert in_forked_child(lambda: source.bytes(8).hex()) == ForkedSourceError.__name__
+        assert len(source.bytes(8)) == 8
+
+    def test_a_system_source_takes_a_fresh_key_in_the_child(self):
+        source = system_source()
+        source.bytes(10)  # leaves buffered bytes that both would otherwise hand out
+        first, second = (in_forked_child(lambda: source.bytes(32).hex()) for _ in range(2))
+        assert len({first, second, source.bytes(32).hex()}) == 3
+
+    def test_a_lock_held_at_the_fork_does_not_hang_the_child(self):
+        source = system_source()
+        with source._lock:
+            answer = in_forked_child(lambda: source._lock.acquire(blocking=False))
+        assert answer is True
+
+    def test_a_child_may_make_its_own(self):
+        expected = keyed_source(2).bytes(8).hex()
+        assert in_forked_child(lambda: keyed_source(2).bytes(8).hex()) == expected
+
+
+def test_threads_share_one_stream_without_repeats():
+    source = keyed_source(9)
+    found: list[bytes] = []
+
+    def work():
+        mine = [source.bytes(16) for _ in range(2000)]
+        found.extend(mine)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == len(set(found)) == 16000
+    alone = keyed_source(9)
+    assert set(found) == {alone.bytes(16) for _ in range(16000)}
+
+
+def test_shapes_and_types():
+    source = keyed_source(1)
+    for draw in (source.uniform, source.normal, source.exponential, source.laplace, lambda n: source.gamma(3, n)):
+        assert draw(4).shape == (4,)
+        assert draw((2, 3)).shape == (2, 3)
+        assert draw(np.int64(4)).shape == (4,)
+        assert draw(0).shape == (0,)
+        assert draw(5).dtype == np.float64
+    assert source.words((2, 2)).dtype == np.uint64
+    assert source.bernoulli(0.5, (2, 3)).dtype == bool
+    assert source.permutation(0).size == 0
+    assert source.below(1) == 0
+    assert source.bits(0) == 0
+
+
+def test_bad_arguments_are_named():
+    source = keyed_source(1)
+    for probability in (-0.1, 1.1, float("nan")):
+        with pytest.raises(ArgumentError, match="probability"):
+            source.bernoulli(probability, 3)
+    for bound in (0, -1):
+        with pytest.raises(ArgumentError, match="bound"):
+            source.below(bound)
+    with pytest.raises(ArgumentError, match="shape"):
+        source.gamma(0, 3)
+
+
+class ExtremeWords(source_module.RandomSource):
+    """A source whose words are all zeros, all ones, or any one given byte."""
+
+    __slots__ = ("byte",)
+
+    def bytes(self, count):
+        return self.byte * count
+
+
+@pytest.mark.parametrize("byte", [b"\x00", b"\xff"])
+def test_no_draw_is_infinite_or_out_of_range_at_the_ends(byte):
+    source = ExtremeWords(bytes(32))
+    source.byte = byte
+    uniform = float(source.uniform(1)[0])
+    assert 0.0 < uniform < 1.0
+    assert uniform in (2.0**-53, 1.0 - 2.0**-53)
+    assert np.all(np.isfinite([source.normal(1), source.laplace(1), source.exponential(1), source.gamma(2, 1)]))
+    assert abs(float(source.normal(1)[0])) < 9.2
+    assert float(source.exponential(1)[0]) > 0.0
+    assert not source.bernoulli(0.0, 1)[0]
+    assert source.bernoulli(1.0, 1)[0]
+    assert source.bernoulli(1.0 - 2.0**-53, 1)[0] == (byte == b"\x00")
