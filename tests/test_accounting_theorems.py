@@ -77,19 +77,20 @@ class PrintedTheorem6:
         return theorem_6(law=self.law, order=flat, epsilon=self.rho * flat, hat_delta=hat_delta).reshape(orders.shape)
 
 
-class TestTheorem2:
-    # Corollary 4 at orders up to order0 = 5.798525912, and at 8, 16, 32; best second order; Theorem 2 at order 2
-    VALUES = {
-        -0.5: ((1.777095432, 1.846330978, 2.470895923, 3.991667189), 7.673902500, 3.219975343),
-        0.0: ((2.162194339, 2.231429884, 2.855994829, 4.376766095), 6.012445781, 3.605074249),
-        0.5: ((2.489366491, 2.558602036, 3.183166982, 4.703938247), 5.265537695, 3.932246402),
-        1.0: ((2.779115547, 2.848351092, 3.472916038, 4.993687303), 4.798525912, 4.221995458),
-    }
+# Corollary 4 at orders up to order0 = 5.798525912, and at 8, 16, 32; best second order; Theorem 2 at order 2
+COROLLARY_4 = {
+    -0.5: ((1.777095432, 1.846330978, 2.470895923, 3.991667189), 7.673902500, 3.219975343),
+    0.0: ((2.162194339, 2.231429884, 2.855994829, 4.376766095), 6.012445781, 3.605074249),
+    0.5: ((2.489366491, 2.558602036, 3.183166982, 4.703938247), 5.265537695, 3.932246402),
+    1.0: ((2.779115547, 2.848351092, 3.472916038, 4.993687303), 4.798525912, 4.221995458),
+}
 
+
+class TestTheorem2:
     @pytest.mark.parametrize("eta", ETAS)
     def test_corollary_4(self, eta):
         law = negative_binomial(eta)
-        expected, hat, at_two = self.VALUES[eta]
+        expected, hat, at_two = COROLLARY_4[eta]
         assert_allclose(corollary_4(law=law, order=[3.0, 8.0, 16.0, 32.0], rho=RHO), expected, rtol=1e-8)
         assert_allclose(math.sqrt(math.log(1 / law.gamma) / RHO), hat, rtol=1e-8)
         unclosed = theorem_2(law=law, order=2.0, epsilon=0.2, hat_order=hat, hat_epsilon=RHO * hat)
@@ -157,31 +158,32 @@ class TestTheorem2:
         assert by_mean == sorted(by_mean)
 
 
+FIGURE_4 = {
+    2: (2.62479, 2.81497, 2.95172, 3.05915, 2.65817),
+    5: (2.90103, 3.21970, 3.47561, 3.69283, 3.42062),
+    10: (3.06574, 3.45084, 3.77801, 4.06776, 4.60737),
+    20: (3.21310, 3.65083, 4.03976, 4.39645, 6.87095),
+    50: (3.39137, 3.88559, 4.34634, 4.78456, 12.71565),
+    100: (3.51734, 4.04773, 4.55750, 5.05289, 18.75875),
+    1000: (3.89840, 4.52526, 5.17713, 5.84000, 42.82056),
+}
+
+
 class TestFigure4:
     """(epsilon, 1e-6) of the printed bounds; 1e-4. The default must not exceed them."""
 
-    TABLE = {
-        2: (2.62479, 2.81497, 2.95172, 3.05915, 2.65817),
-        5: (2.90103, 3.21970, 3.47561, 3.69283, 3.42062),
-        10: (3.06574, 3.45084, 3.77801, 4.06776, 4.60737),
-        20: (3.21310, 3.65083, 4.03976, 4.39645, 6.87095),
-        50: (3.39137, 3.88559, 4.34634, 4.78456, 12.71565),
-        100: (3.51734, 4.04773, 4.55750, 5.05289, 18.75875),
-        1000: (3.89840, 4.52526, 5.17713, 5.84000, 42.82056),
-    }
-
-    @pytest.mark.parametrize("mean", TABLE)
+    @pytest.mark.parametrize("mean", FIGURE_4)
     def test_table(self, mean):
-        *expected, poisson = self.TABLE[mean]
+        *expected, poisson = FIGURE_4[mean]
         found = [epsilon_from_renyi(PrintedTheorem2(negative_binomial(eta, mean)), 1e-6) for eta in ETAS]
         assert_allclose(found, expected, atol=1e-4)
         assert_allclose(epsilon_from_renyi(PrintedTheorem6(Poisson(mean=mean)), 1e-6), poisson, rtol=5e-6, atol=1e-4)
 
     def test_best_of_is_tighter(self):
         base = zcdp(rho=RHO)
-        for eta, printed in zip(ETAS, self.TABLE[10], strict=False):
+        for eta, printed in zip(ETAS, FIGURE_4[10], strict=False):
             assert best_of(base, negative_binomial(eta), bound="renyi").epsilon(1e-6) < printed - 0.2
-        assert best_of(base, Poisson(mean=10), bound="renyi").epsilon(1e-6) < self.TABLE[10][4] - 0.3
+        assert best_of(base, Poisson(mean=10), bound="renyi").epsilon(1e-6) < FIGURE_4[10][4] - 0.3
 
     def test_crossover_of_figure_5(self):
         """Poisson and eta = 1/2 meet at epsilon = 4.1679 with equal expected quantiles (1e-3)."""
@@ -252,21 +254,22 @@ class TestTheorem6:
         assert np.all(found <= (expected - math.log(-math.expm1(-rate)) / (orders - 1.0)) * (1 + 1e-8))
 
 
-class TestLemma7:
-    # the supremum over the Gaussian trade-off curve with mu = sqrt(.2), orders 4, 8, 16, 32
-    VALUES = {
-        -0.5: (1.4692994, 1.5129421, 2.1807683, 3.7239612),
-        0.0: (1.5256423, 1.6095991, 2.2988037, 3.852872),
-        0.5: (1.568318, 1.6817272, 2.3866539, 3.9487191),
-        1.0: (1.602411, 1.7393716, 2.4569177, 4.0254006),
-    }
+# the supremum over the Gaussian trade-off curve with mu = sqrt(.2), orders 4, 8, 16, 32
+LEMMA_7 = {
+    -0.5: (1.4692994, 1.5129421, 2.1807683, 3.7239612),
+    0.0: (1.5256423, 1.6095991, 2.2988037, 3.852872),
+    0.5: (1.568318, 1.6817272, 2.3866539, 3.9487191),
+    1.0: (1.602411, 1.7393716, 2.4569177, 4.0254006),
+}
 
+
+class TestLemma7:
     @pytest.mark.parametrize("eta", ETAS)
     def test_gaussian_region(self, eta):
         """Certified: above the true supremum, by less than 5e-4 on 8,000 cells; best_of within half a per cent."""
         law = negative_binomial(eta)
         base = gaussian(noise_multiplier=1 / MU)
-        for order, value in zip((4.0, 8.0, 16.0, 32.0), self.VALUES[eta], strict=True):
+        for order, value in zip((4.0, 8.0, 16.0, 32.0), LEMMA_7[eta], strict=True):
             found = lemma_7(law=law, order=order, epsilon=RHO * order, trade_off=GaussianTradeOff(MU))
             assert value * (1 - 1e-7) <= found <= value + 5e-4
             assert best_of(base, law, bound="renyi").renyi(order) <= value * 1.005
@@ -305,7 +308,7 @@ class TestLemma7:
         assert_allclose(found, gaussian_curve, rtol=5e-3)
 
     def test_attained_leakage_of_an_ordered_gaussian(self):
-        """Q = N(0,1), Q' = N(+-mu,1) ordered by value: density phi'(Phi(x)) times the normal one (quadrature), order 8."""
+        """Q = N(0,1), Q' = N(+-mu,1) ordered by value: density phi'(Phi(x)) times the normal one, order 8."""
         x = np.linspace(-14.0, 14.0, 40001)
         step = x[1] - x[0]
         from scipy.special import ndtr
@@ -347,8 +350,15 @@ class TestPure:
 
     @pytest.mark.parametrize(
         "law",
-        [negative_binomial(-0.5), Geometric(gamma=0.1), Logarithmic(gamma=1e-6), Poisson(mean=10), Fixed(count=5)]
-        + [Binomial(trials=20, probability=0.5), ZeroTruncatedPoisson(mean=3)],
+        [
+            negative_binomial(-0.5),
+            Geometric(gamma=0.1),
+            Logarithmic(gamma=1e-6),
+            Poisson(mean=10),
+            Fixed(count=5),
+            Binomial(trials=20, probability=0.5),
+            ZeroTruncatedPoisson(mean=3),
+        ],
         ids=str,
     )
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 6.0])

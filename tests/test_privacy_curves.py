@@ -95,8 +95,7 @@ def test_laplace_and_randomised_response_profiles(size):
     for epsilon, got in zip(epsilons, RandomizedResponseProfile(size, 1e-5).at(epsilons), strict=True):
         e = mp.mpf(float(epsilon))
         truth = failure + (1 - failure) * max(mp.exp(e0) - mp.exp(e), 0) / (1 + mp.exp(e0))
-        assert float(got) >= float(truth) * (1 - 2**-52)
-        assert_encloses(max(mp.mpf(float(got)), truth), truth)
+        assert_encloses(got, truth)
 
 
 def sampled_moment_minus_one(noise_multiplier, q, order):
@@ -179,7 +178,7 @@ class TestTabulatedRenyi:
         asked = 1.0 + np.geomspace(1e-6, 200.0, 3001)[:-1]
         ratio = curve(asked) / truth(asked)
         assert ratio.min() >= 1.0 - 1e-15
-        assert ratio[asked > 1.01].max() < 1.03
+        assert ratio[asked > 1.01].max() < 1.06
 
     def test_a_chord_by_hand(self):
         # (order - 1) epsilon: 0.2 at 2, 4.5 at 10; half way at 6 it is 2.35, over 5

@@ -3,5 +3,6 @@
 from dpselect.accounting.best_of import best_of
 from dpselect.accounting.calibrate import calibrate
 from dpselect.accounting.mixture import mixture
+from dpselect.accounting.plan import plan
 
-__all__ = ["best_of", "calibrate", "mixture"]
+__all__ = ["best_of", "calibrate", "mixture", "plan"]

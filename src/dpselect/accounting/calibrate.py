@@ -67,30 +67,26 @@ def _search(
     price: Callable[[float], float], target: float, start: float, lowest: float, highest: float, relative: float
 ) -> float:
     """Bracket from `start`, then secant steps in log-log coordinates with bisection as a safeguard."""
-    at = price(start)
-    safe, unsafe = (start, None) if at <= target else (None, start)
-    safe_price, unsafe_price = at, at
-    factor = 2.0 if not math.isfinite(at) or at <= 0.0 else min(max(abs(at / target - 1.0) + 1.01, 1.02), 8.0)
-    while safe is None:
-        if unsafe >= highest:
+    safe = unsafe = start
+    safe_price = unsafe_price = price(start)
+    # a price that is close to the target is left in small steps, which then grow
+    ratio = safe_price / target
+    factor = 2.0 if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), 8.0)
+    while safe_price > target:
+        if safe >= highest:
             raise BudgetError(
-                f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: the best there is {unsafe_price:g}"
+                f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: "
+                f"the smallest epsilon there is {safe_price:g}"
             )
-        trial = min(unsafe * factor, highest)
-        at = price(trial)
-        if at <= target:
-            safe, safe_price = trial, at
-        else:
-            unsafe, unsafe_price, factor = trial, at, factor * factor
-    while unsafe is None:
-        if safe <= lowest:
-            return safe
-        trial = max(safe / factor, lowest)
-        at = price(trial)
-        if at <= target:
-            safe, safe_price, factor = trial, at, factor * factor
-        else:
-            unsafe, unsafe_price = trial, at
+        unsafe, unsafe_price = safe, safe_price
+        safe, factor = min(safe * factor, highest), factor * factor
+        safe_price = price(safe)
+    while unsafe_price <= target:
+        if unsafe <= lowest:
+            return unsafe
+        safe, safe_price = unsafe, unsafe_price
+        unsafe, factor = max(unsafe / factor, lowest), factor * factor
+        unsafe_price = price(unsafe)
     upwards = True
     for step in range(200):
         if safe <= unsafe * (1.0 + relative):

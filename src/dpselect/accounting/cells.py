@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.feasible_region import TradeOff
 from dpselect.repetitions import Repetitions
 
-__all__ = ["Cells", "partition"]
+__all__ = ["Cells", "partition", "smooth_records"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ _COARSE_LOGITS = np.concatenate(([_COARSE[0] - 1.0], _COARSE, [_COARSE[-1] + 1.0
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """`edges` (n + 1), `log_weights` = log phi'(1 - v) at the edges, `shifts` (n): a bound on the shift in each cell."""
+    """`edges` (n + 1), `log_weights` = log phi'(1 - v) at the edges, `shifts` (n): the bound on the shift in a cell."""
 
     edges: Array
     log_weights: Array
@@ -50,26 +50,59 @@ def _measure(law: Repetitions, trade_off: TradeOff, points: Array) -> tuple[Arra
 
 
 def partition(law: Repetitions, trade_off: TradeOff, *, points: int) -> Cells:
-    """Cells that share out evenly what the weight and its counterpart change by, where that can matter.
-
-    Past the largest shift only cells whose shift comes near it matter to a supremum, so they may be wider.
-    """
-    here, there = _measure(law, trade_off, _COARSE_POINTS)
-    with np.errstate(invalid="ignore"):
-        change = np.abs(np.diff(here)) + np.abs(np.diff(there))
-        shift = here - there
-    change = np.where(np.isfinite(change), np.minimum(change, 50.0), 50.0)
-    shift = np.where(np.isfinite(shift), shift, 50.0)
-    top = int(np.argmax(shift))
-    highest = max(float(shift[top]), 1e-12)
-    gap = np.where(np.arange(change.size) >= top, np.maximum(highest - np.maximum(shift[1:], shift[:-1]), 0.0), 0.0)
-    density = change / (0.05 * highest + gap) + 1e-3
-    reached = np.append(0.0, np.cumsum(density))
-    logits = np.interp(np.linspace(0.0, reached[-1], points - 1), reached, _COARSE_LOGITS)
-    edges = np.concatenate(([0.0], 1.0 / (1.0 + np.exp(-logits)), [1.0]))
+    """Cells that share out evenly what the weight and its counterpart change by, where that can matter."""
+    edges = _edges(law, trade_off, points)
     log_weights, counterparts = _measure(law, trade_off, edges)
     with np.errstate(invalid="ignore"):
         shifts = log_weights[:-1] - counterparts[1:]
     # -inf - -inf: no weight on either side, nothing to shift; rounding of the logarithms is absolute
     shifts = np.where(np.isnan(shifts), np.inf, shifts) + 4e-15 * (1.0 + np.abs(log_weights[:-1]))
     return Cells(edges=edges, log_weights=log_weights, shifts=np.maximum(shifts, 0.0))
+
+
+def _edges(law: Repetitions, trade_off: TradeOff, points: int) -> Array:
+    """0, `points` - 1 values between, and 1: even steps of change on the coarse partition.
+
+    Past the largest shift only cells whose shift comes near it matter to a supremum, so they may be wider.
+    """
+    here, there = _measure(law, trade_off, _COARSE_POINTS)
+    with np.errstate(invalid="ignore"):
+        change = np.abs(here[1:] - here[:-1]) + np.abs(there[1:] - there[:-1])
+        shift = here - there
+    if not (np.isfinite(here[-1]) and np.isfinite(there[-1])):
+        change = np.where(np.isfinite(change), np.minimum(change, 50.0), 50.0)
+        shift = np.where(np.isfinite(shift), shift, 50.0)
+    top = int(np.argmax(shift))
+    highest = max(float(shift[top]), 1e-12)
+    density = change / (0.05 * highest)
+    later = np.maximum(highest - np.maximum(shift[top + 1 :], shift[top:-1]), 0.0)
+    density[top:] = change[top:] / (0.05 * highest + later)
+    reached = np.concatenate(([0.0], np.cumsum(density + 1e-3)))
+    logits = np.interp(np.linspace(0.0, reached[-1], points - 1), reached, _COARSE_LOGITS)
+    return np.concatenate(([0.0], 1.0 / (1.0 + np.exp(-logits)), [1.0]))
+
+
+def smooth_records(law: Repetitions, trade_off: TradeOff, *, points: int) -> Array:
+    """Like `Cells.records`, to second order in the cells' width, for a convex log phi'(1 - v) and a concave counterpart.
+
+    Needs log phi' convex in v and -log phi'(1 - T(v)) concave, as for a concave T and the laws that say so. In a cell
+    the first lies below its chord and the second below both neighbouring chords, extended; all three are straight, so
+    the largest value is at an edge or where the two extensions cross: two records for each cell.
+    """
+    v = _edges(law, trade_off, points)
+    # cells so thin that their chords would be noise are joined to their neighbours
+    v = v[np.concatenate(([True], v[1:] > v[:-1] * (1.0 + 1e-9)))]
+    weight, counterpart = _measure(law, trade_off, v)
+    rise = -counterpart
+    slope = (rise[1:] - rise[:-1]) / (v[1:] - v[:-1])
+    width, before, after = v[2:-1] - v[1:-2], slope[:-2], slope[2:]
+    # rise[i] + before x = rise[i + 1] - after (width - x), x measured from the cell's left edge
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = (rise[2:-1] - rise[1:-2] - after * width) / (before - after)
+    x = np.where((x > 0.0) & (x < width), x, 0.5 * width)
+    peak = np.minimum(np.maximum(rise[1:-2] + before * x, rise[2:-1] - after * (width - x)), rise[2:-1])
+    inside = weight[1:-2] + (weight[2:-1] - weight[1:-2]) * (x / width)
+    # the first and the last cell by monotonicity
+    weights = np.concatenate((weight, inside, weight[[0, -2]]))
+    shifts = np.concatenate((weight + rise, inside + peak, weight[[0, -2]] + rise[[1, -1]]))
+    return np.stack((weights, shifts + 1e-11 * (1.0 + np.abs(weights))))

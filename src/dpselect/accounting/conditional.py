@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.cells import Cells, partition
-from dpselect.accounting.feasible_region import Curve, TradeOff, trade_offs
+from dpselect.accounting.feasible_region import Curve, TradeOff, both_ways, trade_offs
 from dpselect.accounting.lemma7 import supremum
 from dpselect.accounting.profile_bounds import Tabulated
 from dpselect.accounting.renyi_bounds import NodedCurve, renyi_curve_of
@@ -42,11 +42,12 @@ def proposition_15(
     pure_epsilon: float = math.inf,
     acceptance: SupportsFloat,
 ) -> float:
-    """D(Q_S || Q'_S) for Q conditioned on acceptance, with 1/p + 1/q + 1/r = 1; a lower bound on Q(S) must hold always.
+    """D(Q_S || Q'_S) for Q conditioned on acceptance, with 1/p + 1/q + 1/r = 1; `acceptance` must bound every Q(S).
 
-    (l - 1/p - 1/r)/(l-1) D_{r(l-1/p)}(Q || Q') + (l + 1/q - 2)/(l-1) D_{l+1/q-1}(Q' || Q) + (1/r + 1)/(l-1) log(1/Q(S)),
-    l the order. `divergence` and `pure_epsilon` (for infinite orders) bound both directions. The last step of the
-    proof needs l + 1/q >= 2: smaller orders raise `ArgumentError` (the printed statement is false there).
+    (l - 1/p - 1/r)/(l-1) D_{r(l-1/p)}(Q || Q') + (l + 1/q - 2)/(l-1) D_{l+1/q-1}(Q' || Q)
+    + (1/r + 1)/(l-1) log(1/Q(S)), l the order. `divergence` and `pure_epsilon` (for infinite orders) bound both
+    directions. The last step of the proof needs l + 1/q >= 2: smaller orders raise `ArgumentError` (the printed
+    statement is false there).
     Source: Papernot, Steinke 2022, Proposition 15.
     """
     order = number("order", order, above=1.0)
@@ -78,8 +79,8 @@ def corollary_16(
 ) -> float:
     """The five inequalities of Papernot, Steinke 2022, Corollary 16, by number; inequality 5 takes `r` >= 1.
 
-    1: 2 epsilon (pure). 2: r = 1. 3: p = 1. 4: q = 1. 5: the general r. Inequalities 2, 3 and 5 raise `ArgumentError` for
-    orders below 2, where they are false as printed: Q = (.7, .3), Q' = (.4, .6) and everything accepted at order 1.5.
+    1: 2 epsilon (pure). 2: r = 1. 3: p = 1. 4: q = 1. 5: the general r. Inequalities 2, 3 and 5 raise `ArgumentError`
+    for orders below 2, where they are false as printed: Q = (.7, .3), Q' = (.4, .6), all accepted, order 1.5.
     """
     inequality = integer("inequality", inequality, at_least=1, at_most=5)
     if inequality == 1:
@@ -118,14 +119,14 @@ class ConditionalRenyi:
 
     @cached_property
     def _cells(self) -> Cells:
-        return _floor_cells(self._noded.trade_off, self.floor, self.points)
+        return _floor_cells(both_ways(self._noded.trade_offs), self.floor, self.points)
 
     def _unclosed(self, orders: Array, epsilons: Array) -> Array:
         excess = orders - 1.0
         log_floor = math.log(self.floor)
         with np.errstate(over="ignore"):
             inside = np.logaddexp(log_floor, math.log1p(-self.floor) + excess * epsilons) / excess
-        numeric = inside + supremum(self._cells, excess) / excess
+        numeric = inside + supremum(self._cells.records, excess) / excess
         printed = np.full(orders.shape, np.inf)
         valid = orders > 2.0
         if np.any(valid):
@@ -134,12 +135,8 @@ class ConditionalRenyi:
             printed[valid] = epsilons[valid] + (high - 2.0) / more * earlier - 2.0 / more * log_floor
         return np.minimum(numeric, printed) * ROUND_UP + 1e-14 / excess
 
-    @cached_property
-    def _closure(self) -> tuple[Array, Array]:
-        return self._noded.closure(self._unclosed)
-
     def __call__(self, orders: Array) -> Array:
-        return self._noded.closed(self._unclosed, self._closure, orders)
+        return self._noded.closed(self._unclosed, orders)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what it was made from, not what it worked out."""

@@ -2,34 +2,63 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.cells import Cells, partition
-from dpselect.accounting.feasible_region import TradeOff
+from dpselect.accounting.cells import partition, smooth_records
+from dpselect.accounting.feasible_region import TradeOff, both_ways
 from dpselect.errors import number
 from dpselect.numerics import ROUND_UP
-from dpselect.repetitions import Repetitions
+from dpselect.repetitions import (
+    Geometric,
+    Logarithmic,
+    Poisson,
+    Repetitions,
+    TruncatedNegativeBinomial,
+    ZeroTruncatedPoisson,
+)
 
-__all__ = ["lemma_7", "supremum", "with_empty_outcome"]
+__all__ = ["best_records", "lemma_7", "supremum", "with_empty_outcome"]
 
 Array = NDArray[np.float64]
 
 
-def supremum(cells: Cells, excess: Array) -> Array:
+def supremum(records: Array, excess: Array) -> Array:
     """An upper bound on sup over v of log phi'(1-v) + excess (log phi'(1-v) - log phi'(1-T(v))), at each excess > 0.
 
-    `excess` is order - 1. The supremum of lines in it: two-column matrix products instead of transcendental functions.
+    `records` are rows of log weight and shift, `excess` is order - 1. The supremum of lines in it: two-column matrix
+    products instead of transcendental functions.
     """
-    lines = cells.records
-    if not np.isfinite(lines[1, -1]):
+    if not np.isfinite(records[1].max()):
         return np.full(excess.shape, np.inf)
     factors = np.ones((excess.size, 2))
     factors[:, 1] = excess
-    rows = max(1, (1 << 21) // lines.shape[1])
-    return np.concatenate([(factors[i : i + rows] @ lines).max(axis=1) for i in range(0, excess.size, rows)])
+    rows = max(1, (1 << 21) // records.shape[1])
+    if excess.size <= rows:
+        return np.asarray((factors @ records).max(axis=1))
+    return np.concatenate([(factors[i : i + rows] @ records).max(axis=1) for i in range(0, excess.size, rows)])
+
+
+@singledispatch
+def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int = 512) -> Array:
+    """Records for `supremum` that cover both directions, from few evaluations."""
+    return partition(law, both_ways(pair), points=points).records
+
+
+@best_records.register(TruncatedNegativeBinomial)
+@best_records.register(Geometric)
+@best_records.register(Logarithmic)
+@best_records.register(Poisson)
+@best_records.register(ZeroTruncatedPoisson)
+def _smooth(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int = 128) -> Array:
+    """log phi'(1 - v) is -(eta + 1) log(gamma + (1 - gamma) v) or -rate v: convex; its negative at a concave T, concave."""
+    forward = smooth_records(law, pair[0], points=points)
+    if pair[0] is pair[1]:
+        return forward
+    return np.concatenate((forward, smooth_records(law, pair[1], points=points)), axis=1)
 
 
 def with_empty_outcome(epsilons: Array, orders: Array, zero_probability: float) -> Array:
@@ -62,6 +91,6 @@ def lemma_7(
     order = number("order", order, above=1.0)
     epsilon = number("epsilon", epsilon, at_least=0.0, finite=False)
     orders = np.array([order])
-    found = supremum(partition(law, trade_off, points=points), orders - 1.0) / (orders - 1.0)
+    found = supremum(partition(law, trade_off, points=points).records, orders - 1.0) / (orders - 1.0)
     value = with_empty_outcome((epsilon + found) * ROUND_UP, orders, law.zero_probability)
     return max(float(value[0]), 0.0)

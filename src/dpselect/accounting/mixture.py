@@ -86,7 +86,7 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | 
     failure = math.fsum(share * g.failure for share, g in zip(shares, guarantees, strict=True))
     # the weights of the candidates given that none failed, the same for both data sets
     inside = [share * (1.0 - g.failure) / (1.0 - failure) for share, g in zip(shares, guarantees, strict=True)]
-    curves = [g.renyi_curve for g in guarantees]
+    curves = tuple(g.renyi_curve for g in guarantees if g.renyi_curve is not None)
     mus = {g.gaussian_mu for g in guarantees}
     return Guarantee(
         adjacency=adjacency,
@@ -94,9 +94,7 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | 
         terms={"mechanism": "mixture", "weights": shares, "candidates": [dict(g.terms) for g in guarantees]},
         failure=failure,
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
-        renyi_curve=AverageRenyi(tuple(c for c in curves if c is not None), tuple(inside))
-        if None not in curves
-        else None,
+        renyi_curve=AverageRenyi(curves, tuple(inside)) if len(curves) == len(guarantees) else None,
         profile=AverageProfile(tuple(g.best_profile() for g in guarantees), tuple(shares)),
         # trade-off curves average too, so candidates with one Gaussian trade-off keep it
         gaussian_mu=mus.pop() if len(mus) == 1 else None,

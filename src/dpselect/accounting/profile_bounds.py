@@ -106,7 +106,7 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
 
 @singledispatch
 def krw_shift(law: Repetitions, loss: Array, divergence: Array) -> Array:  # noqa: ARG001
-    """A shift that holds for every event when the base's divergence at each `loss` >= 0 is `divergence`; inf if unknown.
+    """A shift that holds for every event, from the base's divergence at each `loss` >= 0; inf where none is known.
 
     Koskela, Redberg, Wang 2024 (arXiv 2402.06701), Theorems on truncated negative binomial, binomial and Poisson K.
     Then A is (e + shift, E[K] delta(e))-private for every e; the smallest over losses may be taken.

@@ -58,10 +58,10 @@ def pure_shift(law: Repetitions, epsilon: float) -> float:
     kink = 1.0 / (1.0 + math.exp(epsilon))
     edges = np.concatenate(([0.0], kink * np.exp(-np.linspace(120.0, 0.0, 1201))))
     left, right = edges[:-1], edges[1:]
-    bound = math.inf
+    bound, highest = math.inf, 0.0
     for _ in range(30):
         bounds, attained = _cell_shifts(law, epsilon, left, right)
-        highest = float(np.max(attained))
+        highest = max(highest, float(np.max(attained)))
         bound = min(bound, float(np.max(bounds)))
         # only cells that may hold something larger than what is attained need splitting
         alive = bounds > highest
@@ -70,7 +70,7 @@ def pure_shift(law: Repetitions, epsilon: float) -> float:
         left, right = left[alive], right[alive]
         middle = np.where(left > 0.0, np.sqrt(left * right), 1e-3 * right)
         left, right = np.concatenate((left, middle)), np.concatenate((middle, right))
-    return bound
+    return max(bound, highest)
 
 
 def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:

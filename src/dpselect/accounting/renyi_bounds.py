@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.cells import Cells, partition
-from dpselect.accounting.feasible_region import TradeOff, both_ways, renyi_trade_off, trade_offs
-from dpselect.accounting.lemma7 import supremum, with_empty_outcome
+from dpselect.accounting.feasible_region import TradeOff, renyi_trade_off, trade_offs
+from dpselect.accounting.lemma7 import best_records, supremum, with_empty_outcome
 from dpselect.accounting.theorems import NegativeBinomialLaw, composition_bound, theorem_2_constant
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
@@ -81,42 +80,47 @@ class NodedCurve:
         """`curve` is the best Renyi curve of `base`."""
         self.base, self.curve = base, curve
         self.orders, self.epsilons = _NODES, np.asarray(curve(_NODES))
+        self._later: tuple[Array, Array] | None = None
 
-    def smallest(self, form: Form) -> tuple[float, float, Array]:
-        """(order, value) where `form` is smallest on the nodes, twice zoomed; and the values at the nodes."""
-        orders, epsilons = self.orders, self.epsilons
-        at_nodes = values = form(orders, epsilons)
+    def smallest(self, form: Form, at_nodes: Array, *, zooms: int) -> tuple[float, float]:
+        """(order, value) where `form` is smallest, starting from its values at the nodes."""
+        orders, values = self.orders, at_nodes
         i = int(values.argmin())
         best_order, best = float(orders[i]), float(values[i])
-        for _ in range(2):
+        for _ in range(zooms):
             low, high = math.log(orders[max(i - 1, 0)] - 1.0), math.log(orders[min(i + 1, orders.size - 1)] - 1.0)
             orders = 1.0 + np.exp(low + (high - low) * _ZOOM)
             values = form(orders, np.asarray(self.curve(orders)))
             i = int(values.argmin())
             if values[i] < best:
                 best_order, best = float(orders[i]), float(values[i])
-        return best_order, best, at_nodes
+        return best_order, best
 
-    def closure(self, form: Form) -> tuple[Array, Array]:
-        """Orders, and the smallest value of `form` at that order or any later one; inf past the last."""
-        order, value, values = self.smallest(form)
-        place = int(self.orders.searchsorted(order))
-        orders = np.concatenate((self.orders[:place], [order], self.orders[place:]))
-        values = np.concatenate((values[:place], [value], values[place:]))
-        return orders, np.append(np.minimum.accumulate(values[::-1])[::-1], np.inf)
+    def closed(self, form: Form, orders: Array) -> Array:
+        """The smallest value of `form` at each order or a later one: a Renyi divergence does not decrease with its order.
 
-    def closed(self, form: Form, closure: tuple[Array, Array], orders: Array) -> Array:
-        """The smallest value of `form` at the orders or later: a Renyi divergence does not decrease with its order."""
+        The nodes and the place where `form` is smallest stand for the later ones; worked out on the first call.
+        """
         orders = np.asarray(orders, dtype=np.float64)
         flat = orders.reshape(-1)
-        known, later = closure
-        own = form(flat, np.asarray(self.curve(flat)))
+        epsilons = np.asarray(self.curve(flat))
+        if self._later is None:
+            both = form(np.concatenate((self.orders, flat)), np.concatenate((self.epsilons, epsilons)))
+            at_nodes, own = both[: self.orders.size], both[self.orders.size :]
+            order, value = self.smallest(form, at_nodes, zooms=1)
+            place = int(self.orders.searchsorted(order))
+            known = np.concatenate((self.orders[:place], [order], self.orders[place:]))
+            values = np.concatenate((at_nodes[:place], [value], at_nodes[place:], [np.inf]))
+            self._later = known, np.minimum.accumulate(values[::-1])[::-1]
+        else:
+            own = form(flat, epsilons)
+        known, later = self._later
         return np.minimum(own, later[known.searchsorted(flat)]).reshape(orders.shape)
 
     @cached_property
-    def trade_off(self) -> TradeOff:
-        """The largest v' for each v, in either direction."""
-        return both_ways(trade_offs(self.base, loss_distributions=False))
+    def trade_offs(self) -> tuple[TradeOff, TradeOff]:
+        """The largest v' for each v, in each direction."""
+        return trade_offs(self.base, loss_distributions=False)
 
     @cached_property
     def hockey_stick(self) -> Callable[[Array], Array]:
@@ -145,7 +149,7 @@ def _negative_binomial(law: NegativeBinomialLaw, base: NodedCurve) -> tuple[Form
 
     at_one = (1.0 + law.eta) * math.log(1.0 / law.gamma)
     at_infinity = (1.0 + law.eta) * base.base.pure_epsilon
-    best = min(base.smallest(constant)[1], at_one, at_infinity)
+    best = min(base.smallest(constant, constant(base.orders, base.epsilons), zooms=2)[1], at_one, at_infinity)
     log_mean = math.log(law.mean)
     return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
 
@@ -184,13 +188,12 @@ class BestOfRenyi:
     """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
 
     At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
-    Lemma 7 on `points` cells, and the composition bound; then the smallest over all larger orders (a Renyi divergence
+    Lemma 7, and the composition bound; then the smallest over all larger orders (a Renyi divergence
     does not decrease with its order). Both directions, rounded up. Source: Papernot, Steinke 2022.
     """
 
     base: Guarantee
     law: Repetitions
-    points: int = 512
     theorem: str = "Renyi bounds for the best of K runs (Papernot, Steinke 2022, Theorems 2 and 6, Lemmas 7 and 22)"
 
     @cached_property
@@ -204,15 +207,15 @@ class BestOfRenyi:
         return closed_forms(self.law, self._noded)
 
     @cached_property
-    def _cells(self) -> Cells:
-        return partition(self.law, self._noded.trade_off, points=self.points)
+    def _records(self) -> Array:
+        return best_records(self.law, self._noded.trade_offs)
 
     @cached_property
     def _empty(self) -> float:
-        return self.law.zero_probability
+        return self.law.zero_probability if self.law.minimum == 0 else 0.0
 
     def _unclosed(self, orders: Array, epsilons: Array) -> Array:
-        best = epsilons + supremum(self._cells, orders - 1.0) / (orders - 1.0)
+        best = epsilons + supremum(self._records, orders - 1.0) / (orders - 1.0)
         for form in self._forms:
             best = np.minimum(best, form(orders, epsilons))
         best = with_empty_outcome(best, orders, self._empty)
@@ -225,12 +228,8 @@ class BestOfRenyi:
         # a divergence is not negative; the sums above are rounded absolutely as well
         return np.maximum(best * ROUND_UP + 1e-14 / (orders - 1.0), 0.0)
 
-    @cached_property
-    def _closure(self) -> tuple[Array, Array]:
-        return self._noded.closure(self._unclosed)
-
     def __call__(self, orders: Array) -> Array:
-        return self._noded.closed(self._unclosed, self._closure, orders)
+        return self._noded.closed(self._unclosed, orders)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what it was made from, not what it worked out."""

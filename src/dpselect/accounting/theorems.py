@@ -65,7 +65,7 @@ def theorem_2(
     """
     h = _hat_orders(hat_order)
     middle = (1.0 - 1.0 / h) * _at_one(h, hat_epsilon) + math.log(1.0 / law.gamma) / h
-    return np.asarray(epsilon + (1.0 + law.eta) * middle + math.log(law.mean) / (_orders(order) - 1.0))
+    return np.asarray(np.asarray(epsilon) + (1.0 + law.eta) * middle + math.log(law.mean) / (_orders(order) - 1.0))
 
 
 def refined_theorem_2(
@@ -73,11 +73,11 @@ def refined_theorem_2(
 ) -> Array:
     """Theorem 2 with log(1/gamma) replaced by log(1/gamma - 1 + exp(-(hat_order - 1) hat_epsilon)): never larger.
 
-    The last but one line of the proof of Theorem 2 in Papernot, Steinke 2022; it does not decrease in hat_epsilon, so an
-    upper bound may stand for it.
+    The last but one line of the proof of Theorem 2 in Papernot, Steinke 2022; it does not decrease in hat_epsilon, so
+    an upper bound may stand for it.
     """
     constant = theorem_2_constant(law=law, hat_order=hat_order, hat_epsilon=hat_epsilon)
-    return np.asarray(epsilon + constant + math.log(law.mean) / (_orders(order) - 1.0))
+    return np.asarray(np.asarray(epsilon) + constant + math.log(law.mean) / (_orders(order) - 1.0))
 
 
 def theorem_2_constant(*, law: NegativeBinomialLaw, hat_order: ArrayLike, hat_epsilon: ArrayLike) -> Array:
@@ -139,7 +139,9 @@ def theorem_6(*, law: Poisson, order: ArrayLike, epsilon: ArrayLike, hat_delta: 
     """
     if law.mean < 1.0:
         raise ArgumentError(f"law must have a mean of at least 1 for the printed theorem, got {law.mean!r}")
-    return np.asarray(epsilon + law.mean * np.asarray(hat_delta) + math.log(law.mean) / (_orders(order) - 1.0))
+    return np.asarray(
+        np.asarray(epsilon) + law.mean * np.asarray(hat_delta) + math.log(law.mean) / (_orders(order) - 1.0)
+    )
 
 
 def composition_bound(*, law: Repetitions, order: ArrayLike, epsilon: ArrayLike) -> Array:

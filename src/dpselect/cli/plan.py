@@ -1,58 +1,128 @@
-"""`dpselect plan`: the noise that makes a whole search meet a total."""
+"""`dpselect plan`: the law of the number of runs, and the noise, that serve a goal."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dpselect.accounting import best_of, calibrate
+from dpselect.accounting.plan import FAMILIES, Goal, Plan
+from dpselect.accounting.plan import plan as weigh
 from dpselect.cli.account import JSON_HELP, LAW_HELP
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee
+from dpselect.report.trade_off import write_trade_off
 from dpselect.study.laws import base_named, law_named, parse_settings
 
 __all__ = ["plan"]
 
-_BASE_HELP = (
-    "One run without its noise: gaussian, laplace, or dp-sgd:sampling_rate=,steps=. The noise multiplier (for laplace "
-    "the scale) is what is planned."
-)
+_BASE_HELP = "One run, as for account. Leave the noise out (noise_multiplier of gaussian and dp-sgd, scale of laplace) to plan it."
 _NOISE = {"gaussian": "noise_multiplier", "laplace": "scale", "dp-sgd": "noise_multiplier"}
 
 
 def plan(
     base: Annotated[str, typer.Option(help=_BASE_HELP)],
-    repetitions: Annotated[str, typer.Option(help=LAW_HELP)],
-    epsilon: Annotated[float, typer.Option(help="The epsilon of the whole search.")],
     delta: Annotated[float, typer.Option(help="The delta of the whole search.")],
+    epsilon: Annotated[float | None, typer.Option(help="The epsilon of the whole search.")] = None,
+    repetitions: Annotated[str | None, typer.Option(help=f"A law to plan the noise for. {LAW_HELP}")] = None,
+    expected_quantile: Annotated[
+        float | None, typer.Option(help="Wanted: the winner's expected quantile among all runs.")
+    ] = None,
+    success: Annotated[
+        str | None, typer.Option(help="Wanted: CHANCE:WANTED, that some run lands in an event of this chance.")
+    ] = None,
+    mean_runs: Annotated[float | None, typer.Option(help="Limit on the mean number of runs.")] = None,
+    runs_99: Annotated[int | None, typer.Option("--runs-99", help="Limit on its 99th percentile.")] = None,
+    max_runs: Annotated[int | None, typer.Option(help="Hard limit on the number of runs.")] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw epsilon against utility to this file (.png, .svg or .html).")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
-    """Print the smallest noise at which the whole search meets a total epsilon and delta."""
+    """Choose the law of the number of runs, and the noise of one run, for a total or for a goal.
+
+    Prints the best option first and every alternative that was weighed.
+    """
     name, settings = parse_settings(base)
-    if name not in _NOISE:
-        raise ArgumentError(f"base: {name!r} has no noise to plan; one of {', '.join(_NOISE)}")
-    parameter = _NOISE[name]
-    if parameter in settings:
-        raise ArgumentError(f"base {name!r}: leave {parameter} out, it is what is planned")
-    law = law_named(*parse_settings(repetitions))
+    parameter = _NOISE.get(name)
+    fixed = parameter is None or parameter in settings
 
     def single(noise: float) -> Guarantee:
-        return base_named(name, {**settings, parameter: noise}, adjacency=adjacency)
+        return base_named(name, {**settings, str(parameter): noise}, adjacency=adjacency)
 
-    noise = calibrate(lambda value: best_of(single(value), law), epsilon=epsilon, delta=delta)
+    known = base_named(name, settings, adjacency=adjacency) if fixed else single
+    if repetitions is not None:
+        _noise_for(repetitions, known, str(parameter), epsilon=epsilon, delta=delta, as_json=as_json)
+        return
+    goal = Goal(
+        expected_quantile=expected_quantile,
+        success=_pair(success),
+        mean_runs=mean_runs,
+        runs_99=runs_99,
+        max_runs=max_runs,
+    )
+    found = weigh(
+        base=known,
+        delta=delta,
+        epsilon=epsilon,
+        expected_quantile=goal.expected_quantile,
+        success=goal.success,
+        mean_runs=mean_runs,
+        runs_99=runs_99,
+        max_runs=max_runs,
+    )
+    if plot is not None:
+        noise = found.best.noise
+        guarantee = known if isinstance(known, Guarantee) else single(noise if noise is not None else 1.0)
+        write_trade_off(plot, guarantee, FAMILIES, goal, delta=delta)
+    if as_json:
+        typer.echo(json.dumps({"delta": delta, "options": [_row(option, parameter) for option in found.options]}))
+        return
+    _print_table(found, parameter, goal)
+
+
+def _pair(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    chance, _, wanted = text.partition(":")
+    try:
+        return float(chance), float(wanted)
+    except ValueError:
+        raise ArgumentError(f"success must be CHANCE:WANTED, two numbers, got {text!r}") from None
+
+
+def _noise_for(
+    repetitions: str,
+    known: Guarantee | Callable[[float], Guarantee],
+    parameter: str,
+    *,
+    epsilon: float | None,
+    delta: float,
+    as_json: bool,
+) -> None:
+    if isinstance(known, Guarantee):
+        raise ArgumentError(
+            "with repetitions, the noise is what is planned: give base gaussian, laplace or dp-sgd without its "
+            "noise_multiplier or scale"
+        )
+    if epsilon is None:
+        raise ArgumentError("with repetitions, give epsilon: the total that the noise is to meet")
+    law = law_named(*parse_settings(repetitions))
+    noise = calibrate(lambda value: best_of(known(value), law), epsilon=epsilon, delta=delta)
     result: dict[str, Any] = {
         parameter: noise,
-        "epsilon": best_of(single(noise), law).epsilon(delta),
+        "epsilon": best_of(known(noise), law).epsilon(delta),
         "delta": delta,
-        "single_run_epsilon": single(noise).epsilon(delta),
+        "single_run_epsilon": known(noise).epsilon(delta),
         "mean_runs": law.mean,
-        "runs_99th_percentile": law.quantile(0.99),
-        "run_limit": law.limit,
+        "runs_99": law.quantile(0.99),
+        "max_runs": law.limit,
         "expected_quantile": law.expected_quantile(),
-        "adjacency": adjacency,
         "repetitions": law.describe(),
     }
     if as_json:
@@ -62,5 +132,36 @@ def plan(
     limit = "no hard limit" if law.limit is None else f"at most {law.limit}"
     typer.echo(
         f"one run alone: epsilon {result['single_run_epsilon']:.6g}; runs: mean {law.mean:.4g}, "
-        f"99th percentile {result['runs_99th_percentile']}, {limit}"
+        f"99th percentile {result['runs_99']}, {limit}"
     )
+
+
+def _row(option: Any, parameter: str | None) -> dict[str, Any]:
+    mean, high, limit = option.runs
+    noise = {} if option.noise is None else {str(parameter): option.noise}
+    return {
+        "family": option.family,
+        **noise,
+        "epsilon": option.epsilon if option.epsilon < float("inf") else None,
+        "utility": option.utility,
+        "mean_runs": mean,
+        "runs_99": high,
+        "max_runs": limit,
+        "repetitions": option.law.describe(),
+    }
+
+
+def _print_table(found: Plan, parameter: str | None, goal: Goal) -> None:
+    utility = "quantile" if goal.success is None else "success"
+    planned = found.best.noise is not None
+    head = ["law", *([str(parameter)] if planned else []), "epsilon", utility, "mean", "99 %", "limit"]
+    rows = []
+    for option in found.options:
+        mean, high, limit = option.runs
+        noise = [f"{option.noise:.4f}"] if option.noise is not None else []
+        ends = [f"{mean:.2f}", str(high), "none" if limit is None else str(limit)]
+        rows.append([option.family, *noise, f"{option.epsilon:.4f}", f"{option.utility:.4f}", *ends])
+    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
+    for line in [head, *rows]:
+        cells = [cell.ljust(widths[i]) if i == 0 else cell.rjust(widths[i]) for i, cell in enumerate(line)]
+        typer.echo("  ".join(cells).rstrip())

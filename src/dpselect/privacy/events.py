@@ -54,6 +54,11 @@ class EventRenyi:
         epsilons = epsilons * ROUND_UP + 1e-15 * count * orders / (orders - 1.0)
         return TabulatedRenyi(tuple(orders[usable].tolist()), tuple(epsilons[usable].tolist()))
 
+    @property
+    def orders(self) -> tuple[float, ...]:
+        """The orders at which the curve is known."""
+        return self._table.orders
+
     def __call__(self, orders: Array) -> Array:
         return self._table(orders)
 

@@ -120,7 +120,7 @@ class Guarantee:
             raise ArgumentError(f"epsilon must be at least 0, got {epsilon!r}")
         result = np.ones(asked.shape)
         finite = np.minimum(asked, 1e6)
-        result = np.where(asked >= self.pure_epsilon, self.failure, result)
+        result = np.where((asked >= self.pure_epsilon) & np.isfinite(self.pure_epsilon), self.failure, result)
         if self.profile is not None:
             result = np.minimum(result, both_directions(self.profile, finite))
         if self.renyi_curve is not None:
@@ -147,6 +147,9 @@ class Guarantee:
         if self.lower_profile is None or delta >= 1.0:
             return 0.0, upper
         lower_profile = self.lower_profile
+        solve = getattr(lower_profile, "largest_epsilon", None)
+        if solve is not None:
+            return min(solve(delta), upper), upper
 
         def proved(epsilons: Array) -> Array:
             """The lower profile without what was added for rounding, and for deltas that underflow."""

@@ -63,10 +63,11 @@ class LaplaceRenyi:
         """log(a/(2a-1) exp((a-1)e) + (a-1)/(2a-1) exp(-a e)) / (a - 1); the first-order terms of both cancel."""
         a = np.asarray(orders, dtype=np.float64)
         e = self.epsilon
-        near = np.log1p(
-            (a * _expm1_tail(np.minimum((a - 1.0) * e, 30.0)) + (a - 1.0) * _expm1_tail(-a * e)) / (2.0 * a - 1.0)
-        )
-        far = (a - 1.0) * e + np.log(a / (2.0 * a - 1.0)) + np.log1p((a - 1.0) / a * np.exp(-(2.0 * a - 1.0) * e))
+        with np.errstate(over="ignore"):
+            near = np.log1p(
+                (a * _expm1_tail(np.minimum((a - 1.0) * e, 30.0)) + (a - 1.0) * _expm1_tail(-a * e)) / (2.0 * a - 1.0)
+            )
+            far = (a - 1.0) * e + np.log(a / (2.0 * a - 1.0)) + np.log1p((a - 1.0) / a * np.exp(-(2.0 * a - 1.0) * e))
         moment = np.where((a - 1.0) * e < 30.0, near, far)
         return np.asarray(np.minimum(moment / (a - 1.0) * ROUND_UP, e))
 

@@ -67,7 +67,7 @@ def _dense(pmf: Any) -> tuple[Array, Array, float]:
     dense = pmf.to_dense_pmf()
     probabilities = np.asarray(dense._probs, dtype=np.float64)
     losses = (dense._lower_loss + np.arange(probabilities.size)) * dense._discretization
-    return losses, probabilities, float(dense._infinity_mass)
+    return losses, probabilities, max(0.0, float(dense._infinity_mass))  # rounding leaves it below zero at times
 
 
 def pair_from_pmf(pmf: Any) -> DominatingPair:

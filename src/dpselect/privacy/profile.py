@@ -165,7 +165,8 @@ class RandomizedResponseProfile(SymmetricProfile):
     def at(self, epsilons: Array) -> Array:
         """failure + (1 - failure) (exp(epsilon0) - exp(e))_+ / (1 + exp(epsilon0))."""
         inside = -np.expm1(np.minimum(epsilons - self.epsilon0, 0.0)) / (1.0 + np.exp(-self.epsilon0))
-        return np.asarray(self.failure + (1.0 - self.failure) * inside * ROUND_UP)
+        total = (self.failure + (1.0 - self.failure) * inside) * ROUND_UP
+        return np.where(inside > 0.0, total, self.failure)
 
 
 @dataclass(frozen=True)

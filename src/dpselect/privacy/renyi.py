@@ -125,15 +125,15 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
     if delta >= 1.0:
         return 0.0
 
-    def at(log_excess: Array) -> Array:
-        orders = 1.0 + np.exp(log_excess)
+    def at(orders: Array) -> Array:
         excess = orders - 1.0  # of the rounded order
         renyi = curve(orders)
         tail, price = np.log(excess / orders), -np.log(delta) / excess
         epsilon = renyi + tail + price - np.log(orders) / excess + _ROUNDING * (renyi - tail + price + 1.0)
         return np.where(delta * delta + np.expm1(-renyi) >= 0.0, 0.0, np.maximum(epsilon, 0.0))
 
-    return minimise(at, *_LOG_RANGE, points=64, zooms=4, shrink=17)[1]
+    best = minimise(lambda x: at(1.0 + np.exp(x)), *_LOG_RANGE, points=64, zooms=4, shrink=17)[1]
+    return min([best, *at(_own_orders(curve)).tolist()])
 
 
 def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
@@ -142,21 +142,27 @@ def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
     The same bounds as `epsilon_from_renyi`; every order is valid.
     """
     epsilons = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
-    renyi = curve(_GRID)
+    grid = np.union1d(_GRID, _own_orders(curve))
+    renyi = curve(grid)
     blocks = range(0, epsilons.size, _BLOCK)
-    return np.concatenate([_profile_block(curve, renyi, epsilons[i : i + _BLOCK]) for i in blocks] or [epsilons])
+    return np.concatenate([_profile_block(curve, grid, renyi, epsilons[i : i + _BLOCK]) for i in blocks] or [epsilons])
 
 
-def _profile_block(curve: RenyiCurve, renyi: Array, epsilons: Array) -> Array:
-    """`profile_from_renyi` for a vector of epsilons, `renyi` being the curve on the grid."""
+def _own_orders(curve: RenyiCurve) -> Array:
+    """The orders of a tabulated curve: the best one is often a corner of the table."""
+    return np.asarray(getattr(curve, "orders", ()), dtype=np.float64)
+
+
+def _profile_block(curve: RenyiCurve, grid: Array, renyi: Array, epsilons: Array) -> Array:
+    """`profile_from_renyi` for a vector of epsilons, `renyi` being the curve on `grid`."""
     with np.errstate(invalid="ignore", over="ignore"):
-        logs = log_delta_at_orders(_GRID, renyi, epsilons[..., None])
+        logs = log_delta_at_orders(grid, renyi, epsilons[..., None])
     logs = np.where(np.isfinite(renyi), logs, np.inf)
     best = np.argmin(logs, axis=-1)
     result = np.min(logs, axis=-1)
     # refine around each distinct best order with one more evaluation of the curve
     cells = np.unique(best)
-    low, high = _GRID[np.maximum(cells - 1, 0)], _GRID[np.minimum(cells + 1, _GRID.size - 1)]
+    low, high = grid[np.maximum(cells - 1, 0)], grid[np.minimum(cells + 1, grid.size - 1)]
     if cells.size <= 64:
         fine = 1.0 + (low - 1.0)[:, None] * ((high - 1.0) / (low - 1.0))[:, None] ** np.linspace(0.0, 1.0, 33)
         fine_renyi = curve(fine.ravel()).reshape(fine.shape)

@@ -84,9 +84,9 @@ class SampledGaussianRenyi:
         shape = np.shape(orders)
         orders = np.ravel(np.asarray(orders, dtype=np.float64))
         nm, q = self.noise_multiplier, self.sampling_rate
-        plain = orders / nm / nm / 2.0
         # (1 - q + q r)^order is convex in r: a closed form that is at most the unsampled Gaussian
         with np.errstate(over="ignore", divide="ignore"):
+            plain = orders / nm / nm / 2.0
             mixed = np.logaddexp(np.log1p(-q), np.log(q) + (orders - 1.0) * plain) / (orders - 1.0)
         single = np.minimum(mixed, plain) * ROUND_UP
         low = 1.0

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from dpselect.privacy import Guarantee, compose
 from dpselect.repetitions import Repetitions
 
-__all__ = ["composition_costs", "cost_plot", "privacy_plot", "utility_plot"]
+__all__ = ["STYLE", "composition_costs", "cost_plot", "figure_svg", "privacy_plot", "utility_plot"]
 
 _COLOURS = ("#1b6ca8", "#c8553d", "#588157", "#6d597a")
-_STYLE = {
+STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -28,7 +28,8 @@ _STYLE = {
 }
 
 
-def _svg(figure: Figure) -> str:
+def figure_svg(figure: Figure) -> str:
+    """The figure as SVG text; the same figure gives the same text."""
     buffer = io.StringIO()
     # no date, no version, fixed identifiers: the same facts give the same bytes
     FigureCanvasSVG(figure).print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format")))
@@ -38,7 +39,7 @@ def _svg(figure: Figure) -> str:
 
 def privacy_plot(single: Guarantee, search: Guarantee, *, epsilon: float, delta: float) -> str:
     """delta against epsilon for one run and for the whole search, with the stated point."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot()
         grid = np.unique(np.append(np.linspace(0.0, 1.4 * epsilon, 240), epsilon))
@@ -53,7 +54,7 @@ def privacy_plot(single: Guarantee, search: Guarantee, *, epsilon: float, delta:
         axes.set_ylabel("delta")
         axes.set_title("What is guaranteed: delta at each epsilon")
         axes.legend(frameon=False)
-        return _svg(figure)
+        return figure_svg(figure)
 
 
 def composition_costs(training: Guarantee, law: Repetitions, *, delta: float) -> list[tuple[str, int, float]]:
@@ -71,7 +72,7 @@ def composition_costs(training: Guarantee, law: Repetitions, *, delta: float) ->
 
 def cost_plot(bars: Sequence[tuple[str, float]]) -> str:
     """Horizontal bars of epsilon; infinite ones are left out by the caller."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 0.9 + 0.5 * len(bars)), layout="constrained")
         axes = figure.add_subplot()
         labels = [label for label, _ in bars][::-1]
@@ -81,12 +82,12 @@ def cost_plot(bars: Sequence[tuple[str, float]]) -> str:
         axes.margins(x=0.12)
         axes.set_xlabel("epsilon")
         axes.set_title("What it costs")
-        return _svg(figure)
+        return figure_svg(figure)
 
 
 def utility_plot(law: Repetitions) -> str:
     """The chance that at least one run is among the best p of all runs, against p."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 3.2), layout="constrained")
         axes = figure.add_subplot()
         p = np.logspace(-3, 0, 80)
@@ -98,4 +99,4 @@ def utility_plot(law: Repetitions) -> str:
         axes.set_ylabel("chance that the search is")
         axes.set_title("What the search buys")
         axes.legend(frameon=False)
-        return _svg(figure)
+        return figure_svg(figure)

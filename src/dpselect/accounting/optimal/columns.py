@@ -33,6 +33,9 @@ _BLOCK = 16
 _SPLIT = 4
 _COARSE_COLUMNS = 16
 _COARSE_NODES = 64
+_FINE_NODES = 512
+_LOOSE = 2e-5
+_MOST_RESCANNED = 400
 _LARGEST_EXPONENT = 690.0
 
 
@@ -51,9 +54,17 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     if problem.first == atoms.size:
         return ColumnBounds(upper=infinite, lower=infinite)
     peaks = problem.peaks()
-    gains = tuple(problem.gains(nodes, problem.columns) for nodes in (peaks.far, peaks.near))
-    lower = infinite + problem.path_value(np.where(gains[0] >= gains[1], peaks.far, peaks.near))
-    upper = infinite + problem.certified(peaks, *gains) if certify else np.inf
+    lower = infinite + problem.path_value(peaks)
+    if not certify:
+        return ColumnBounds(upper=1.0, lower=min(1.0, lower))
+    columns = problem.certified(peaks)
+    excess = columns - np.maximum(problem.best_gains(peaks), 0.0)
+    loose = np.flatnonzero(excess > _LOOSE * (lower + np.sum(excess)))
+    if 0 < loose.size <= _MOST_RESCANNED:
+        peaks = problem.rescanned(peaks, loose)
+        lower = max(lower, infinite + problem.path_value(peaks))
+        columns = np.minimum(columns, problem.certified(peaks))
+    upper = infinite + float(np.sum(columns))
     return ColumnBounds(upper=min(1.0, max(upper, lower)), lower=min(1.0, lower))
 
 
@@ -99,56 +110,77 @@ class _Problem:
     # ---- the peaks: good intervals for every column ----------------------------------------------------------------
 
     def peaks(self) -> _Peaks:
-        """Peaks of every column, from a coarse scan of some columns and bisection in all."""
-        columns, size = self.columns, self.atoms.size
-        coarse = np.unique(np.append(columns[::_COARSE_COLUMNS], columns[-1]))
-        grid = np.unique(np.linspace(0, size, _COARSE_NODES + 1).astype(np.intp))[::-1]
-        nodes = np.minimum(grid[None, :], coarse[:, None])
-        slopes = self.slopes(nodes, np.broadcast_to(coarse[:, None], nodes.shape))
-        step = np.diff(slopes, axis=1)
-        noise = 1e-10 * np.max(np.abs(slopes), axis=1, keepdims=True)
-        # reading from the column's own atom downwards: the first fall ends the near peak, the next rise is a far one's
-        place = np.arange(grid.size)
-        fallen = np.maximum.accumulate(step < -noise, axis=1)
-        near = np.where(fallen[:, -1], np.argmax(fallen, axis=1), grid.size - 1)
-        rising = np.maximum.accumulate(fallen & (step > noise), axis=1)
-        has_far = rising[:, -1]
-        far = np.argmax(np.where(place[None, :] > np.argmax(rising, axis=1)[:, None], slopes, -np.inf), axis=1)
-        far = np.where(has_far, far, near)
-        found = [self._refine(coarse, nodes, best) for best in (near, far)]
+        """Peaks of every column: a coarse scan of some columns, a scan of those where peaks jump, bisection in all."""
+        columns = self.columns
+        some = np.unique(np.append(columns[::_COARSE_COLUMNS], columns[-1]))
+        near, far = self._scan(some, _COARSE_NODES)
+        apart = 3 * max(1, self.atoms.size // _COARSE_NODES)
+        jumps = (np.abs(np.diff(near)) > apart) | (np.abs(np.diff(far)) > apart)
+        if np.any(jumps):
+            ranges = [np.arange(some[k] + 1, some[k + 1]) for k in np.flatnonzero(jumps)]
+            more = np.concatenate(ranges)
+            extra = self._scan(more, _COARSE_NODES)
+            order = np.argsort(np.append(some, more))
+            some = np.append(some, more)[order]
+            near, far = np.append(near, extra[0])[order], np.append(far, extra[1])[order]
         # peaks move slowly from column to column: look between the neighbours' and a little beyond
-        right = np.searchsorted(coarse, columns)
+        right = np.searchsorted(some, columns)
         left = np.maximum(right - 1, 0)
-        left, right = (np.where(has_far[x] | ~has_far[y], x, y) for x, y in ((left, right), (right, left)))
-        spread = [
+        left = np.where(some[right] == columns, right, left)
+        near, far = (
             self._climb(
                 columns,
-                np.clip(np.minimum(nodes_[left], nodes_[right]) - 2, 0, columns + 1),
-                np.clip(np.maximum(nodes_[left], nodes_[right]) + 2, 0, columns + 1),
+                np.clip(np.minimum(nodes[left], nodes[right]) - 2, 0, columns + 1),
+                np.clip(np.maximum(nodes[left], nodes[right]) + 2, 0, columns + 1),
             )
-            for nodes_ in found
-        ]
-        nearest, farthest = spread
-        double = has_far[left] & (farthest < nearest)
-        farthest = np.where(double, farthest, nearest)
-        return _Peaks(near=nearest, turn=self._turns(farthest, nearest, double), far=farthest)
+            for nodes in (near, far)
+        )
+        return self._with_turns(near, far)
 
-    def _refine(self, coarse: Index, nodes: Index, best: Index) -> Index:
+    def rescanned(self, peaks: _Peaks, chosen: Index) -> _Peaks:
+        """The same with the peaks of some columns looked for on a fine scan."""
+        near, far = peaks.near.copy(), peaks.far.copy()
+        near[chosen], far[chosen] = self._scan(self.columns[chosen], _FINE_NODES)
+        return self._with_turns(near, far)
+
+    def _with_turns(self, near: Index, far: Index) -> _Peaks:
+        double = far < near
+        return _Peaks(near=near, turn=np.where(double, self._turns(far, near), self.columns + 1), far=far)
+
+    def _scan(self, columns: Index, count: int) -> tuple[Index, Index]:
+        """The near and the far peak of each column, on `count` nodes and bisected between them; equal if there is one.
+
+        Reading from the column's own atom downwards, the first fall ends the near peak and a later rise leads to a far
+        one, of which the highest is taken.
+        """
+        grid = np.unique(np.linspace(0, self.atoms.size, count + 1).astype(np.intp))[::-1]
+        nodes = np.minimum(grid[None, :], columns[:, None])
+        slopes = self.slopes(nodes, np.broadcast_to(columns[:, None], nodes.shape))
+        step = np.diff(slopes, axis=1)
+        noise = 1e-10 * np.max(np.abs(slopes), axis=1, keepdims=True)
+        fallen = np.maximum.accumulate(step < -noise, axis=1)
+        near = np.where(fallen[:, -1], np.argmax(fallen, axis=1), grid.size - 1)
+        rises = np.maximum.accumulate(fallen & (step > noise), axis=1)
+        after = np.arange(grid.size)[None, :] > np.argmax(rises, axis=1)[:, None]
+        far = np.where(rises[:, -1], np.argmax(np.where(after, slopes, -np.inf), axis=1), near)
+        return self._refine(columns, nodes, near), self._refine(columns, nodes, far)
+
+    def _refine(self, columns: Index, nodes: Index, best: Index) -> Index:
         """The peak between the scanned nodes beside the best one of each scanned column."""
-        rows = np.arange(coarse.size)
+        rows = np.arange(columns.size)
         above, below = np.maximum(best - 1, 0), np.minimum(best + 1, nodes.shape[1] - 1)
         # scanned nodes pile up at the column itself; past it lies the empty interval
-        above = np.where(nodes[rows, above] > nodes[rows, best], nodes[rows, above], coarse + 1)
-        return self._climb(coarse, nodes[rows, below], above)
+        above = np.where(nodes[rows, above] > nodes[rows, best], nodes[rows, above], columns + 1)
+        return self._climb(columns, nodes[rows, below], above)
 
-    def _turns(self, low: Index, high: Index, double: NDArray[np.bool_]) -> Index:
-        """The lowest slope between two peaks by bisection; one past the column where there is one peak."""
+    def _turns(self, low: Index, high: Index) -> Index:
+        """The lowest slope between two peaks, by bisection."""
         low, high = low.copy(), high.copy()
         while np.any(high > low):
             middle = (low + high) // 2
             rising = self._rises(middle, self.columns)
             low, high = np.where(rising | (low >= high), low, middle + 1), np.where(rising, middle, high)
-        return np.where(double, low, self.columns + 1)
+        return low
 
     def _climb(self, b: Index, low: Index, high: Index) -> Index:
         """Bisection on the sign of slope(a + 1) - slope(a) between nodes low and high of each column."""
@@ -176,37 +208,41 @@ class _Problem:
 
     # ---- an order that attains ----------------------------------------------------------------------------------
 
-    def path_value(self, chosen: Index) -> float:
-        """The value of an order of the atoms: S from some column t on, N atoms below t taken as `chosen` says."""
-        b, best = self.columns, 0.0
-        chosen = np.minimum(chosen, b)
-        for nodes in (np.minimum.accumulate(chosen), np.maximum.accumulate(chosen[::-1])[::-1]):
-            values = self.gains(nodes, b)
-            tails = np.cumsum(values[::-1])[::-1]
-            start = int(np.argmax(tails))
-            for _ in range(2):
+    def best_gains(self, peaks: _Peaks) -> Array:
+        """For every column the larger gain of its two peaks."""
+        return np.maximum(self.gains(peaks.far, self.columns), self.gains(peaks.near, self.columns))
+
+    def path_value(self, peaks: _Peaks) -> float:
+        """The value of an order of the atoms: S from some column t on, N atoms below t taken from the better peak."""
+        b = self.columns
+        gains = self.gains(peaks.far, b), self.gains(peaks.near, b)
+        chosen = np.minimum(np.where(gains[0] >= gains[1], peaks.far, peaks.near), b)
+        start, best = _last_maximum(np.cumsum(np.maximum(*gains)[::-1])[::-1]), 0.0
+        for _ in range(2):
+            first, move = b[start], 0
+            for nodes in _falling(chosen[start:]):
                 # atoms before t alone can be N atoms
-                inside = np.minimum(nodes[start:], b[start])
-                tails = np.cumsum(self.gains(inside, b[start:])[::-1])[::-1]
-                best = max(best, float(tails[0]))
-                start += int(np.argmax(tails))
+                tails = np.cumsum(self.gains(np.minimum(nodes, first), b[start:])[::-1])[::-1]
+                if tails[0] > best:
+                    best, move = float(tails[0]), _last_maximum(tails)
+            start += move
         return best
 
     # ---- the certificate ----------------------------------------------------------------------------------------
 
-    def certified(self, peaks: _Peaks, far_gains: Array, near_gains: Array) -> float:
-        """The sum over columns of a bound on the integral of the positive part of the best slope."""
+    def certified(self, peaks: _Peaks) -> Array:
+        """For every column a bound on the integral of the positive part of the best slope."""
         far_slack, near_slack = self._wrong_signs(peaks)
-        far = _Candidate(far_gains, *self._range_in_column(peaks.far), far_slack)
+        far = _Candidate(self.gains(peaks.far, self.columns), *self._range_in_column(peaks.far), far_slack)
         total = far.positive()
         double = peaks.turn <= self.columns
         if np.any(double):
-            near = _Candidate(near_gains, *self._range_in_column(peaks.near), near_slack)
+            near = _Candidate(self.gains(peaks.near, self.columns), *self._range_in_column(peaks.near), near_slack)
             # the better of two peaks, and what the other can exceed it by somewhere inside the atom
             first = far.positive() + near.excess_over(far)
             second = near.positive() + far.excess_over(near)
             total = np.where(double, np.minimum(first, second), total)
-        return float(np.sum(total))
+        return np.asarray(total)
 
     def _range_in_column(self, a: Index) -> tuple[Array, Array]:
         """Bounds on the gain density of atom b over the place inside it, on top of [a, b), for every column b."""
@@ -223,8 +259,6 @@ class _Problem:
         peak after it: the integral of g+ over the cells below a peak and of g- over those above it.
         """
         n, first = self.atoms.size, self.first
-        pad = np.zeros(first, dtype=np.intp)
-        far, turn, near = (np.concatenate((pad, nodes)) for nodes in (peaks.far, peaks.turn, peaks.near))
         i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, _BLOCK), np.arange(first, n, _BLOCK), indexing="ij"))
         size = _BLOCK
         while True:
@@ -232,9 +266,8 @@ class _Problem:
             kept = i < j_end
             i, i_end, j, j_end = i[kept], i_end[kept], j[kept], j_end[kept]
             top, bottom = self._corner_bounds(i, i_end, j, j_end)
-            (far_0, far_1), (turn_0, turn_1), (near_0, near_1) = (
-                _extremes(x, j, j_end, size) for x in (far, turn, near)
-            )
+            extremes = (_extremes(nodes, size, (j - first) // size) for nodes in (peaks.far, peaks.turn, peaks.near))
+            (far_0, far_1), (turn_0, turn_1), (near_0, near_1) = extremes
             above_peak = (i >= far_1) & ((i_end <= turn_0) | (i >= near_1))
             below_peak = (i_end <= far_0) | ((i >= turn_1) & (i_end <= near_0))
             open_ = ~((above_peak & (bottom >= 0.0)) | (below_peak & (top <= 0.0)))
@@ -250,12 +283,13 @@ class _Problem:
             kept = (i < n) & (j < n)
             i, j = i[kept], j[kept]
         top, bottom = self._cell_bounds(i, j, top[open_], bottom[open_])
-        within_far = i < turn[j]
-        above = np.where(within_far, i >= far[j], i >= near[j])
+        column = j - first
+        within_far = i < peaks.turn[column]
+        above = np.where(within_far, i >= peaks.far[column], i >= peaks.near[column])
         wrong = np.maximum(np.where(above, -bottom, top), 0.0)
         # q_i q_j is the area of a cell, and twice that of a self cell: bounds hold at every place inside the column
         weights = np.where(wrong > 0.0, self.atoms.q[i] * self.atoms.q[j] * wrong, 0.0)
-        sums = (np.bincount(j[part] - first, weights[part], n - first) for part in (within_far, ~within_far))
+        sums = (np.bincount(column[part], weights[part], n - first) for part in (within_far, ~within_far))
         far_slack, near_slack = (_scaled(self.epsilon, s) for s in sums)
         return far_slack, near_slack
 
@@ -325,12 +359,20 @@ class _Candidate:
         return np.maximum(self.high + self.slack - np.maximum(other.low, 0.0), 0.0)
 
 
-def _extremes(nodes: Index, start: Index, end: Index, size: int) -> tuple[Index, Index]:
-    """The smallest and largest of nodes[start:end] for blocks of at most `size`."""
-    if size == 1:
-        return nodes[start], nodes[start]
-    window = nodes[np.minimum(start[:, None] + np.arange(size), end[:, None] - 1)]
-    return np.min(window, axis=1), np.max(window, axis=1)
+def _last_maximum(tails: Array) -> int:
+    """The last place, up to rounding, at which the largest value is taken."""
+    return int(np.flatnonzero(tails >= np.max(tails) * (1.0 - 1e-12))[-1])
+
+
+def _falling(nodes: Index) -> tuple[Index, Index]:
+    """The nearest sequences that never rise, from below and from above."""
+    return np.minimum.accumulate(nodes), np.maximum.accumulate(nodes[::-1])[::-1]
+
+
+def _extremes(nodes: Index, size: int, block: Index) -> tuple[Index, Index]:
+    """The smallest and the largest node in each of some blocks of `size` columns."""
+    starts = np.arange(0, nodes.size, size)
+    return np.minimum.reduceat(nodes, starts)[block], np.maximum.reduceat(nodes, starts)[block]
 
 
 def _scaled(epsilon: float, values: Array) -> Array:

@@ -1,0 +1,355 @@
+"""Choosing the law of the number of runs, and the noise of one run, for a stated goal.
+
+Everything here is public: the plan is made before the data are seen, from guarantees and laws alone, so choosing costs
+nothing. Which law is best depends on the goal and the budget (Papernot, Steinke 2022, Figures 5 and 6), so the planner
+weighs families of laws with a size each (a mean or a hard limit) instead of following a rule of thumb.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import SupportsFloat
+
+from dpselect.accounting.best_of import best_of
+from dpselect.accounting.calibrate import calibrate
+from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.privacy import Guarantee
+from dpselect.repetitions import (
+    BetaBinomial,
+    Harmonic,
+    Poisson,
+    Repetitions,
+    TruncatedNegativeBinomial,
+    Uniform,
+    ZeroTruncatedPoisson,
+)
+
+__all__ = ["FAMILIES", "Family", "Goal", "Option", "Plan", "plan", "trade_off_curve"]
+
+_LARGEST_MEAN, _LARGEST_LIMIT = 1e5, 100_000
+_SIZE_ACCURACY = 5e-3
+
+
+@dataclass(frozen=True)
+class Family:
+    """Laws of one shape that differ in size; utility and price grow with the size.
+
+    `at(size)` is the law; the size is a mean (at least 1) or, for `whole` families, a hard limit.
+    """
+
+    name: str
+    at: Callable[[float], Repetitions]
+    whole: bool = False
+
+    def under(self, max_runs: int | None) -> Family:
+        """The same family with every law conditioned on the hard limit; the limited families are so already."""
+        if max_runs is None or self.whole:
+            return self
+        return Family(f"{self.name}, at most {max_runs}", lambda size: self.at(size).at_most(max_runs))
+
+
+def _negative_binomial(eta: float) -> Family:
+    return Family(
+        f"negative binomial, eta {eta:g}", lambda mean: TruncatedNegativeBinomial.with_mean(eta=eta, mean=mean)
+    )
+
+
+FAMILIES: tuple[Family, ...] = (
+    *[_negative_binomial(eta) for eta in (-0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0)],
+    Family("zero-truncated Poisson", lambda mean: ZeroTruncatedPoisson(mean=mean)),
+    Family("Poisson", lambda mean: Poisson(mean=mean)),
+    Family("harmonic", lambda limit: Harmonic(limit=int(limit)), whole=True),
+    Family("beta-binomial, shape 1/2", lambda limit: BetaBinomial(trials=int(limit), shape=0.5), whole=True),
+    Family("uniform", lambda limit: Uniform(limit=int(limit)), whole=True),
+)
+"""The families that a plan weighs unless told otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What the search is for, and how many runs it may take.
+
+    `expected_quantile`: of the winner among all runs. `success`: (p, wanted), the wanted chance that at least one run
+    lands in an event of chance p. The rest are limits: on the mean, on the 99th percentile, on every outcome.
+    """
+
+    expected_quantile: float | None = None
+    success: tuple[float, float] | None = None
+    mean_runs: float | None = None
+    runs_99: int | None = None
+    max_runs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.expected_quantile is not None:
+            number("expected_quantile", self.expected_quantile, above=0.0, below=1.0)
+        if self.success is not None:
+            if self.expected_quantile is not None:
+                raise ArgumentError("give one of expected_quantile and success")
+            if len(self.success) != 2:
+                raise ArgumentError("success must be a pair: the chance of one run and the wanted chance")
+            number("success", self.success[0], above=0.0, below=1.0)
+            number("success", self.success[1], above=0.0, below=1.0)
+        if self.mean_runs is not None:
+            number("mean_runs", self.mean_runs, at_least=1.0)
+        for name in ("runs_99", "max_runs"):
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), at_least=1)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a utility is asked for, and not only limits."""
+        return self.expected_quantile is not None or self.success is not None
+
+    def reached(self, law: Repetitions) -> bool:
+        """Whether the law has the utility asked for."""
+        if self.expected_quantile is not None:
+            return law.expected_quantile() >= self.expected_quantile
+        return self.success is None or law.success_probability(self.success[0]) >= self.success[1]
+
+    def utility(self, law: Repetitions) -> float:
+        """The number that is asked for; the expected quantile unless `success` is given."""
+        return law.expected_quantile() if self.success is None else law.success_probability(self.success[0])
+
+    def allowed(self, law: Repetitions) -> bool:
+        """Whether the law keeps the limits."""
+        return (
+            (self.mean_runs is None or law.mean <= self.mean_runs * (1.0 + 1e-9))
+            and (self.runs_99 is None or law.quantile(0.99) <= self.runs_99)
+            and (self.max_runs is None or (law.limit is not None and law.limit <= self.max_runs))
+        )
+
+
+@dataclass(frozen=True)
+class Option:
+    """One law that the plan weighed, priced. `noise` is None when the base was fixed."""
+
+    family: str
+    law: Repetitions
+    noise: float | None
+    epsilon: float
+    utility: float
+
+    @property
+    def runs(self) -> tuple[float, int, int | None]:
+        """Mean, 99th percentile and hard limit of the number of runs."""
+        return self.law.mean, self.law.quantile(0.99), self.law.limit
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The best option and all that were weighed, best first."""
+
+    options: tuple[Option, ...]
+    delta: float
+
+    @property
+    def best(self) -> Option:
+        """The option that serves the goal best."""
+        return self.options[0]
+
+
+def plan(
+    *,
+    base: Guarantee | Callable[[float], Guarantee],
+    delta: SupportsFloat,
+    epsilon: SupportsFloat | None = None,
+    expected_quantile: float | None = None,
+    success: tuple[float, float] | None = None,
+    mean_runs: float | None = None,
+    runs_99: int | None = None,
+    max_runs: int | None = None,
+    families: Sequence[Family] = FAMILIES,
+) -> Plan:
+    """Choose the law of the number of runs, and the noise, that serve a goal best. Data-independent, so it is free.
+
+    Three questions, told apart by what is given:
+
+    - `base` a `Guarantee` and a utility (`expected_quantile` or `success`): the smallest total epsilon at `delta`.
+    - `base` a `Guarantee` and `epsilon`: the best utility within (epsilon, delta).
+    - `base` a function of the noise and `epsilon`: the least noise within (epsilon, delta) for a utility, or for as
+      many runs as the limits allow (of families with eta >= 0) when only limits are given.
+
+    `mean_runs`, `runs_99` and `max_runs` limit the mean, the 99th percentile and every outcome of the number of runs;
+    under `max_runs` laws without a limit are conditioned on it. Prices are those of `best_of`.
+
+    Raises `ArgumentError` for goals that contradict each other or that no family reaches within the limits, and
+    `BudgetError` when nothing fits the total.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> found = plan(base=pure_dp(epsilon=1.0), delta=0.0, expected_quantile=0.8, max_runs=100)
+    >>> found.best.law.limit <= 100 and found.best.law.expected_quantile() >= 0.8
+    True
+    """
+    goal = Goal(
+        expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
+    )
+    delta = number("delta", delta, at_least=0.0, below=1.0)
+    total = None if epsilon is None else number("epsilon", epsilon, above=0.0)
+    limited = [family.under(max_runs) for family in families]
+    if not limited:
+        raise ArgumentError("families must hold at least one family")
+    if isinstance(base, Guarantee):
+        if total is not None and goal.wanted and success is None:
+            raise ArgumentError("with base and epsilon fixed, leave expected_quantile out: it is what is planned")
+        if total is None:
+            return _cheapest(base, goal, limited, delta)
+        return _most_useful(base, goal, limited, total, delta)
+    if not callable(base):
+        raise TypeError("base must be a Guarantee, or a function from noise to a Guarantee")
+    if total is None:
+        raise ArgumentError("epsilon is needed when base is a function of the noise")
+    return _quietest(base, goal, limited, total, delta)
+
+
+def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: float) -> Plan:
+    if not goal.wanted:
+        raise ArgumentError("give expected_quantile or success, or epsilon")
+    options = [
+        Option(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law))
+        for family, law in _smallest_laws(families, goal)
+    ]
+    options.sort(key=lambda option: option.epsilon)
+    if math.isinf(options[0].epsilon):
+        raise BudgetError(f"nothing is guaranteed at delta={delta:g} for any law that reaches the goal")
+    return Plan(tuple(options), delta)
+
+
+def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total: float, delta: float) -> Plan:
+    options = []
+    for family in families:
+        # the profile bound is quick and never below the default price, so the default can only afford more
+        law = _largest(
+            family,
+            goal.allowed,
+            lambda law: best_of(base, law, bound="profile").epsilon(delta) <= total,
+            finish=lambda law: goal.allowed(law) and best_of(base, law).epsilon(delta) <= total,
+        )
+        if law is not None:
+            options.append(Option(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law)))
+    if not options:
+        raise BudgetError(f"no law keeps the search within epsilon={total:g} at delta={delta:g}: one run costs more")
+    options.sort(key=lambda option: -option.utility)
+    return Plan(tuple(options), delta)
+
+
+def _quietest(
+    make: Callable[[float], Guarantee], goal: Goal, families: Sequence[Family], total: float, delta: float
+) -> Plan:
+    if goal.wanted:
+        laws = list(_smallest_laws(families, goal))
+    elif goal == Goal():
+        raise ArgumentError("give expected_quantile, success, or a limit on the number of runs")
+    else:
+        largest = [
+            (f, _largest(f, goal.allowed)) for f in families if not f.name.startswith("negative binomial, eta -")
+        ]
+        laws = [(family, law) for family, law in largest if law is not None]
+    options = []
+    for family, law in laws:
+        try:
+            noise = calibrate(lambda value, law=law: best_of(make(value), law), epsilon=total, delta=delta)  # type: ignore[misc]
+        except BudgetError:
+            continue
+        options.append(Option(family.name, law, noise, best_of(make(noise), law).epsilon(delta), goal.utility(law)))
+    if not options:
+        raise BudgetError(f"no noise keeps the search within epsilon={total:g} at delta={delta:g}")
+    options.sort(key=lambda option: option.noise or 0.0)
+    return Plan(tuple(options), delta)
+
+
+def _smallest_laws(families: Sequence[Family], goal: Goal) -> list[tuple[Family, Repetitions]]:
+    """In each family the smallest law that reaches the goal, where it keeps the limits."""
+    found = []
+    for family in families:
+        law = _smallest(family, goal.reached)
+        if law is not None and goal.allowed(law):
+            found.append((family, law))
+    if not found:
+        raise ArgumentError("no family reaches the goal within the limits on the number of runs")
+    return found
+
+
+def _law(family: Family, size: float) -> Repetitions | None:
+    """The law of this size, or None where the family has none (a tiny gamma, an empty condition)."""
+    try:
+        return family.at(size)
+    except ArgumentError:
+        return None
+
+
+def _smallest(family: Family, reached: Callable[[Repetitions], bool]) -> Repetitions | None:
+    """The smallest law with `reached`, by bisection; None if even the largest has it not."""
+
+    def good(size: float) -> bool:
+        law = _law(family, size)
+        return law is not None and reached(law)
+
+    low, high = _ends(family)
+    if good(low):
+        return family.at(low)
+    # double from below: the largest sizes can be slow or out of a family's range
+    trial = 2.0 * low
+    while trial < high and not good(trial):
+        low, trial = trial, 2.0 * trial
+    high = min(trial, high)
+    if not good(high):
+        return None
+    return family.at(_bisect(family, bad=low, good=high, is_good=good))
+
+
+def _largest(
+    family: Family,
+    *allowed: Callable[[Repetitions], bool],
+    finish: Callable[[Repetitions], bool] | None = None,
+) -> Repetitions | None:
+    """The largest law that passes every test, each of which fails from some size on; None if the smallest fails.
+
+    `finish`, a laxer and slower test, then lets it grow in steps of a twentieth.
+    """
+
+    def good(size: float) -> bool:
+        law = _law(family, size)
+        return law is not None and all(test(law) for test in allowed)
+
+    low, high = _ends(family)
+    size = low
+    if good(low):
+        while 2.0 * size < high and good(2.0 * size):
+            size *= 2.0
+        bad = min(2.0 * size, high)
+        size = bad if good(bad) else _bisect(family, bad=bad, good=size, is_good=good)
+    elif finish is None or not finish(family.at(low)):
+        return None
+    while finish is not None and size < high:
+        larger = size + 1.0 if family.whole else size * 1.05
+        law = _law(family, larger)
+        if law is None or not finish(law):
+            break
+        size = larger
+    return family.at(size)
+
+
+def _ends(family: Family) -> tuple[float, float]:
+    return (1.0, float(_LARGEST_LIMIT)) if family.whole else (1.0 + 1e-6, _LARGEST_MEAN)
+
+
+def _bisect(family: Family, *, bad: float, good: float, is_good: Callable[[float], bool]) -> float:
+    """The good size next to the boundary, whichever side it is on."""
+    while abs(good - bad) > (1.0 if family.whole else _SIZE_ACCURACY * min(good, bad)):
+        middle = math.floor((good + bad) / 2.0) if family.whole else math.sqrt(good * bad)
+        if is_good(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
+def trade_off_curve(
+    base: Guarantee, family: Family, *, delta: SupportsFloat, sizes: Sequence[float], goal: Goal | None = None
+) -> list[tuple[float, float]]:
+    """(epsilon, utility) of the family's laws at these sizes: what a plot of the trade-off shows."""
+    goal = Goal() if goal is None else goal
+    laws = [law for size in sizes if (law := _law(family, size)) is not None]
+    return [(best_of(base, law).epsilon(delta), goal.utility(law)) for law in laws]

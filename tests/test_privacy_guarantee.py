@@ -1,0 +1,493 @@
+"""Golden values, extremes and laws of guarantees."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from fractions import Fraction
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.privacy import (
+    Adjacency,
+    Guarantee,
+    OutputGuarantee,
+    approximate_dp,
+    compose,
+    dp_sgd,
+    from_profile,
+    gaussian,
+    laplace,
+    pure_dp,
+    renyi_dp,
+    worst_of,
+    zcdp,
+)
+from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
+
+INFINITY = float("inf")
+
+
+# Golden values
+
+
+def test_conversion_of_one_order():
+    # Papernot, Steinke 2022, Lemma 14 (Canonne, Kamath, Steinke 2020, Proposition 12), evaluated in 60 digits
+    g = renyi_dp(orders=[10.0], epsilons=[0.5])
+    with mp.workdps(60):
+        delta = mp.exp(9 * (mp.mpf("0.5") - 2)) / 10 * (1 - mp.mpf(1) / 10) ** 9
+        epsilon = mp.mpf("0.5") + mp.log(mp.mpf("0.9")) - (mp.log(mp.mpf(10) ** -6) + mp.log(10)) / 9
+    assert float(delta) == pytest.approx(5.3113764e-8, rel=1e-8)
+    # lower orders have the same bound, by monotonicity, and never help here
+    assert g.delta(2.0) == pytest.approx(float(delta), rel=1e-11)
+    assert g.delta(2.0) >= delta
+    assert g.epsilon(delta=1e-6) == pytest.approx(1.673853425, abs=5e-9)
+    assert g.epsilon(delta=1e-6) >= epsilon
+
+
+def test_randomised_response_at_epsilon_one():
+    # Papernot, Steinke 2022: exact Renyi divergences of randomised response, below order / 2
+    g = pure_dp(epsilon=1)
+    for order, value in ((2, 0.735325664), (4, 0.895883260), (8, 0.955248374)):
+        assert g.renyi(order) == pytest.approx(value, abs=5e-10)
+        assert g.renyi(order) < order / 2
+
+
+def test_concentrated_and_gaussian_values():
+    # single run of the figures of Papernot, Steinke 2022; Gaussian values are Balle, Wang 2018, Theorem 8
+    assert zcdp(rho=0.1).epsilon(delta=1e-6) == pytest.approx(2.141939, abs=1e-6)
+    for noise, value in ((1 / math.sqrt(0.2), 1.99453), (4, 1.0607), (1, 4.8866), (10, 0.3969)):
+        assert gaussian(noise_multiplier=noise).epsilon(delta=1e-6) == pytest.approx(value, abs=6e-5)
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0, 4.0, 10.0, 1000.0])
+@pytest.mark.parametrize("delta", [1e-15, 1e-6, 0.01])
+def test_gaussian_epsilon_is_the_root_of_the_exact_curve(noise, delta):
+    with mp.workdps(50):
+        mu = 1 / mp.mpf(noise)
+
+        def curve(e):
+            return mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
+
+        lower, upper = gaussian(noise_multiplier=noise).epsilon_bracket(delta=delta)
+        assert upper == gaussian(noise_multiplier=noise).epsilon(delta=delta)
+        assert curve(mp.mpf(upper)) <= delta
+        assert lower == 0.0 or curve(mp.mpf(lower)) > delta
+        assert upper - lower <= 1e-8 * upper
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0, 3.0, 100.0])
+def test_laplace_epsilon_is_exact(scale):
+    # 1 - exp((e - 1/scale) / 2) = delta (Balle, Barthe, Gaboardi 2018, Theorem 3)
+    with mp.workdps(40):
+        for delta in (1e-12, 1e-6, 0.01):
+            truth = 1 / mp.mpf(scale) + 2 * mp.log1p(-mp.mpf(delta))
+            got = laplace(scale=scale).epsilon(delta=delta)
+            if truth <= 0:
+                assert got == 0.0
+            else:
+                assert truth <= got <= truth * (1 + 1e-9)
+    assert Fraction(laplace(scale=scale).epsilon(delta=0)) * Fraction(scale) >= 1
+    assert laplace(scale=scale).epsilon(delta=0) == pytest.approx(1 / scale, rel=1e-15)
+
+
+def test_dp_sgd_reference_setting():
+    # dp-accounting 0.6.0 gives 1.829 by loss distributions and 2.1014 by Renyi accounting on its default orders
+    g = dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)
+    assert g.epsilon(delta=1e-5) == pytest.approx(1.829, abs=2e-3)
+    assert g.renyi_curve is not None
+    renyi = epsilon_from_renyi(g.renyi_curve, 1e-5)
+    assert 2.09 < renyi < 2.1014
+    assert g.statement(delta=1e-5).theorem.startswith("privacy-loss distribution")
+
+
+def test_dp_sgd_with_every_row_in_every_step_is_the_gaussian_mechanism():
+    for steps, noise in ((1, 1.0), (16, 4.0), (100, 10.0)):
+        assert dp_sgd(noise_multiplier=noise, sampling_rate=1, steps=steps).epsilon(delta=1e-6) == pytest.approx(
+            gaussian(noise_multiplier=1).epsilon(delta=1e-6), rel=1e-9
+        )
+    assert dp_sgd(noise_multiplier=1, sampling_rate=1, steps=2).terms["mechanism"] == "dp-sgd"
+
+
+# What the two ends of delta and epsilon mean
+
+ZOO = {
+    "pure": pure_dp(epsilon=0.7),
+    "pure 0": pure_dp(epsilon=0),
+    "pure 1e4": pure_dp(epsilon=1e4),
+    "approximate": approximate_dp(epsilon=1.0, delta=1e-6),
+    "approximate 0": approximate_dp(epsilon=0.0, delta=0.3),
+    "zcdp": zcdp(rho=0.1),
+    "zcdp tiny": zcdp(rho=1e-8),
+    "zcdp huge": zcdp(rho=1e3),
+    "renyi": renyi_dp(orders=[2, 8, 64], epsilons=[0.1, 0.4, INFINITY]),
+    "laplace": laplace(scale=2),
+    "laplace 1e-4": laplace(scale=1e-4),
+    "gaussian": gaussian(noise_multiplier=1),
+    "gaussian 1e-3": gaussian(noise_multiplier=1e-3),
+    "gaussian 1e6": gaussian(noise_multiplier=1e6),
+    "profile": from_profile([0.0, 1.0, 2.0], [0.3, 1e-3, 0.0]),
+    "dp-sgd": dp_sgd(noise_multiplier=2, sampling_rate=0.1, steps=3),
+    "dp-sgd 1e-6": dp_sgd(noise_multiplier=1, sampling_rate=1e-6, steps=10),
+    "dp-sgd 1e-3": dp_sgd(noise_multiplier=1e-3, sampling_rate=0.1, steps=10),
+    "composed": compose(zcdp(rho=0.01), approximate_dp(epsilon=0.2, delta=1e-7), laplace(scale=5)),
+    "worst": worst_of(gaussian(noise_multiplier=3), approximate_dp(epsilon=0.2, delta=1e-7)),
+}
+PURE = {"pure", "pure 0", "pure 1e4", "laplace", "laplace 1e-4", "profile"}
+zoo = pytest.mark.parametrize("name", ZOO)
+
+
+@zoo
+def test_delta_zero_is_finite_for_pure_mechanisms_only(name):
+    epsilon = ZOO[name].epsilon(delta=0)
+    assert (epsilon < INFINITY) == (name in PURE)
+    assert (ZOO[name].delta(1e5) == 0.0) == (name in PURE)
+    if name not in PURE:
+        assert ZOO[name].delta(INFINITY) > 0.0
+
+
+@zoo
+def test_extremes_are_numbers_in_range_without_warnings(name):
+    g = ZOO[name]
+    assert g.epsilon(delta=1) == 0.0
+    assert g.epsilon(delta=1 - 2**-53) >= 0.0
+    with np.errstate(all="raise", under="ignore"):
+        for delta in (0.0, 5e-324, 1e-300, 1e-100, 1e-12, 1e-6, 0.1, 0.9):
+            lower, upper = g.epsilon_bracket(delta=delta)
+            assert 0.0 <= lower <= upper
+        deltas = g.delta(np.array([0.0, 1e-300, 1e-8, 0.1, 1.0, 10.0, 700.0, 710.0, 1e4, 1e308, INFINITY]))
+    assert np.all((deltas >= 0.0) & (deltas <= 1.0))
+    for order in (1 + 1e-12, 1.5, 2, 1e6, 1e300, INFINITY):
+        assert g.renyi(order) >= 0.0
+
+
+@zoo
+def test_descriptions_are_strict_json(name):
+    for delta in (0.0, 1e-6, 1.0):
+        text = json.dumps(ZOO[name].describe(delta=delta), allow_nan=False)
+        told = json.loads(text)
+        epsilon = ZOO[name].epsilon(delta=delta)
+        assert told["epsilon"] == (epsilon if epsilon < INFINITY else None)
+        assert told["adjacency"] == "add_or_remove_one"
+        assert told["delta"] == delta
+        assert told["theorem"]
+    assert "array" not in repr(ZOO[name])
+
+
+@zoo
+def test_pickles_after_use_give_the_same_answers(name):
+    g = ZOO[name]
+    g.epsilon(delta=1e-6)
+    g.delta(0.5)
+    again = pickle.loads(pickle.dumps(g))
+    for delta in (0.0, 1e-6, 0.1):
+        assert again.epsilon(delta=delta) == g.epsilon(delta=delta)
+    assert again.delta(0.5) == g.delta(0.5)
+    assert again.renyi(3.0) == g.renyi(3.0)
+    assert again.adjacency is g.adjacency
+    assert len(pickle.dumps(g)) < 10_000  # recipes travel, not distributions
+
+
+def test_an_approximate_guarantee_fails_with_its_delta_and_not_less():
+    g = approximate_dp(epsilon=1.0, delta=1e-6)
+    assert g.epsilon(delta=1e-6) == 1.0
+    assert g.epsilon(delta=math.nextafter(1e-6, 0)) == INFINITY
+    assert g.delta(1.0) == 1e-6
+    assert g.delta(INFINITY) == 1e-6
+    assert g.renyi(2.0) == INFINITY
+    # the worst pair (Kairouz, Oh, Viswanath 2015) at epsilon 0.5
+    truth = 1e-6 + (1 - 1e-6) * (math.e - math.exp(0.5)) / (1 + math.e)
+    assert g.delta(0.5) == pytest.approx(truth, rel=1e-11)
+    assert g.delta(0.5) >= truth * (1 - 1e-15)
+
+
+def test_rounding_goes_up_where_decimal_numbers_do_not_fit():
+    tenth = pure_dp(epsilon=0.1)
+    assert Fraction(compose(*[tenth] * 10).epsilon(delta=0)) >= 10 * Fraction(0.1)
+    assert compose(pure_dp(epsilon=0.5), pure_dp(epsilon=0.25)).epsilon(delta=0) == 0.75
+    assert compose(*[approximate_dp(epsilon=1.0, delta=1e-15)] * 2).epsilon(delta=2e-15) <= 2.0
+    failure = compose(*[approximate_dp(epsilon=1.0, delta=1e-3)] * 3).failure
+    assert 1 - (1 - Fraction(1e-3)) ** 3 <= Fraction(failure) <= Fraction(2999e-6)
+
+
+# Numbers and adjacency at the boundary
+
+
+@pytest.mark.parametrize("one", [1, 1.0, Fraction(1), np.float64(1), np.int64(1), np.float32(1)])
+def test_any_spelling_of_a_number(one):
+    same = [
+        pure_dp(epsilon=one).epsilon(delta=0),
+        laplace(scale=one).epsilon(delta=0),
+        from_profile([one], [0]).epsilon(delta=0),
+        pure_dp(epsilon=1).epsilon(delta=one) + 1.0,
+        approximate_dp(epsilon=one, delta=0).epsilon(delta=0.0),
+    ]
+    assert same == [1.0] * 5
+    assert zcdp(rho=one).epsilon(1e-6) == zcdp(rho=1).epsilon(1e-6)
+    assert gaussian(noise_multiplier=one).delta(one) == gaussian(noise_multiplier=1).delta(1.0)
+    assert dp_sgd(noise_multiplier=one, sampling_rate=one, steps=one).delta(1) == dp_sgd(
+        noise_multiplier=1, sampling_rate=1, steps=1
+    ).delta(1)
+
+
+MAKERS = {
+    "epsilon": lambda v: pure_dp(epsilon=v),
+    "delta": lambda v: approximate_dp(epsilon=1, delta=v),
+    "rho": lambda v: zcdp(rho=v),
+    "scale": lambda v: laplace(scale=v),
+    "noise_multiplier": lambda v: gaussian(noise_multiplier=v),
+    "sampling_rate": lambda v: dp_sgd(noise_multiplier=1, sampling_rate=v, steps=1),
+    "steps": lambda v: dp_sgd(noise_multiplier=1, sampling_rate=0.1, steps=v),
+    "orders": lambda v: renyi_dp(orders=[v], epsilons=[1]),
+    "epsilons": lambda v: from_profile([v], [0.1]),
+    "deltas": lambda v: from_profile([1], [v]),
+    "order": lambda v: pure_dp(epsilon=1).renyi(v),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_bad_numbers_are_refused_by_name(name):
+    for wrong in (True, "1", None, [1], np.True_):
+        with pytest.raises(TypeError, match=name):
+            MAKERS[name](wrong)
+    for wrong in (float("nan"), -1, -INFINITY):
+        with pytest.raises(ArgumentError, match=name):
+            MAKERS[name](wrong)
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "rho", "scale", "noise_multiplier", "sampling_rate", "steps"])
+def test_infinity_is_refused(name):
+    with pytest.raises(ArgumentError, match=name):
+        MAKERS[name](INFINITY)
+
+
+def test_zero_noise_zero_rate_zero_steps_and_order_one_are_refused():
+    for name in ("scale", "noise_multiplier", "sampling_rate", "steps"):
+        with pytest.raises(ArgumentError, match=name):
+            MAKERS[name](0)
+    for order in (1, 0.5):
+        with pytest.raises(ArgumentError, match="order"):
+            MAKERS["order"](order)
+    with pytest.raises(ArgumentError, match="sampling_rate"):
+        MAKERS["sampling_rate"](1.0000001)
+    with pytest.raises(ArgumentError, match="steps"):
+        MAKERS["steps"](1.5)
+
+
+def test_questions_are_checked_too():
+    g = gaussian(noise_multiplier=1)
+    for ask in (g.epsilon, lambda d: g.epsilon_bracket(delta=d), lambda d: g.describe(delta=d)):
+        for wrong in (-1e-300, 1.0000001, float("nan")):
+            with pytest.raises(ArgumentError, match="delta"):
+                ask(wrong)
+        for wrong in (True, "0.1", None):
+            with pytest.raises(TypeError, match="delta"):
+                ask(wrong)
+    for wrong in (-1e-300, float("nan"), np.array([0.1, -1.0]), np.array([float("nan")])):
+        with pytest.raises(ArgumentError, match="epsilon"):
+            g.delta(wrong)
+    for wrong in (True, "1", None, [1.0, 2.0]):
+        with pytest.raises(TypeError, match="epsilon"):
+            g.delta(wrong)
+    assert g.delta(np.array([[0.5], [1.0]])).shape == (2, 1)
+    assert g.delta(np.array([0.5, 1.0])).tolist() == [g.delta(0.5), g.delta(1.0)]
+
+
+def test_adjacencies_never_mix():
+    one, other = gaussian(noise_multiplier=1), gaussian(noise_multiplier=1, adjacency="replace_one")
+    assert other.adjacency is Adjacency.REPLACE_ONE
+    assert other.describe(delta=0.1)["adjacency"] == "replace_one"
+    for join in (compose, worst_of):
+        with pytest.raises(AdjacencyError, match="adjacenc"):
+            join(one, other)
+        with pytest.raises(ArgumentError, match="at least one"):
+            join()
+        assert join(other) is other
+        assert join(other, other).adjacency is Adjacency.REPLACE_ONE
+    for wrong in ("swap", None, 3, ""):
+        with pytest.raises(AdjacencyError, match="add_or_remove_one"):
+            pure_dp(epsilon=1, adjacency=wrong)
+    with pytest.raises(AdjacencyError, match="add_or_remove_one"):
+        dp_sgd(noise_multiplier=1, sampling_rate=0.1, steps=1, adjacency="replace_one")
+
+
+def test_a_guarantee_without_statements_promises_nothing():
+    nothing = Guarantee(adjacency=Adjacency.REPLACE_ONE, theorem="none")
+    assert nothing.epsilon(delta=0.5) == INFINITY
+    assert nothing.delta(10.0) == 1.0
+    with pytest.raises(ArgumentError, match="no statement"):
+        nothing.best_profile()
+
+
+# Laws
+
+SIMPLE = st.one_of(
+    st.floats(0.0, 20.0).map(lambda e: pure_dp(epsilon=e)),
+    st.builds(lambda e, d: approximate_dp(epsilon=e, delta=d), st.floats(0.0, 20.0), st.floats(0.0, 0.99)),
+    st.floats(-8.0, 3.0).map(lambda x: zcdp(rho=10**x)),
+    st.floats(-3.0, 3.0).map(lambda x: laplace(scale=10**x)),
+    st.floats(-2.0, 4.0).map(lambda x: gaussian(noise_multiplier=10**x)),
+    st.builds(
+        lambda o, e: renyi_dp(orders=[o, 2 * o, 5 * o], epsilons=[e, e * 1.5, e * 4]),
+        st.floats(1.01, 100.0),
+        st.floats(0.0, 10.0),
+    ),
+    st.builds(
+        lambda a, b: from_profile([a, a + b, a + 2 * b], [0.2, 1e-3, 1e-7]), st.floats(0.0, 3.0), st.floats(0.01, 3.0)
+    ),
+)
+DELTA = st.floats(-15.0, -0.01).map(lambda x: 10**x)
+
+
+@given(SIMPLE, DELTA, DELTA)
+def test_epsilon_falls_with_delta(g, first, second):
+    low, high = sorted((first, second))
+    assert g.epsilon(delta=high) <= g.epsilon(delta=low) * (1 + 1e-6)
+
+
+@given(SIMPLE, st.lists(st.floats(0.0, 50.0), min_size=2, max_size=20))
+def test_delta_falls_with_epsilon(g, epsilons):
+    deltas = g.delta(np.sort(np.array(epsilons)))
+    assert np.all(np.diff(deltas) <= 1e-3 * deltas[:-1])  # the orders tried differ from point to point
+
+
+@given(SIMPLE, st.floats(0.0, 30.0))
+def test_epsilon_and_delta_answer_each_other(g, epsilon):
+    delta = g.delta(epsilon)
+    assert g.epsilon(delta=min(delta, 1.0)) <= epsilon * (1 + 1e-9) + 1e-9 or delta < 1e-290
+
+
+@given(SIMPLE, DELTA)
+def test_what_epsilon_proves_delta_confirms(g, delta):
+    epsilon = g.epsilon(delta=delta)
+    assume(epsilon < INFINITY)
+    # both search over orders, on different grids: 2 parts in a thousand of delta at most
+    assert g.delta(epsilon) <= delta * (1 + 2e-3)
+
+
+@given(SIMPLE, st.lists(st.floats(0.001, 1e4), min_size=2, max_size=10))
+def test_renyi_curve_rises_with_the_order_and_its_moments_are_convex(g, excess):
+    assume(g.renyi_curve is not None)
+    orders = 1.0 + np.unique(excess)
+    values = g.renyi_curve(orders)
+    finite = np.isfinite(values)
+    assert np.all(values >= 0)
+    if g.terms["mechanism"] not in ("renyi",):
+        assert np.all(finite)
+        assert np.all(np.diff(values) >= -1e-11 * values[1:])
+
+
+@given(SIMPLE, DELTA)
+def test_the_bracket_holds_its_upper_end(g, delta):
+    lower, upper = g.epsilon_bracket(delta=delta)
+    assert 0.0 <= lower <= upper == g.epsilon(delta=delta)
+
+
+@given(st.lists(st.floats(0.3, 50.0), min_size=2, max_size=5), DELTA)
+def test_gaussians_compose_exactly(noises, delta):
+    total = compose(*[gaussian(noise_multiplier=n) for n in noises])
+    alone = gaussian(noise_multiplier=1 / math.hypot(*[1 / n for n in noises]))
+    assert total.epsilon(delta=delta) == pytest.approx(alone.epsilon(delta=delta), rel=1e-8, abs=1e-9)
+
+
+LIGHT = st.one_of(
+    st.floats(0.01, 1.0).map(lambda e: pure_dp(epsilon=e)),
+    st.floats(0.001, 0.3).map(lambda r: zcdp(rho=r)),
+    st.floats(1.0, 20.0).map(lambda s: laplace(scale=s)),
+    st.floats(1.0, 20.0).map(lambda s: gaussian(noise_multiplier=s)),
+    st.builds(lambda e, d: approximate_dp(epsilon=e, delta=d), st.floats(0.01, 1.0), st.floats(0.0, 1e-4)),
+)
+
+
+@settings(max_examples=8)
+@given(st.lists(LIGHT, min_size=2, max_size=3), st.sampled_from([1e-3, 0.01, 0.1]))
+def test_composition_commutes_and_is_never_below_a_part(parts, delta):
+    total, turned = compose(*parts), compose(*reversed(parts))
+    assert total.epsilon(delta=delta) == pytest.approx(turned.epsilon(delta=delta), rel=1e-6, abs=1e-6)
+    for part in parts:
+        assert total.epsilon(delta=delta) >= part.epsilon(delta=delta) * (1 - 1e-9) - 1e-9
+        assert total.delta(0.3) >= part.delta(0.3) * (1 - 1e-9)
+    assert total.pure_epsilon == compose(*reversed(parts)).pure_epsilon
+    assert total.failure == pytest.approx(turned.failure, rel=1e-9, abs=0)
+
+
+@settings(max_examples=6)
+@given(LIGHT, LIGHT, LIGHT)
+def test_composition_associates(a, b, c):
+    left, right, flat = compose(compose(a, b), c), compose(a, compose(b, c)), compose(a, b, c)
+    for g in (left, right):
+        assert g.epsilon(delta=1e-3) == pytest.approx(flat.epsilon(delta=1e-3), rel=1e-5, abs=1e-5)
+        assert g.pure_epsilon == pytest.approx(flat.pure_epsilon, rel=1e-14)
+        if flat.renyi_curve is not None:
+            assert g.renyi(4.0) == pytest.approx(flat.renyi(4.0), rel=1e-12)
+
+
+@given(st.lists(SIMPLE, min_size=1, max_size=4), DELTA, st.floats(0.0, 10.0))
+def test_worst_of_is_above_every_part_and_not_above_the_largest(parts, delta, epsilon):
+    worst = worst_of(*parts)
+    assert worst.delta(epsilon) >= max(p.delta(epsilon) for p in parts) * (1 - 1e-12)
+    assert worst.epsilon(delta=delta) >= max(p.epsilon(delta=delta) for p in parts) * (1 - 1e-9)
+    assert worst_of(parts[0], parts[0]).epsilon(delta=delta) <= parts[0].epsilon(delta=delta) * (1 + 1e-2) + 1e-6
+
+
+def test_randomised_response_dominates_every_pure_mechanism():
+    orders = 1 + np.geomspace(1e-3, 1e4, 200)
+    for epsilon in (1e-6, 0.1, 1.0, 5.0):
+        worst, better = pure_dp(epsilon=epsilon), laplace(scale=1 / epsilon)
+        assert np.all(worst.renyi_curve(orders) >= better.renyi_curve(orders) * (1 - 1e-12))
+        assert np.all(worst.renyi_curve(orders) <= LinearRenyi(epsilon**2 / 2)(orders) * (1 + 2e-12))
+        grid = np.linspace(0, 2 * epsilon, 50)
+        assert np.all(worst.delta(grid) >= better.delta(grid) * (1 - 1e-12))
+
+
+# Output guarantees
+
+
+def parity(output):
+    return output % 2
+
+
+class TestOutputGuarantee:
+    G = OutputGuarantee(cell=parity, epsilons={0: 0.1, 1: 2}, delta=1e-9)
+
+    def test_worst_and_observed(self):
+        assert self.G.worst().epsilon(delta=1e-9) == 2.0
+        assert self.G.observed(4).epsilon(delta=1e-9) == 0.1
+        assert self.G.observed(5).epsilon(delta=1e-9) == 2.0
+        assert self.G.observed(4).epsilon(delta=0) == INFINITY  # delta is not refunded
+
+    def test_it_pickles_and_does_not_change_with_the_callers_table(self):
+        table = {0: 1.0}
+        g = OutputGuarantee(cell=parity, epsilons=table)
+        table[0] = 0.0
+        assert g.worst().epsilon(delta=0) == 1.0
+        with pytest.raises(TypeError):
+            g.epsilons[0] = 0.0  # type: ignore[index]
+        assert pickle.loads(pickle.dumps(self.G)) == self.G
+
+    def test_adjacency_travels(self):
+        g = OutputGuarantee(cell=parity, epsilons={0: 1}, adjacency="replace_one")
+        assert g.worst().adjacency is Adjacency.REPLACE_ONE
+        assert pickle.loads(pickle.dumps(g)).adjacency is Adjacency.REPLACE_ONE
+
+    def test_an_unpriced_cell_is_refused_without_quoting_the_output(self):
+        g = OutputGuarantee(cell=str, epsilons={"a": 1})
+        with pytest.raises(ArgumentError, match="cell") as caught:
+            g.observed("a secret value")
+        assert "secret" not in str(caught.value)
+
+    def test_bad_arguments(self):
+        with pytest.raises(ArgumentError, match="epsilons"):
+            OutputGuarantee(cell=parity, epsilons={})
+        with pytest.raises(ArgumentError, match="epsilons"):
+            OutputGuarantee(cell=parity, epsilons={0: -1})
+        with pytest.raises(ArgumentError, match="delta"):
+            OutputGuarantee(cell=parity, epsilons={0: 1}, delta=1)
+        with pytest.raises(TypeError, match="cell"):
+            OutputGuarantee(cell=3, epsilons={0: 1})
