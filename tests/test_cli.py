@@ -129,3 +129,18 @@ def test_an_impossible_budget_exits_3_and_bad_content_1(tmp_path):
     done = dpselect("tune", "toy.toml", cwd=tmp_path, state=tmp_path / "state")
     assert done.returncode == 1
     assert "'a' is not numeric" in done.stderr
+
+
+def test_plan_weighs_alternatives_and_draws(tmp_path):
+    done = dpselect(
+        "plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.7", "--max-runs", "40",
+        "--plot", "plan.svg", "--json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    options = json.loads(done.stdout)["options"]
+    assert len(options) > 3
+    assert [option["epsilon"] for option in options] == sorted(option["epsilon"] for option in options)
+    assert all(option["max_runs"] <= 40 for option in options)
+    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    table = dpselect("plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.7")
+    assert table.stdout.splitlines()[0].split() == ["law", "epsilon", "quantile", "mean", "99", "%", "limit"]

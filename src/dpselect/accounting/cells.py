@@ -77,7 +77,8 @@ def _edges(law: Repetitions, trade_off: TradeOff, points: int) -> Array:
     density = change / (0.05 * highest)
     later = np.maximum(highest - np.maximum(shift[top + 1 :], shift[top:-1]), 0.0)
     density[top:] = change[top:] / (0.05 * highest + later)
-    reached = np.concatenate(([0.0], np.cumsum(density + 1e-3)))
+    # a tenth of the cells evenly, for small orders
+    reached = np.concatenate(([0.0], np.cumsum(density + (1e-12 + 0.1 * float(density.sum())) / density.size)))
     logits = np.interp(np.linspace(0.0, reached[-1], points - 1), reached, _COARSE_LOGITS)
     return np.concatenate(([0.0], 1.0 / (1.0 + np.exp(-logits)), [1.0]))
 
@@ -90,16 +91,15 @@ def smooth_records(law: Repetitions, trade_off: TradeOff, *, points: int) -> Arr
     the largest value is at an edge or where the two extensions cross: two records for each cell.
     """
     v = _edges(law, trade_off, points)
-    # cells so thin that their chords would be noise are joined to their neighbours
-    v = v[np.concatenate(([True], v[1:] > v[:-1] * (1.0 + 1e-9)))]
+    # without the cells whose width is lost in rounding near 1
+    v = np.concatenate((v[:-1][v[1:] > v[:-1]], [1.0]))
     weight, counterpart = _measure(law, trade_off, v)
-    rise = -counterpart
-    slope = (rise[1:] - rise[:-1]) / (v[1:] - v[:-1])
-    width, before, after = v[2:-1] - v[1:-2], slope[:-2], slope[2:]
+    rise, width = -counterpart, v[1:] - v[:-1]
+    # slopes of the chords, rounded outwards by what the logarithms may be wrong
+    slope, noise = (rise[1:] - rise[:-1]) / width, 4e-15 * (1.0 + np.abs(rise).max()) / width
+    before, after, width = (slope + noise)[:-2], (slope - noise)[2:], width[1:-1]
     # rise[i] + before x = rise[i + 1] - after (width - x), x measured from the cell's left edge
-    with np.errstate(divide="ignore", invalid="ignore"):
-        x = (rise[2:-1] - rise[1:-2] - after * width) / (before - after)
-    x = np.where((x > 0.0) & (x < width), x, 0.5 * width)
+    x = np.clip((rise[2:-1] - rise[1:-2] - after * width) / np.maximum(before - after, 1e-300), 0.0, width)
     peak = np.minimum(np.maximum(rise[1:-2] + before * x, rise[2:-1] - after * (width - x)), rise[2:-1])
     inside = weight[1:-2] + (weight[2:-1] - weight[1:-2]) * (x / width)
     # the first and the last cell by monotonicity

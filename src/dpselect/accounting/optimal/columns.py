@@ -361,7 +361,8 @@ class _Candidate:
 
 def _last_maximum(tails: Array) -> int:
     """The last place, up to rounding, at which the largest value is taken."""
-    return int(np.flatnonzero(tails >= np.max(tails) * (1.0 - 1e-12))[-1])
+    largest = float(np.max(tails))
+    return int(np.flatnonzero(tails >= largest - 1e-12 * abs(largest))[-1])
 
 
 def _falling(nodes: Index) -> tuple[Index, Index]:
