@@ -22,7 +22,7 @@ __all__ = ["Cells", "partition", "smooth_records"]
 Array = NDArray[np.float64]
 
 # logits of the first, coarse partition; the lower end leaves room for every gamma down to 1e-60
-_COARSE = np.concatenate((np.linspace(-150.0, -40.0, 45)[:-1], np.linspace(-40.0, 36.0, 153)))
+_COARSE = np.concatenate((np.linspace(-150.0, -40.0, 23)[:-1], np.linspace(-40.0, 36.0, 115)))
 _COARSE_POINTS = np.concatenate(([0.0], 1.0 / (1.0 + np.exp(-_COARSE)), [1.0]))
 _COARSE_LOGITS = np.concatenate(([_COARSE[0] - 1.0], _COARSE, [_COARSE[-1] + 1.0]))
 

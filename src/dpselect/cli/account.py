@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting import best_of
+from dpselect.accounting.named import GRID, base_named, law_named, parse_settings
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, compose
-from dpselect.study.laws import GRID, base_named, law_named, parse_settings
 
 __all__ = ["account", "price"]
 

@@ -10,17 +10,16 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting import best_of, calibrate
+from dpselect.accounting.named import base_named, law_named, parse_settings
 from dpselect.accounting.plan import FAMILIES, Goal, Plan
 from dpselect.accounting.plan import plan as weigh
 from dpselect.cli.account import JSON_HELP, LAW_HELP
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee
-from dpselect.report.trade_off import write_trade_off
-from dpselect.study.laws import base_named, law_named, parse_settings
 
 __all__ = ["plan"]
 
-_BASE_HELP = "One run, as for account. Leave the noise out (noise_multiplier of gaussian and dp-sgd, scale of laplace) to plan it."
+_BASE_HELP = "One run, as for account; its noise is planned when noise_multiplier (or the scale of laplace) is omitted."
 _NOISE = {"gaussian": "noise_multiplier", "laplace": "scale", "dp-sgd": "noise_multiplier"}
 
 
@@ -77,6 +76,8 @@ def plan(
         max_runs=max_runs,
     )
     if plot is not None:
+        from dpselect.report.trade_off import write_trade_off  # matplotlib takes a second to import
+
         noise = found.best.noise
         guarantee = known if isinstance(known, Guarantee) else single(noise if noise is not None else 1.0)
         write_trade_off(plot, guarantee, FAMILIES, goal, delta=delta)

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from dpselect.cli.account import JSON_HELP
-from dpselect.study import load_study, run_study
 
 __all__ = ["tune"]
 
@@ -53,6 +52,8 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Search privately for the best model and write one release: the model, release.json and report.html."""
+    from dpselect.study import load_study, run_study  # scikit-learn takes a second to import
+
     parsed = load_study(study)
     if operator_progress:
         sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from dpselect.accounting.named import law_named
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
 from dpselect.study.data import Rows, Table, load, open_table, plan_columns
-from dpselect.study.laws import law_named
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.model import model_bytes
 from dpselect.study.objective import Run

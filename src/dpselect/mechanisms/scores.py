@@ -1,0 +1,119 @@
+"""Reading a vector of scores in chunks: arrays, memory maps, Arrow columns and parts that are read again.
+
+What a score that is not an ordinary number means is decided here, once, and never by an error, which would tell
+something of the data: NaN ranks as -inf, +inf as the largest double (a cut-off that moves no two scores apart), and
+whole numbers beyond 2**53 are cut off there. Everything else that is wrong (the dtype, the shape, no score at all)
+is public and raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["CHUNK", "ScoreChunks", "Scores", "read_scores"]
+
+Array = NDArray[np.float64]
+CHUNK = 1 << 15
+"""Scores handled at a time: 256 kB of doubles, which stay in a core's cache."""
+
+_LONG = 1 << 18
+_WHOLE = 1 << 53
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class ScoreChunks:
+    """Scores that come in parts: `read()` starts over and yields one-dimensional arrays, the same ones each time.
+
+    >>> import numpy as np
+    >>> from dpselect.mechanisms import exponential_mechanism
+    >>> parts = ScoreChunks(lambda: iter([np.zeros(3), np.array([900.0])]))
+    >>> exponential_mechanism(parts, sensitivity=1.0, epsilon=10.0)
+    3
+
+    For a Parquet file: `ScoreChunks(lambda: (b.column(0) for b in pq.ParquetFile(path).iter_batches(columns=["s"])))`.
+    """
+
+    read: Callable[[], Iterable[ArrayLike]]
+
+    def iterchunks(self) -> Iterator[ArrayLike]:
+        """The parts, from the first."""
+        return iter(self.read())
+
+
+@dataclass(frozen=True, repr=False)
+class Scores:
+    """What one pass over the scores found; the scores stay where they are.
+
+    Attributes:
+        count: how many there are.
+        best: the largest; -inf when there is none above.
+        clean: whether no score is NaN or +inf.
+    """
+
+    parts: Callable[[], Iterator[Any]]
+    count: int
+    best: float
+    clean: bool
+
+    def chunks(self) -> Iterator[Array]:
+        """The scores as doubles, `CHUNK` at a time, in order."""
+        for part in self.parts():
+            for start in range(0, len(part), CHUNK):
+                chunk = _doubles(part[start : start + CHUNK])
+                yield chunk if self.clean else _tame(chunk)
+
+
+def _doubles(piece: NDArray[Any]) -> Array:
+    if piece.dtype.kind in "iu":  # a rounded whole number could be further from its neighbour than the true one
+        low = -_WHOLE if piece.dtype.kind == "i" else 0
+        piece = np.clip(piece, low, _WHOLE) if piece.dtype.itemsize == 8 else piece
+    return piece.astype(np.float64, copy=False)
+
+
+def _tame(chunk: Array) -> Array:
+    return np.minimum(np.fmax(chunk, -np.inf), _LARGEST)
+
+
+def _part(part: ArrayLike) -> NDArray[Any]:
+    array = np.asanyarray(part)
+    if array.ndim != 1:
+        raise ArgumentError(f"scores must be one-dimensional, got {array.ndim} dimensions")
+    if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
+        raise TypeError(f"scores must be doubles or whole numbers, got dtype {array.dtype}")
+    return array
+
+
+def read_scores(scores: ArrayLike | ScoreChunks) -> Scores:
+    """One pass: how many scores there are and the largest.
+
+    `scores` is anything that NumPy reads as a one-dimensional array of numbers (a memory map is not copied), an Arrow
+    chunked array, or `ScoreChunks`. Raises `TypeError` for another dtype and `ArgumentError` for another shape or an
+    empty vector. The number of candidates is public.
+    """
+    iterchunks = getattr(scores, "iterchunks", None)  # pyarrow.ChunkedArray has it too
+    whole = None if iterchunks else _part(scores)  # type: ignore[arg-type]
+
+    def parts() -> Iterator[Any]:
+        return map(_part, iterchunks()) if iterchunks else iter([whole])
+
+    count, best, clean = 0, -math.inf, True
+    for part in parts():
+        count += len(part)
+        for start in range(0, len(part), _LONG):
+            piece = _doubles(part[start : start + _LONG])
+            largest = float(piece.max())
+            if not largest < math.inf:
+                clean, largest = False, float(_tame(piece).max())
+            best = max(best, largest)
+    if not count:
+        raise ArgumentError("scores must not be empty")
+    return Scores(parts, count, best, clean)
