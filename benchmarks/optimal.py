@@ -130,10 +130,10 @@ def compare() -> None:
         start = time.perf_counter()
         accountant = rdp_privacy_accountant.RdpAccountant()
         if np.isinf(eta):
-            event = dp_accounting.RepeatAndSelectDpEvent(single[base], mean, np.inf)
+            event = dp_accounting.dp_event.RepeatAndSelectDpEvent(single[base], mean, np.inf)
             repetitions: Repetitions = Poisson(mean=mean)
         else:
-            event = dp_accounting.RepeatAndSelectDpEvent(single[base], mean, eta)
+            event = dp_accounting.dp_event.RepeatAndSelectDpEvent(single[base], mean, eta)
             repetitions = TruncatedNegativeBinomial.with_mean(eta=eta, mean=mean)
         accountant.compose(event)
         theirs = accountant.get_epsilon(1e-6)

@@ -75,8 +75,16 @@ class TestBestOf:
         expected = total.epsilon(1e-5)
         assert pickle.loads(pickle.dumps(total)).epsilon(1e-5) == expected
 
+    @pytest.mark.parametrize("law", [LAW, Poisson(mean=3), LAW.at_most(20)], ids=str)
+    def test_published_is_valid_and_looser(self, law):
+        orders = 1.0 + np.geomspace(0.05, 200.0, 20)
+        base = gaussian(noise_multiplier=4)
+        published = best_of(base, law, bound="published").renyi_curve(orders)
+        assert np.all(np.isfinite(published))
+        assert np.all(published >= best_of(base, law, bound="renyi").renyi_curve(orders) * (1 - 1e-9))
+
     def test_unknown_bound(self):
-        with pytest.raises(BoundUnavailableError, match="'profile', 'renyi', 'pure', got 'best'"):
+        with pytest.raises(BoundUnavailableError, match="'profile', 'renyi', 'pure', 'published', got 'best'"):
             best_of(zcdp(rho=0.1), LAW, bound="best")
 
     def test_absent_bound_lists_the_others(self):

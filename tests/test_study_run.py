@@ -190,3 +190,59 @@ def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
         run(tmp_path, changed("learner.steps", 21), resume=True)
     with pytest.raises(StudyError, match="resume it"):
         run(tmp_path)
+
+
+def test_a_noise_multiplier_in_place_of_a_total(tmp_path):
+    document = changed("privacy", {"noise_multiplier": 4.0, "delta": 1e-5, "nominal_rows": 150})
+    guarantee = run(tmp_path, document).release["guarantee"]
+    from dpselect.accounting import best_of
+    from dpselect.privacy import dp_sgd
+    from dpselect.repetitions import Harmonic
+
+    training = best_of(dp_sgd(noise_multiplier=4.0, sampling_rate=0.2, steps=20), Harmonic(limit=3))
+    # the score is calibrated to what training costs, so the larger of the two is training's
+    assert guarantee["epsilon"] == pytest.approx(training.epsilon(1e-5), rel=1e-9)
+    parts = [part["base"]["mechanism"] for part in guarantee["terms"]["worst_of"]]
+    assert parts == ["dp-sgd", "pure"]
+
+
+def test_the_key_in_an_environment_variable(tmp_path, monkeypatch):
+    import base64
+
+    document = changed("output", {"folder": "out", "key_variable": "DPSELECT_TEST_KEY"})
+    with pytest.raises(StudyError, match="DPSELECT_TEST_KEY"):
+        run(tmp_path, document)
+    monkeypatch.setenv("DPSELECT_TEST_KEY", base64.b64encode(bytes(range(32))).decode())
+    finished = run(tmp_path, document, folder="other")
+    assert finished.key_variable == "DPSELECT_TEST_KEY"
+    assert not (tmp_path / "state").exists() or not list((tmp_path / "state").rglob("*.key"))
+
+
+def test_constant_runs_release_the_same(tmp_path):
+    study = inline(STUDY, constant=True)
+    finished = run_study(study, base_folder=tmp_path, folder=tmp_path / "constant", random=keyed_source(1))
+    assert finished.release["parameters"] == run(tmp_path).release["parameters"]
+
+
+def test_pure_privacy_by_output_perturbation_under_replace_one(tmp_path):
+    document = {
+        **STUDY,
+        "privacy": {"epsilon": 2.0, "adjacency": "replace_one"},
+        "learner": {"name": "output-perturbation"},
+        "space": {"regularization": {"law": "log_uniform", "low": 0.01, "high": 0.1}},
+    }
+    guarantee = run(tmp_path, document).release["guarantee"]
+    assert guarantee["delta"] == 0.0
+    assert 1.99 < guarantee["epsilon"] <= 2.0
+    assert guarantee["adjacency"] == "replace_one"
+
+
+def test_delta_is_checked_against_the_public_row_count_under_replace_one(tmp_path):
+    document = {
+        **STUDY,
+        "privacy": {"epsilon": 2.0, "delta": 0.5, "adjacency": "replace_one"},
+        "learner": {"name": "output-perturbation"},
+        "space": {"regularization": {"law": "log_uniform", "low": 0.01, "high": 0.1}},
+    }
+    with pytest.raises(StudyError, match="number of rows"):
+        run(tmp_path, document)

@@ -56,6 +56,8 @@ def calibrate(
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
     start = min(max(1.0, lowest), highest)
+    if make(start).profile is None:
+        return _search(full, epsilon, start, lowest, highest, relative)
     try:
         start = _search(coarse, epsilon, start, lowest, highest, max(relative, 1e-2))
     except BudgetError:

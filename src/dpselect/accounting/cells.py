@@ -84,9 +84,9 @@ def _edges(law: Repetitions, trade_off: TradeOff, points: int) -> Array:
 
 
 def smooth_records(law: Repetitions, trade_off: TradeOff, *, points: int) -> Array:
-    """Like `Cells.records`, to second order in the cells' width, for a convex log phi'(1 - v) and a concave counterpart.
+    """Like `Cells.records`, to second order in the cells' width, for convex log weights and concave counterparts.
 
-    Needs log phi' convex in v and -log phi'(1 - T(v)) concave, as for a concave T and the laws that say so. In a cell
+    Needs log phi'(1 - v) convex and -log phi'(1 - T(v)) concave in v: a concave T, and a law that says so. In a cell
     the first lies below its chord and the second below both neighbouring chords, extended; all three are straight, so
     the largest value is at an edge or where the two extensions cross: two records for each cell.
     """

@@ -16,7 +16,6 @@ from scipy.special import ndtr, ndtri
 
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
-from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = [
     "GaussianTradeOff",
@@ -38,6 +37,7 @@ TradeOff = Callable[[Array], Array]
 _RANGE = np.concatenate(([0.0], np.geomspace(1e-6, 200.0, 160)))
 _LINES = 1000
 _REGION_ORDERS = 1.0 + np.geomspace(0.02, 3e4, 48)
+_LARGEST_ORDER = 1e5
 _REGION_POINTS = 240
 
 
@@ -148,19 +148,18 @@ def profile_trade_off(curve: Curve) -> LineTradeOff:
     return LineTradeOff(slopes, np.append(curve(losses), 1.0))
 
 
-def renyi_trade_off(curve: RenyiCurve) -> LineTradeOff:
-    """The events that a Renyi curve allows: D(Bernoulli(v') || Bernoulli(v)) <= curve, and the other way round.
+def renyi_trade_off(orders: Array, epsilons: Array) -> LineTradeOff:
+    """The events that Renyi bounds allow: D(Bernoulli(v') || Bernoulli(v)) <= epsilon, and the other way round.
 
     For one order the allowed pairs form a convex set, since the moment F(v, v') is jointly convex: the tangent of F
     at any outer point is a line that holds for every event. Points are found by Newton's method, which approaches a
     convex increasing function's root from above; exchanging the event for its complement and the two data sets
     mirrors each line into another.
     """
-    bounds = np.asarray(curve(_REGION_ORDERS))
-    finite = np.isfinite(bounds)
+    finite = np.isfinite(epsilons) & (orders <= _LARGEST_ORDER)
     if not np.any(finite):
         return LineTradeOff(np.zeros(1), np.ones(1))
-    a, bound = _REGION_ORDERS[finite][:, None], bounds[finite][:, None]
+    a, bound = orders[finite][:, None], epsilons[finite][:, None]
     t = np.linspace(-60.0, 6.0, _REGION_POINTS)
     log_v, log_rest = -np.log1p(np.exp(-t)), -np.log1p(np.exp(t))
     v = np.exp(log_v)
@@ -192,11 +191,14 @@ def renyi_trade_off(curve: RenyiCurve) -> LineTradeOff:
     )
 
 
-def trade_offs(base: Guarantee, *, loss_distributions: bool = True) -> tuple[TradeOff, TradeOff]:
+def trade_offs(
+    base: Guarantee, *, loss_distributions: bool = True, nodes: tuple[Array, Array] | None = None
+) -> tuple[TradeOff, TradeOff]:
     """The best trade-offs of a guarantee for (P, P') and (P', P), its failure mass included.
 
     With `loss_distributions` False a profile that would need a privacy-loss distribution is left out, and the Renyi
-    curve is used instead: a Renyi answer should not wait for one. Raises `ArgumentError` when nothing is known.
+    curve is used instead: a Renyi answer should not wait for one. `nodes` are orders and the values of the Renyi curve
+    there, if already known. Raises `ArgumentError` when nothing is known.
     """
     if base.gaussian_mu is not None:
         exact = GaussianTradeOff(base.gaussian_mu)
@@ -208,7 +210,8 @@ def trade_offs(base: Guarantee, *, loss_distributions: bool = True) -> tuple[Tra
     if base.failure == 0.0 and np.isfinite(base.pure_epsilon):
         pairs.append((PureTradeOff(base.pure_epsilon),) * 2)
     if not pairs and base.failure == 0.0 and base.renyi_curve is not None:
-        pairs.append((renyi_trade_off(base.renyi_curve),) * 2)
+        orders = _REGION_ORDERS
+        pairs.append((renyi_trade_off(*(nodes or (orders, np.asarray(base.renyi_curve(orders))))),) * 2)
     if not pairs:
         profile = base.best_profile()
         pairs.append((profile_trade_off(profile.add), profile_trade_off(profile.remove)))

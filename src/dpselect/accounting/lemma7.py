@@ -54,7 +54,7 @@ def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: i
 @best_records.register(Poisson)
 @best_records.register(ZeroTruncatedPoisson)
 def _smooth(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int = 112) -> Array:
-    """log phi'(1 - v) is -(eta + 1) log(gamma + (1 - gamma) v) or -rate v: convex; its negative at a concave T, concave."""
+    """log phi'(1 - v) is -(eta + 1) log(gamma + (1 - gamma) v) or -rate v and a constant: convex, non-increasing."""
     forward = smooth_records(law, pair[0], points=points)
     if pair[0] is pair[1]:
         return forward

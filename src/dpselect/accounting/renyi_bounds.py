@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.feasible_region import TradeOff, renyi_trade_off, trade_offs
 from dpselect.accounting.lemma7 import best_records, supremum, with_empty_outcome
-from dpselect.accounting.theorems import NegativeBinomialLaw, composition_bound, theorem_2_constant
+from dpselect.accounting.theorems import NegativeBinomialLaw, composition_bound, second_order_cost
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms import RandomizedResponseRenyi
@@ -41,7 +41,7 @@ Form = Callable[[Array, Array], Array]
 
 _NODES = 1.0 + np.geomspace(1e-2, 1e7, 84)
 _LOG_EXCESS = np.log(_NODES - 1.0)
-_ZOOM = np.linspace(0.0, 1.0, 49)
+_ZOOM = np.linspace(0.0, 1.0, 33)
 
 
 @dataclass(frozen=True)
@@ -83,19 +83,23 @@ class NodedCurve:
         self.orders, self.epsilons = _NODES, np.asarray(curve(_NODES))
         self._later: tuple[Array, Array] | None = None
 
-    def smallest(self, form: Form, at_nodes: Array) -> tuple[float, float]:
-        """(order, value) where `form` is smallest: the best node, or the best point around it, 1 per cent apart."""
+    def smallest(self, form: Form, at_nodes: Array, *, zooms: int) -> tuple[float, float]:
+        """(order, value) where `form` is smallest: the best node, or the best point found around it."""
         i = int(at_nodes.argmin())
-        low, high = _LOG_EXCESS[max(i - 1, 0)], _LOG_EXCESS[min(i + 1, _NODES.size - 1)]
-        orders = 1.0 + np.exp(low + (high - low) * _ZOOM)
-        values = form(orders, np.asarray(self.curve(orders)))
-        j = int(values.argmin())
-        return (
-            (float(orders[j]), float(values[j])) if values[j] < at_nodes[i] else (float(_NODES[i]), float(at_nodes[i]))
-        )
+        order, value = float(_NODES[i]), float(at_nodes[i])
+        low, high = float(_LOG_EXCESS[max(i - 1, 0)]), float(_LOG_EXCESS[min(i + 1, _NODES.size - 1)])
+        for _ in range(zooms):
+            logs = low + (high - low) * _ZOOM
+            orders = 1.0 + np.exp(logs)
+            values = form(orders, np.asarray(self.curve(orders)))
+            j = int(values.argmin())
+            if values[j] < value:
+                order, value = float(orders[j]), float(values[j])
+            low, high = float(logs[max(j - 1, 0)]), float(logs[min(j + 1, logs.size - 1)])
+        return order, value
 
     def closed(self, form: Form, orders: Array) -> Array:
-        """The smallest value of `form` at each order or a later one: a Renyi divergence does not decrease with its order.
+        """The smallest value of `form` at each order or a later one, since divergences do not decrease with the order.
 
         The nodes and the place where `form` is smallest stand for the later ones; worked out on the first call.
         """
@@ -105,7 +109,7 @@ class NodedCurve:
         if self._later is None:
             both = form(np.concatenate((self.orders, flat)), np.concatenate((self.epsilons, epsilons)))
             at_nodes, own = both[: self.orders.size], both[self.orders.size :]
-            order, value = self.smallest(form, at_nodes)
+            order, value = self.smallest(form, at_nodes, zooms=1)
             place = int(self.orders.searchsorted(order))
             known = np.concatenate((self.orders[:place], [order], self.orders[place:]))
             values = np.concatenate((at_nodes[:place], [value], at_nodes[place:], [np.inf]))
@@ -118,15 +122,16 @@ class NodedCurve:
     @cached_property
     def trade_offs(self) -> tuple[TradeOff, TradeOff]:
         """The largest v' for each v, in each direction."""
-        return trade_offs(self.base, loss_distributions=False)
+        return trade_offs(self.base, loss_distributions=False, nodes=(self.orders, self.epsilons))
 
     @cached_property
     def hockey_stick(self) -> Callable[[Array], Array]:
         """The larger hockey-stick divergence of the two directions, as a function of losses >= 0."""
         profile = self.base.profile
         if profile is not None and self.base.loss is None:
-            return lambda losses: both_directions(profile, losses)
-        region = renyi_trade_off(self.curve)
+            symmetric = getattr(type(profile), "add", None) is type(profile).remove
+            return profile.remove if symmetric else lambda losses: both_directions(profile, losses)
+        region = renyi_trade_off(self.orders, self.epsilons)
         return lambda losses: region.hockey_stick(np.exp(losses))
 
 
@@ -143,11 +148,11 @@ def _negative_binomial(law: NegativeBinomialLaw, base: NodedCurve) -> tuple[Form
     """The refined Theorem 2, its second order optimised, 1 and infinity included."""
 
     def constant(orders: Array, epsilons: Array) -> Array:
-        return theorem_2_constant(law=law, hat_order=orders, hat_epsilon=epsilons)
+        return second_order_cost(law, orders, epsilons)
 
     at_one = (1.0 + law.eta) * math.log(1.0 / law.gamma)
     at_infinity = (1.0 + law.eta) * base.base.pure_epsilon
-    best = min(base.smallest(constant, constant(base.orders, base.epsilons))[1], at_one, at_infinity)
+    best = min(base.smallest(constant, constant(base.orders, base.epsilons), zooms=2)[1], at_one, at_infinity)
     log_mean = math.log(law.mean)
     return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
 
@@ -186,12 +191,14 @@ class BestOfRenyi:
     """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
 
     At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
-    Lemma 7, and the composition bound; then the smallest over all larger orders (a Renyi divergence
-    does not decrease with its order). Both directions, rounded up. Source: Papernot, Steinke 2022.
+    Lemma 7, and the composition bound; then the smallest over all larger orders (a Renyi divergence does not decrease
+    with its order). Not `numeric`: the closed forms alone, where the law has any. Both directions, rounded up.
+    Source: Papernot, Steinke 2022.
     """
 
     base: Guarantee
     law: Repetitions
+    numeric: bool = True
     theorem: str = "Renyi bounds for the best of K runs (Papernot, Steinke 2022, Theorems 2 and 6, Lemmas 7 and 22)"
 
     @cached_property
@@ -213,18 +220,19 @@ class BestOfRenyi:
         return self.law.zero_probability if self.law.minimum == 0 else 0.0
 
     def _unclosed(self, orders: Array, epsilons: Array) -> Array:
-        best = epsilons + supremum(self._records, orders - 1.0) / (orders - 1.0)
-        for form in self._forms:
-            best = np.minimum(best, form(orders, epsilons))
-        best = with_empty_outcome(best, orders, self._empty)
+        excess = orders - 1.0
+        found = [form(orders, epsilons) for form in self._forms]
+        if self.numeric or not found:
+            found.append(epsilons + supremum(self._records, excess) / excess)
+        best = with_empty_outcome(np.minimum.reduce(found), orders, self._empty)
         # by Jensen's inequality composition costs at least E[K] epsilon
         composed = self.law.mean * epsilons < best
-        if composed.any():
+        if self.numeric and composed.any():
             best[composed] = np.minimum(
                 best[composed], composition_bound(law=self.law, order=orders[composed], epsilon=epsilons[composed])
             )
         # a divergence is not negative; the sums above are rounded absolutely as well
-        return np.maximum(best * ROUND_UP + 1e-14 / (orders - 1.0), 0.0)
+        return np.maximum(best * ROUND_UP + 1e-14 / excess, 0.0)
 
     def __call__(self, orders: Array) -> Array:
         return self._noded.closed(self._unclosed, orders)

@@ -28,6 +28,7 @@ __all__ = [
     "lemma_20",
     "lemma_22",
     "refined_theorem_2",
+    "second_order_cost",
     "theorem_2",
     "theorem_2_constant",
     "theorem_6",
@@ -83,9 +84,14 @@ def refined_theorem_2(
 def theorem_2_constant(*, law: NegativeBinomialLaw, hat_order: ArrayLike, hat_epsilon: ArrayLike) -> Array:
     """The part of the refined Theorem 2 that does not depend on the order; minimise it over hat_order once a curve."""
     h = _hat_orders(hat_order)
-    e = _at_one(h, hat_epsilon)
-    tail = np.log((1.0 - law.gamma) / law.gamma + np.exp(-(h - 1.0) * e))
-    return np.asarray((1.0 + law.eta) * ((1.0 - 1.0 / h) * e + tail / h))
+    return second_order_cost(law, h, _at_one(h, hat_epsilon))
+
+
+def second_order_cost(law: NegativeBinomialLaw, hat_orders: Array, hat_epsilons: Array) -> Array:
+    """`theorem_2_constant` at orders above 1, unchecked."""
+    excess = hat_orders - 1.0
+    tail = np.log((1.0 - law.gamma) / law.gamma + np.exp(-excess * hat_epsilons))
+    return np.asarray((1.0 + law.eta) * (excess * hat_epsilons + tail) / hat_orders)
 
 
 def _hat_orders(hat_order: ArrayLike) -> Array:
@@ -169,7 +175,7 @@ def lemma_20(*, law: Repetitions, failure: SupportsFloat) -> tuple[Repetitions, 
     Source: Papernot, Steinke 2022, Lemma 20.
     """
     failure = number("failure", failure, at_least=0.0, below=1.0)
-    return law.tilted(1.0 - failure), law.success_probability(failure)
+    return (law.tilted(1.0 - failure), law.success_probability(failure)) if failure > 0.0 else (law, 0.0)
 
 
 def corollary_21(*, law: Poisson, epsilon: SupportsFloat, failure: SupportsFloat) -> tuple[float, float, float]:

@@ -1,17 +1,52 @@
-"""Primitives that add noise: on a grid, with exact laws where the noise is a whole number."""
+"""Primitives on scores and queries, and noise: exact laws wherever a comparison or a whole number leaves."""
 
+from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.choosing import ChoosingMechanism, choosing_mechanism
+from dpselect.mechanisms.exponential import ExponentialMechanism, exponential_mechanism
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
+from dpselect.mechanisms.generalised_exponential import (
+    GeneralisedExponentialMechanism,
+    generalised_exponential_mechanism,
+)
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, round_to_grid, rounding_sensitivity
+from dpselect.mechanisms.large_margin import LargeMarginMechanism, large_margin_mechanism
 from dpselect.mechanisms.noisy_count import discrete_gaussian, discrete_laplace, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms.noisy_max import ReportNoisyMax, report_noisy_max
+from dpselect.mechanisms.permute_and_flip import PermuteAndFlip, permute_and_flip
+from dpselect.mechanisms.scores import ScoreChunks
+from dpselect.mechanisms.smooth_sensitivity import SmoothSensitivityMechanism, smooth_sensitivity_mechanism
+from dpselect.mechanisms.sparse_vector import SparseVector, number_of_positives, sparse_vector_guarantee
+from dpselect.mechanisms.top_k import TopK, top_k
 
 __all__ = [
+    "ChoosingMechanism",
+    "choosing_mechanism",
+    "GeneralisedExponentialMechanism",
+    "generalised_exponential_mechanism",
+    "LargeMarginMechanism",
+    "large_margin_mechanism",
+    "SmoothSensitivityMechanism",
+    "smooth_sensitivity_mechanism",
+    "SparseVector",
+    "number_of_positives",
+    "sparse_vector_guarantee",
+    "TopK",
+    "top_k",
+    "ExponentialMechanism",
+    "PermuteAndFlip",
+    "ReportNoisyMax",
+    "ScoreChunks",
     "add_on_grid",
+    "bounded_range",
     "discrete_gaussian",
     "discrete_laplace",
+    "exponential_mechanism",
     "gaussian_steps",
     "grid_at_most",
     "noisy_count",
     "noisy_count_guarantee",
+    "permute_and_flip",
+    "report_noisy_max",
     "round_to_grid",
     "rounding_sensitivity",
 ]

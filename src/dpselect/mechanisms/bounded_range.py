@@ -27,13 +27,13 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BoundedRangeProfile(SymmetricProfile):
-    """The largest hockey-stick divergence of a pair with range epsilon0: (e^(epsilon0/2) - e^(e/2))^2 / (e^epsilon0 - 1).
+    """The largest hockey-stick divergence of a pair with range r: (exp(r/2) - exp(e/2))^2 / (exp(r) - 1).
 
-    Proof. With R = dP/dQ in [e^(t-epsilon0), e^t] and E_Q R = 1, E_Q[(R - e^e)_+] is convex in R, so two-point R is
-    worst: P(R = e^t) = (e^epsilon0 - e^t)/(e^epsilon0 - 1), which gives (e^epsilon0 - e^t)(1 - e^(e-t))/(e^epsilon0 - 1);
-    the largest over t is at t = (epsilon0 + e)/2. The two-point pairs are those of Dong, Durfee, Rogers (2020),
-    Lemma 3.2. Two candidates with suitable scores attain each of them, so this is the exact profile of the
-    exponential mechanism.
+    Proof. With R = dP/dQ in [exp(t-r), exp(t)] and E_Q R = 1, E_Q[(R - exp(e))_+] is convex in R, so a two-point R is
+    worst. It has P(R = exp(t)) = (exp(r) - exp(t))/(exp(r) - 1), hence the divergence
+    (exp(r) - exp(t)) (1 - exp(e-t)) / (exp(r) - 1), largest over t at t = (r + e)/2. These two-point pairs are those of
+    Dong, Durfee, Rogers (2020), Lemma 3.2. Two candidates with suitable scores attain each of them, so this is the
+    exact profile of the exponential mechanism.
     """
 
     epsilon0: float
@@ -51,11 +51,11 @@ class BoundedRangeProfile(SymmetricProfile):
 class BoundedRangeRenyi:
     """The largest Renyi divergence of a pair with range epsilon, in closed form.
 
-    As for the profile, two-point ratios are worst. With y = e^(-t), A = (1 - e^(-a epsilon))/(1 - e^(-epsilon)) and
-    B = 1 - A <= 0 (up to the common scale), the moment of order a is y^(-a) (A y + B'), largest at
-    y = a e^(-epsilon) (1 - e^(-(a-1) epsilon)) / ((a-1) (1 - e^(-a epsilon))), where it is A y^(1-a) / a. Hence
+    As for the profile, two-point ratios are worst. Q(R = 1/y) is linear in y = exp(-t), so the moment of order a is
+    y^(-a) (A y - B) with A = (1 - exp(-a r))/(1 - exp(-r)) and B = (exp(-r) - exp(-a r))/(1 - exp(-r)), r the range.
+    It is largest at y = a B / ((a-1) A), where it equals A y^(1-a) / a. Its logarithm over a - 1 is
 
-        epsilon + [a log((1-e^(-a epsilon))/a) - (a-1) log((1-e^(-(a-1) epsilon))/(a-1)) - log(1-e^(-epsilon))] / (a-1).
+        r + [a log((1-exp(-a r))/a) - (a-1) log((1-exp(-(a-1) r))/(a-1)) - log(1-exp(-r))] / (a-1).
 
     Near epsilon = 0 the terms cancel; epsilon^2 a / 8 (Dong, Durfee, Rogers 2020; Cesar, Rogers 2021) is taken where it
     is smaller than the closed form with its rounding added.
@@ -94,9 +94,7 @@ def bounded_range_rho(epsilon: SupportsFloat) -> float:
     return x - 1.0 - math.log(x)
 
 
-def bounded_range(
-    *, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
-) -> Guarantee:
+def bounded_range(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
     """The guarantee of a mechanism with range epsilon: pure epsilon, and exact curves below those of pure privacy.
 
     >>> bounded_range(epsilon=1.0).epsilon(delta=0)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["CHUNK", "ScoreChunks", "Scores", "read_scores"]
+__all__ = ["CHUNK", "ScoreChunks", "Scores", "as_doubles", "read_scores"]
 
 Array = NDArray[np.float64]
 CHUNK = 1 << 15
@@ -68,12 +68,13 @@ class Scores:
         """The scores as doubles, `CHUNK` at a time, in order."""
         for part in self.parts():
             for start in range(0, len(part), CHUNK):
-                chunk = _doubles(part[start : start + CHUNK])
+                chunk = as_doubles(part[start : start + CHUNK])
                 yield chunk if self.clean else _tame(chunk)
 
 
-def _doubles(piece: NDArray[Any]) -> Array:
-    if piece.dtype.kind in "iu":  # a rounded whole number could be further from its neighbour than the true one
+def as_doubles(piece: NDArray[Any]) -> Array:
+    """Numbers as doubles, whole ones cut off at 2**53 so that no rounding drives neighbours apart."""
+    if piece.dtype.kind in "iu":
         low = -_WHOLE if piece.dtype.kind == "i" else 0
         piece = np.clip(piece, low, _WHOLE) if piece.dtype.itemsize == 8 else piece
     return piece.astype(np.float64, copy=False)
@@ -109,7 +110,7 @@ def read_scores(scores: ArrayLike | ScoreChunks) -> Scores:
     for part in parts():
         count += len(part)
         for start in range(0, len(part), _LONG):
-            piece = _doubles(part[start : start + _LONG])
+            piece = as_doubles(part[start : start + _LONG])
             largest = float(piece.max())
             if not largest < math.inf:
                 clean, largest = False, float(_tame(piece).max())

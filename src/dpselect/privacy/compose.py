@@ -12,7 +12,7 @@ from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms import gaussian
-from dpselect.privacy.pld import LossProfile, LossSource, suitable_interval
+from dpselect.privacy.pld import LossProfile, LossSource, discretisable, suitable_interval
 from dpselect.privacy.profile import MaximumProfile
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
@@ -59,6 +59,8 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
     interval = suitable_interval(curve, pure)
+    if not all(g.loss is not None or discretisable(g.best_profile()) for g in distinct.values()):
+        interval = None
     return Guarantee(
         adjacency=adjacency,
         theorem="adaptive composition",

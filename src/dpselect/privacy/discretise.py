@@ -170,34 +170,27 @@ def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array
     return losses, upper, lower
 
 
-def pieces(pair: DominatingPair, count: int, *, tail: float = 1e-20) -> DominatingPair:
-    """The same pair with its heavy atoms split, so that every piece is small beside the mass on either side of it.
+def pieces(pair: DominatingPair, levels: Array) -> DominatingPair:
+    """The same pair with its heavy atoms split where the mass below or above a place, under P or P', is a level.
 
-    Cuts are equally spaced in log(F / (1 - F)) of the distribution functions of P and of P', `count` of them in each,
-    from `tail` to 1 - `tail`; a pair with finer atoms is returned as it is.
+    `levels` are masses in (0, 1). An atom that only one of the cuts meets is about as fine as they are, and stays whole.
     """
     finite = np.isfinite(pair.losses) & ((pair.upper > 0.0) | (pair.lower > 0.0))
-    reach = -np.log(tail)
-    odds = np.linspace(-reach, reach, count)
-    tails = 1.0 / (1.0 + np.exp(np.abs(odds)))
     atoms = np.flatnonzero(finite)
     owners, fractions = [atoms], [np.zeros(atoms.size)]
     for masses in (pair.upper, pair.lower):
         below = np.concatenate(([0.0], np.cumsum(masses)))
         above = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
-        low, high = tails[odds < 0.0], tails[odds >= 0.0]
-        owner = np.searchsorted(below, low, side="right") - 1
+        owner = np.clip(np.searchsorted(below, levels, side="right") - 1, 0, masses.size - 1)
         owners.append(owner)
-        fractions.append(_ratio(low - below[owner], masses[owner]))
-        # the fraction is kept as a negative number counted from the top where that has the digits
-        owner = masses.size - np.searchsorted(above[::-1], high, side="right")
-        owner = np.clip(owner, 0, masses.size - 1)
+        fractions.append(_ratio(levels - below[owner], masses[owner]))
+        # counted from the top, with a minus sign, where that has the digits
+        owner = np.clip(masses.size - np.searchsorted(above[::-1], levels, side="right"), 0, masses.size - 1)
         owners.append(owner)
-        fractions.append(-_ratio(high - above[owner + 1], masses[owner]))
+        fractions.append(-_ratio(levels - above[owner + 1], masses[owner]))
     owner, fraction = np.concatenate(owners), np.concatenate(fractions)
     start = np.arange(owner.size) < atoms.size
     inside = finite[owner] & (np.abs(fraction) < 1.0) & (fraction != 0.0)
-    # an atom that is met by one cut only is already about as fine as the cuts
     met = np.bincount(owner[inside & ~start], minlength=pair.losses.size)
     good = start | (inside & (met[owner] > 2))
     owner, fraction = owner[good], fraction[good]

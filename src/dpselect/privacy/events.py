@@ -14,7 +14,7 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
@@ -80,10 +80,11 @@ def _mechanisms(event: Any, count: float = 1.0) -> Iterator[tuple[Any, float]]:
         yield event, count
 
 
-def _with_float_noise(event: Any) -> Any:
-    """The same event with float noise, all of it positive: dp-accounting 0.6.0 drops composition for integer noise.
+def _checked(event: Any) -> Any:
+    """The same event with its numbers checked, and floats for noise: integer noise drops composition in 0.6.0.
 
-    Without noise nothing is private, and its loss-distribution accountant keeps that in a flag beside the distribution.
+    Without noise nothing is private, and dp-accounting's loss-distribution accountant keeps that in a flag beside the
+    distribution.
     """
     if isinstance(event, dp_event.NonPrivateDpEvent):
         raise ArgumentError("event holds a NonPrivateDpEvent: there is no guarantee to speak of")
@@ -94,10 +95,14 @@ def _with_float_noise(event: Any) -> Any:
         value = getattr(event, attribute.name)
         if attribute.name in _NOISE:
             changes[attribute.name] = number(attribute.name, value, above=0.0)
+        elif attribute.name == "count":
+            changes[attribute.name] = integer("count", value, at_least=1)  # a negative one would give budget back
+        elif attribute.name == "sampling_probability":
+            changes[attribute.name] = number(attribute.name, value, at_least=0.0, at_most=1.0)
         elif attribute.name == "event":
-            changes[attribute.name] = _with_float_noise(value)
+            changes[attribute.name] = _checked(value)
         elif attribute.name == "events":
-            changes[attribute.name] = [_with_float_noise(part) for part in value]
+            changes[attribute.name] = [_checked(part) for part in value]
     return attrs.evolve(event, **changes) if changes else event
 
 
@@ -120,7 +125,7 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
             "event holds a repeat-and-select: give best_of the inner event and a repetition law instead"
         )
     adjacency = parse_adjacency(adjacency)
-    event = _with_float_noise(event)
+    event = _checked(event)
     in_renyi = rdp_privacy_accountant.RdpAccountant(_ORDERS[:2], relation(adjacency)).supports(event)
     in_losses = pld_privacy_accountant.PLDAccountant(relation(adjacency)).supports(event)
     if not (in_renyi or in_losses):

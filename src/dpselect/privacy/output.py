@@ -19,8 +19,17 @@ __all__ = ["OutputGuarantee"]
 class OutputGuarantee:
     """What an output leaks depends on the cell it falls in (Hartmann et al., output differential privacy).
 
-    `cell` maps an output to a cell, `epsilons` gives each cell's price, and `delta` is common to all cells. The
-    partition must be fixed without looking at the data (owed by the caller).
+    With P and P' the laws of the output on two neighbouring data sets, for every set S of outputs
+
+        P(S) <= delta + sum over cells C of exp(epsilon(C)) P'(S and C)        (Definition 2)
+
+    `cell` maps an output to a cell, `epsilons` gives each cell's price: a mapping, or a function of the cell together
+    with `supremum`, a bound on all its prices (Lemma 4: that is what must fit a budget before the mechanism runs).
+    `delta` is common to all cells: a delta for each cell does not compose. Partition and prices must be fixed without
+    looking at the data, and the cell must be a function of what is released (owed by the caller).
+
+    Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
+    without a supremum, or a supremum below a price.
 
     >>> g = OutputGuarantee(cell=lambda output: output is None, epsilons={True: 0.1, False: 1.0})
     >>> g.worst().epsilon(delta=0), g.observed(None).epsilon(delta=0)
@@ -28,43 +37,78 @@ class OutputGuarantee:
     """
 
     cell: Callable[[Any], Hashable]
-    epsilons: Mapping[Hashable, float]
+    epsilons: Mapping[Hashable, float] | Callable[[Hashable], float]
     delta: float = 0.0
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+    supremum: float | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.cell):
             raise TypeError("cell must be a callable from outputs to cells")
+        if self.supremum is not None:
+            object.__setattr__(self, "supremum", number("supremum", self.supremum, at_least=0.0))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0))
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if callable(self.epsilons):
+            if self.supremum is None:
+                raise ArgumentError("supremum must be given: prices by a function have no largest one to reserve")
+            return
         if not self.epsilons:
             raise ArgumentError("epsilons must have at least one cell")
         parsed = {cell: number("epsilons", value, at_least=0.0) for cell, value in self.epsilons.items()}
         object.__setattr__(self, "epsilons", MappingProxyType(parsed))
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0))
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.supremum is not None and self.supremum < max(parsed.values()):
+            raise ArgumentError(f"supremum must be at least every price, got {self.supremum!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a mapping proxy can be neither pickled nor copied
-        return _rebuild, (self.cell, dict(self.epsilons), self.delta, self.adjacency)
+        prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
+        return _rebuild, (self.cell, prices, self.delta, self.adjacency, self.supremum)
+
+    @property
+    def table(self) -> Mapping[Hashable, float] | None:
+        """The price of every cell, or None where prices are given by a function."""
+        return None if callable(self.epsilons) else self.epsilons
+
+    @property
+    def worst_epsilon(self) -> float:
+        """The supremum of the prices."""
+        if self.supremum is not None:
+            return self.supremum
+        table = self.table
+        return max(table.values()) if table is not None else float("inf")
+
+    def price(self, cell: Hashable) -> float:
+        """The epsilon of a cell. Raises `ArgumentError`, without quoting the cell, when it has none."""
+        if callable(self.epsilons):
+            priced = number("epsilons", self.epsilons(cell), at_least=0.0)
+            if priced > self.worst_epsilon:
+                raise ArgumentError("epsilons: the price of this cell is above the declared supremum")
+            return priced
+        if cell not in self.epsilons:
+            raise ArgumentError("cell: the output falls in a cell that epsilons does not price")
+        return self.epsilons[cell]
 
     def _priced(self, epsilon: float) -> Guarantee:
         return approximate_dp(epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
 
     def worst(self) -> Guarantee:
-        """The ordinary guarantee: the dearest cell."""
-        return self._priced(max(self.epsilons.values()))
+        """The ordinary guarantee: the dearest cell (Lemma 4)."""
+        return self._priced(self.worst_epsilon)
 
     def observed(self, output: Any) -> Guarantee:
         """The guarantee at the cell of an output that occurred; delta is never refunded.
 
         Raises `ArgumentError`, without quoting the output, when its cell is not in the partition.
         """
-        cell = self.cell(output)
-        if cell not in self.epsilons:
-            raise ArgumentError("cell: the output falls in a cell that epsilons does not price")
-        return self._priced(self.epsilons[cell])
+        return self._priced(self.price(self.cell(output)))
 
 
 def _rebuild(
-    cell: Callable[[Any], Hashable], epsilons: Mapping[Hashable, float], delta: float, adjacency: Adjacency
+    cell: Callable[[Any], Hashable],
+    epsilons: Mapping[Hashable, float] | Callable[[Hashable], float],
+    delta: float,
+    adjacency: Adjacency,
+    supremum: float | None = None,
 ) -> OutputGuarantee:
-    return OutputGuarantee(cell=cell, epsilons=epsilons, delta=delta, adjacency=adjacency)
+    return OutputGuarantee(cell=cell, epsilons=epsilons, delta=delta, adjacency=adjacency, supremum=supremum)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dpselect.privacy.discretise import PairEnclosure, coarsen, enclose_bins, loss_grid, pieces, splice
+from dpselect.privacy.discretise import PairEnclosure, coarsen, enclose_bins, loss_grid, splice
 from dpselect.privacy.dominating_pair import DominatingPair
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ class LaplacePairs:
         )
         optimistic = inside.optimistic
         assert optimistic is not None
-        both = PairEnclosure(
-            pieces(_union(inside.pessimistic, heavy), atoms // 4), pieces(_union(optimistic, heavy), atoms // 4)
-        )
+        both = PairEnclosure(_union(inside.pessimistic, heavy), _union(optimistic, heavy))
         return both, both
 
 
@@ -100,12 +98,12 @@ def _union(first: DominatingPair, second: DominatingPair) -> DominatingPair:
 
 @dataclass(frozen=True)
 class RandomizedResponsePairs:
-    """The worst (epsilon, failure)-private pair (Kairouz, Oh, Viswanath 2015, Theorem 3.3), cut into pieces."""
+    """The worst (epsilon, failure)-private pair (Kairouz, Oh, Viswanath 2015, Theorem 3.3): four atoms."""
 
     epsilon: float
     failure: float = 0.0
 
-    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:  # noqa: ARG002
         kept = 1.0 - self.failure
         likely = kept / (1.0 + np.exp(-self.epsilon))
         unlikely = kept * np.exp(-self.epsilon) / (1.0 + np.exp(-self.epsilon))
@@ -114,8 +112,7 @@ class RandomizedResponsePairs:
             upper=np.array([0.0, unlikely, likely, self.failure]),
             lower=np.array([self.failure, likely, unlikely, 0.0]),
         )
-        cut = pieces(pair, atoms // 2)
-        both = PairEnclosure(cut, cut)
+        both = PairEnclosure(pair, pair)
         return both, both
 
 
@@ -164,9 +161,7 @@ def _consistent(pair: DominatingPair) -> DominatingPair:
 
 
 def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
-    coarse = coarsen(pair, loss_grid(pair, atoms))
-    assert coarse.optimistic is not None
-    return PairEnclosure(pieces(coarse.pessimistic, atoms // 4), pieces(coarse.optimistic, atoms // 4))
+    return coarsen(pair, loss_grid(pair, atoms))
 
 
 @dataclass(frozen=True)
@@ -190,9 +185,7 @@ class ProfilePairs:
             forward = backward = _half(epsilons, np.maximum(*curves), float(np.min(chords)))
         first, second = splice(forward, backward.swapped()), splice(backward, forward.swapped())
         exact = self.knots is not None
-        return tuple(  # type: ignore[return-value]
-            PairEnclosure(cut, cut if exact else None) for cut in (pieces(first, atoms // 4), pieces(second, atoms // 4))
-        )
+        return PairEnclosure(first, first if exact else None), PairEnclosure(second, second if exact else None)
 
     def _epsilons(self, atoms: int) -> Array:
         if self.knots is not None:

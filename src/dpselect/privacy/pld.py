@@ -24,10 +24,19 @@ from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
 from dpselect.privacy.pairs import LossPairs, PairSource
-from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, extend
+from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
-__all__ = ["LossProfile", "LossSource", "event_loss", "pair_from_pmf", "profile_loss", "relation", "suitable_interval"]
+__all__ = [
+    "LossProfile",
+    "LossSource",
+    "discretisable",
+    "event_loss",
+    "pair_from_pmf",
+    "profile_loss",
+    "relation",
+    "suitable_interval",
+]
 
 Array = NDArray[np.float64]
 LossSource = Callable[[float], Any]
@@ -35,7 +44,7 @@ LossSource = Callable[[float], Any]
 
 DEFAULT_INTERVAL = 1e-4
 _WIDEST = 2e4
-_FARTHEST = 200.0
+_FARTHEST = 600.0
 
 
 def suitable_interval(curve: RenyiCurve | None, pure_epsilon: float = float("inf")) -> float | None:
@@ -52,6 +61,11 @@ def suitable_interval(curve: RenyiCurve | None, pure_epsilon: float = float("inf
     while spread > 5e5 * interval:
         interval *= 2.0
     return interval if spread <= _WIDEST else None
+
+
+def discretisable(profile: PrivacyProfile) -> bool:
+    """Whether `profile_loss` has finite losses to work with: not all the mass lies past the farthest."""
+    return bool(np.all(both_directions(profile, np.array([_FARTHEST])) < 0.5))
 
 
 def relation(adjacency: Adjacency) -> NeighboringRelation:

@@ -37,6 +37,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _ROOT_TAU = float(np.sqrt(2.0 * np.pi))
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 class PrivacyProfile(Protocol):
@@ -105,9 +106,8 @@ class GaussianProfile(SymmetricProfile):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             density = np.exp(-0.5 * near * near) / _ROOT_TAU
             if self.mu < 0.5:
-                nodes, weights = np.polynomial.legendre.leggauss(8)
-                inner = scaled[..., None] + 0.5 * self.mu * nodes
-                result = density * self.mu * np.sum(0.5 * weights * _mills_slope(inner), axis=-1)
+                inner = scaled[..., None] + 0.5 * self.mu * _NODES
+                result = density * self.mu * np.sum(0.5 * _WEIGHTS * _mills_slope(inner), axis=-1)
             else:
                 right = density * (_mills(np.maximum(near, 0.0)) - _mills(far))
                 left = ndtr(-near) - np.exp(epsilons + log_ndtr(-far))

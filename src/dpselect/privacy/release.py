@@ -16,12 +16,15 @@ __all__ = ["Receipt", "Release", "Spender"]
 class Receipt:
     """Proof that a price was paid: which account, under which identifier, and what was charged.
 
-    `charged` holds public numbers such as `epsilon` and `delta`.
+    `charged` holds public numbers such as `epsilon` and `delta`. From a ledger, `sequence` is the number of the entry
+    and `head` the hash of the chain up to it, by which the record can be found to lack the entry.
     """
 
     account: str
     identifier: str
     charged: Mapping[str, float | str]
+    sequence: int | None = None
+    head: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

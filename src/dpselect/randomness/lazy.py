@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from dpselect.randomness.source import RandomSource
 
-__all__ = ["Enclosure", "LazyLaplace", "LazyUniform", "coin", "exponential_enclosure", "tail_enclosure"]
+__all__ = ["Enclosure", "LazyGumbel", "LazyLaplace", "LazyUniform", "coin", "exponential_enclosure", "tail_enclosure"]
 
 Enclosure = Callable[[int], tuple[Fraction, Fraction]]
 """bits -> (low, high): a real number lies in between, and the width is at most 2**-bits (up to a small factor)."""
@@ -58,10 +58,9 @@ def exponential_enclosure(exponent: Fraction, bits: int) -> tuple[Fraction, Frac
 
 def _minus_log(value: Fraction, digits: int, *, upwards: bool) -> Fraction:
     """-log(value) for 0 < value <= 1, rounded up or down, never below zero."""
-    near = _context(digits, decimal.ROUND_HALF_EVEN)
     if upwards:
-        return -Fraction(near.next_minus(near.ln(_divide(value, digits, decimal.ROUND_FLOOR))))
-    return max(-Fraction(near.next_plus(near.ln(_divide(value, digits, decimal.ROUND_CEILING)))), Fraction(0))
+        return -_log(value, digits, upwards=False)
+    return max(-_log(value, digits, upwards=True), Fraction(0))
 
 
 class LazyUniform:
@@ -125,6 +124,39 @@ class LazyLaplace:
 
     def __repr__(self) -> str:
         return "<LazyLaplace>"
+
+
+class LazyGumbel:
+    """A Gumbel real: minus the logarithm of E = -log(1 - V), V a `LazyUniform`. Secret: no repr."""
+
+    __slots__ = ("_uniform",)
+
+    def __init__(self, random: RandomSource, known: int = 0, known_bits: int = 0) -> None:
+        self._uniform = LazyUniform(random, known, known_bits)
+
+    def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
+        """(low, high) around the number, at most 2**-bits apart; more bits of it are drawn as needed."""
+        precision = bits
+        while True:
+            value, known = self._uniform.extend(precision + 8)
+            if 0 < value < (1 << known) - 1:
+                digits = _digits(known) + len(str(known))
+                low = _minus_log(Fraction((1 << known) - value, 1 << known), digits, upwards=False)
+                high = _minus_log(Fraction((1 << known) - value - 1, 1 << known), digits, upwards=True)
+                if low > 0 and (high - low) * (2 << bits) < low:
+                    return _log(1 / high, digits, upwards=False), _log(1 / low, digits, upwards=True)
+            precision = known + 1
+
+    def __repr__(self) -> str:
+        return "<LazyGumbel>"
+
+
+def _log(value: Fraction, digits: int, *, upwards: bool) -> Fraction:
+    """log(value) for value > 0, rounded up or down."""
+    near = _context(digits, decimal.ROUND_HALF_EVEN)
+    if upwards:
+        return Fraction(near.next_plus(near.ln(_divide(value, digits, decimal.ROUND_CEILING))))
+    return Fraction(near.next_minus(near.ln(_divide(value, digits, decimal.ROUND_FLOOR))))
 
 
 def tail_enclosure(low: Fraction, high: Fraction, bits: int) -> tuple[Fraction, Fraction]:

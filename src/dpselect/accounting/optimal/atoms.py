@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import DominatingPair
+from dpselect.privacy.discretise import pieces
+from dpselect.repetitions import Repetitions
 
-__all__ = ["Atoms"]
+__all__ = ["Array", "Atoms", "Index", "split_atoms"]
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -75,3 +77,39 @@ class Atoms:
     def outside_q(self, a: Index, b: Index) -> Array:
         """1 - F'[a, b): the P'-mass outside the atoms a .. b-1."""
         return np.minimum(self.below_q[a] + self.above_q[b], 1.0)
+
+    def between(self, a: Index, b: Index) -> tuple[Array, Array]:
+        """The P- and P'-masses of the atoms a .. b-1, from the smaller running sums."""
+        p, q = (
+            np.where(below[b] <= above[a], below[b] - below[a], above[a] - above[b])
+            for below, above in ((self.below_p, self.above_p), (self.below_q, self.above_q))
+        )
+        one = b == a + 1
+        inside = np.minimum(a, self.size - 1)
+        return np.where(one, self.p[inside], np.maximum(p, 0.0)), np.where(one, self.q[inside], np.maximum(q, 0.0))
+
+
+_SMALLEST_PIECE = 1e-19
+_NEGLIGIBLE = 45.0
+
+
+def split_atoms(pair: DominatingPair, law: Repetitions, count: int) -> Atoms:
+    """The atoms of a pair, the heavy ones cut into about `count` pieces of the same loss.
+
+    Levels of the masses outside an interval, at which to cut: equally spaced, equally spaced in their logarithm (S may be
+    a tiny part of an atom), and where log phi'' falls by equal steps (down to exp(-45) of its largest value).
+    """
+    third = max(2, count // 12)
+    scan = np.concatenate(([0.0], np.geomspace(1e-18, 1.0, 4000)))
+    with np.errstate(divide="ignore"):
+        fallen = np.log(law.second_derivative(0.0)) - np.log(law.second_derivative(scan))
+    fallen = np.maximum.accumulate(np.minimum(np.where(np.isnan(fallen), 0.0, fallen), 2.0 * _NEGLIGIBLE))
+    steps = np.linspace(0.0, min(_NEGLIGIBLE, float(fallen[-1])), third + 1)[1:]
+    levels = np.concatenate(
+        (
+            np.arange(1, third) / third,
+            np.geomspace(_SMALLEST_PIECE, 0.5, third),
+            np.interp(steps, fallen, scan),
+        )
+    )
+    return Atoms.of(pieces(pair, np.unique(levels[(levels > 0.0) & (levels < 1.0)])))

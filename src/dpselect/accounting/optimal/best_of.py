@@ -54,7 +54,7 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         lower = None if base.lower_profile is None else OnceProfile(base.lower_profile, chance)
     else:
         pairs = base.pair_source()
-        profile = OptimalProfile(pairs, law, atoms)
+        profile = OptimalProfile(pairs, law, atoms, pure, failure)
         attained = all(enclosure.optimistic is not None for enclosure in pairs(16))
         lower = OptimalLowerProfile(pairs, law, atoms) if attained else None
     return Guarantee(

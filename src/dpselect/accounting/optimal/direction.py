@@ -55,21 +55,21 @@ class Direction:
         """What an order of the atoms attains at epsilon >= 0."""
         return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
-    def smallest_safe(self, delta: float) -> float:
-        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow; inf if there is none."""
+    def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
         start, slope = self._attained_root(delta)
-        epsilon = start
-        for _ in range(12):
-            if math.isinf(epsilon) or epsilon > LARGEST_EPSILON:
-                return math.inf
+        epsilon, step = start, 0.0
+        while True:
+            if epsilon >= min(limit, LARGEST_EPSILON):
+                epsilon = limit
+                break
             value = column_bounds(self.fine, self.law, epsilon).upper * ROUND_UP
             if value <= delta:
                 break
-            epsilon += 1.03 * math.log(value / delta) / slope + 1e-9 * epsilon
-        else:
-            epsilon = LARGEST_EPSILON
-        if epsilon > start * (1.0 + _WIDE_EPSILON):
-            return min(epsilon, self._by_recursion(delta, start, epsilon))
+            step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
+            epsilon += step
+        if epsilon > start * (1.0 + _WIDE_EPSILON) and start < math.inf:
+            return min(epsilon, self._by_recursion(delta, start, min(epsilon, 1.5 * start + 1e-3)))
         return epsilon
 
     def largest_unsafe(self, delta: float) -> float:
@@ -118,7 +118,6 @@ class Direction:
     def _by_recursion(self, delta: float, low: float, high: float) -> float:
         """The same from the recursion: two rounds over a few epsilons at once. Any safe epsilon is an answer."""
         best = math.inf
-        high = min(high, 1.5 * low + 1e-3)
         for _ in range(2):
             grid = np.linspace(low, high, _RECURSION_POINTS)
             safe = certified(self._coarse, self.law, grid) * ROUND_UP <= delta

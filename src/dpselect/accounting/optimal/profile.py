@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.atoms import Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Chords, Direction
 from dpselect.privacy import DominatingPair
 from dpselect.privacy.discretise import PairEnclosure
@@ -58,11 +58,10 @@ class _Optimal:
         found = (first,) if second is first else (first, second)
 
         def build(k: int) -> Direction:
-            return Direction(
-                fine=Atoms.of(self._pick(found[k])),
-                coarse=lambda: Atoms.of(self._pick(self.pairs(_RECURSION_ATOMS)[k])),
-                law=self.law,
-            )
+            def coarse() -> Atoms:
+                return split_atoms(self._pick(self.pairs(_RECURSION_ATOMS)[k]), self.law, _RECURSION_ATOMS)
+
+            return Direction(split_atoms(self._pick(found[k]), self.law, self.atoms), coarse, self.law)
 
         return tuple(build(k) for k in range(len(found)))
 
@@ -79,7 +78,7 @@ class _Optimal:
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the recipe, not the atoms."""
-        return {"pairs": self.pairs, "law": self.law, "atoms": self.atoms}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -90,20 +89,26 @@ class OptimalProfile(_Optimal):
     """The certified profile of the best of K runs of any mechanism that the pairs dominate. Rounded up.
 
     Up to 128 epsilons are evaluated each; more are read from chords in exp(epsilon) over a table of knots, which lie
-    above the convex true profile.
+    above the convex true profile. From `pure_epsilon` on the answer is at most `failure`, exactly (pure_bounds.py).
     """
 
-    theorem = "optimal accounting of the best of K runs"
+    pure_epsilon: float = math.inf
+    failure: float = 0.0
+    theorem: ClassVar[str] = "optimal accounting of the best of K runs"
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is found."""
-        return max(d.smallest_safe(delta) for d in self.directions) if delta > 0.0 else math.inf
+        limit = self.pure_epsilon if delta >= self.failure else math.inf
+        if delta <= 0.0:
+            return limit
+        return max(d.smallest_safe(delta, limit) for d in self.directions)
 
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic
 
     def _value(self, direction: Direction, epsilon: float) -> float:
-        return direction.upper(epsilon)
+        value = direction.upper(epsilon)
+        return min(value, self.failure) if epsilon >= self.pure_epsilon else value
 
     def _curve(self, direction: Direction, epsilons: Array) -> Array:
         if np.size(epsilons) < _TABLE_FROM:

@@ -1,0 +1,110 @@
+"""Where the slopes of the columns peak. Nothing but the width of the bounds depends on how well this is found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpselect.accounting.optimal.atoms import Array, Index
+from dpselect.accounting.optimal.problem import Problem
+
+__all__ = ["Peaks", "find_peaks", "rescan"]
+
+_COARSE_COLUMNS = 16
+_COARSE_NODES = 64
+_FINE_NODES = 512
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """For every column two nodes at which its slope peaks, the nearer to the column itself and a farther one.
+
+    The slope falls from `near` down to `turn` and rises from there down to `far`; with a single peak `far` equals
+    `near` and `turn` is one past the column. Nodes run from 0 to one past the column; that last one stands for an
+    interval that stays empty within the atom too.
+    """
+
+    near: Index
+    turn: Index
+    far: Index
+
+
+def find_peaks(problem: Problem) -> Peaks:
+    """Peaks of every column: a coarse scan of some columns, a scan of those where peaks jump, bisection in all."""
+    columns = problem.columns
+    some = np.unique(np.append(columns[::_COARSE_COLUMNS], columns[-1]))
+    near, far = _scan(problem, some, _COARSE_NODES)
+    apart = 3 * max(1, problem.atoms.size // _COARSE_NODES)
+    jumps = np.flatnonzero((np.abs(np.diff(near)) > apart) | (np.abs(np.diff(far)) > apart))
+    if jumps.size:
+        more = np.concatenate([np.arange(some[k] + 1, some[k + 1]) for k in jumps])
+        extra = _scan(problem, more, _COARSE_NODES)
+        order = np.argsort(np.append(some, more))
+        some = np.append(some, more)[order]
+        near, far = np.append(near, extra[0])[order], np.append(far, extra[1])[order]
+    # peaks move slowly from column to column: look between the neighbours' and a little beyond
+    right = np.searchsorted(some, columns)
+    left = np.where(some[right] == columns, right, np.maximum(right - 1, 0))
+    near, far = (
+        _climb(
+            problem,
+            columns,
+            np.clip(np.minimum(nodes[left], nodes[right]) - 2, 0, columns + 1),
+            np.clip(np.maximum(nodes[left], nodes[right]) + 2, 0, columns + 1),
+        )
+        for nodes in (near, far)
+    )
+    return _with_turns(problem, near, far)
+
+
+def rescan(problem: Problem, peaks: Peaks, chosen: Index) -> Peaks:
+    """The same with the peaks of some columns looked for on a fine scan."""
+    near, far = peaks.near.copy(), peaks.far.copy()
+    near[chosen], far[chosen] = _scan(problem, problem.columns[chosen], _FINE_NODES)
+    return _with_turns(problem, near, far)
+
+
+def _with_turns(problem: Problem, near: Index, far: Index) -> Peaks:
+    turns = _climb(problem, problem.columns, far, np.maximum(near, far), rising=False)
+    return Peaks(near=near, turn=np.where(far < near, turns, problem.columns + 1), far=far)
+
+
+def _scan(problem: Problem, columns: Index, count: int) -> tuple[Index, Index]:
+    """The near and the far peak of each column, on `count` nodes and bisected between them; equal if there is one.
+
+    Reading from the column's own atom downwards, the first fall ends the near peak and a later rise leads to a far one,
+    of which the highest is taken.
+    """
+    grid = np.unique(np.linspace(0, problem.atoms.size, count + 1).astype(np.intp))[::-1]
+    nodes = np.minimum(grid[None, :], columns[:, None])
+    slopes = problem.slopes(nodes, np.broadcast_to(columns[:, None], nodes.shape))
+    step = np.diff(slopes, axis=1)
+    noise = 1e-10 * np.max(np.abs(slopes), axis=1, keepdims=True)
+    fallen = np.maximum.accumulate(step < -noise, axis=1)
+    near = np.where(fallen[:, -1], np.argmax(fallen, axis=1), grid.size - 1)
+    rises = np.maximum.accumulate(fallen & (step > noise), axis=1)
+    after = np.arange(grid.size)[None, :] > np.argmax(rises, axis=1)[:, None]
+    far = np.where(rises[:, -1], np.argmax(np.where(after, slopes, -np.inf), axis=1), near)
+    return _refine(problem, columns, nodes, near), _refine(problem, columns, nodes, far)
+
+
+def _refine(problem: Problem, columns: Index, nodes: Index, best: Index) -> Index:
+    """The peak between the scanned nodes beside the best one of each scanned column."""
+    rows = np.arange(columns.size)
+    at = nodes[rows, best]
+    above, below = nodes[rows, np.maximum(best - 1, 0)], nodes[rows, np.minimum(best + 1, nodes.shape[1] - 1)]
+    # scanned nodes pile up at the column itself; past it lies the empty interval
+    above = np.where(above > at, above, columns + 1)
+    up = problem.rises(at, columns)
+    return _climb(problem, columns, np.where(up, at, below), np.where(up, above, at))
+
+
+def _climb(problem: Problem, columns: Index, low: Index, high: Index, *, rising: bool = True) -> Index:
+    """The first node from low to high of each column at which the slope is not `rising` with the node, by bisection."""
+    low, high = low.copy(), high.copy()
+    while np.any(high > low):
+        middle = (low + high) // 2
+        on = (problem.rises(middle, columns) == rising) & (high > low)
+        low, high = np.where(on, middle + 1, low), np.where(on, high, middle)
+    return low

@@ -1,0 +1,141 @@
+"""Best-of-K over a finite pair at one epsilon: gains, slopes, and bounds on the sign of the cross derivative.
+
+K has generating function phi; F[a, b) and F'[a, b) are the P- and P'-masses of the atoms between nodes a and b, l_i the
+losses. With E = exp(epsilon),
+
+    slope(a, b) = exp(l_b) phi'(F[a, b)) - E phi'(F'[a, b))            gain of outcome b in S on top of [a, b), per P'-mass
+    g(i, j)     = p_i p_j phi''(F) - E q_i q_j phi''(F')               change of the gain of atom j with the place in atom i
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.optimal.atoms import Array, Atoms, Index
+from dpselect.repetitions import Repetitions
+
+__all__ = ["Problem", "scaled"]
+
+Truth = NDArray[np.bool_]
+_LARGEST_EXPONENT = 690.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Atoms, a law of K and epsilon >= 0; columns are the atoms that can gain anything in S."""
+
+    atoms: Atoms
+    law: Repetitions
+    epsilon: float
+
+    @cached_property
+    def first(self) -> int:
+        """The first column. For E >= 1 an interval of losses <= 0 has F <= F', so its end never gains."""
+        return int(np.searchsorted(self.atoms.losses, 0.0, side="right"))
+
+    @cached_property
+    def columns(self) -> Index:
+        """The atoms of positive loss."""
+        return np.arange(self.first, self.atoms.size)
+
+    def gains(self, a: Index) -> Array:
+        """For every column b what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b."""
+        return self.gains_of(a, self.columns)
+
+    def gains_of(self, a: Index, b: Index) -> Array:
+        """The same for some columns."""
+        t, within = self.atoms, np.minimum(a, b)
+        rise = self.law.increment(complement_after=t.outside_p(within, b + 1), mass=t.p[b])
+        cost = self.law.increment(complement_after=t.outside_q(within, b + 1), mass=t.q[b])
+        alone = float(self.law.pmf(1.0))
+        rise, cost = np.where(a > b, alone * t.p[b], rise), np.where(a > b, alone * t.q[b], cost)
+        return np.asarray(rise - scaled(self.epsilon, cost))
+
+    def slopes(self, a: Index, b: Index) -> Array:
+        """slope(a, b) / E at the start of atom b."""
+        t, log = self.atoms, self.law.log_derivative
+        rise = t.losses[b] - self.epsilon + log(t.outside_p(a, b))
+        return np.asarray(np.exp(np.minimum(rise, _LARGEST_EXPONENT)) - np.exp(log(t.outside_q(a, b))))
+
+    def range_in_column(self, a: Index) -> tuple[Array, Array]:
+        """Bounds, for every column b, on the gain density at the places inside atom b, on top of [a, b)."""
+        t, b, log = self.atoms, self.columns, self.law.log_derivative
+        p_start, p_end = log(t.outside_p(a, b)), log(t.outside_p(a, b + 1))
+        q_start, q_end = log(t.outside_q(a, b)), log(t.outside_q(a, b + 1))
+        low = t.p[b] * np.exp(p_start) - scaled(self.epsilon, t.q[b] * np.exp(q_end))
+        high = t.p[b] * np.exp(p_end) - scaled(self.epsilon, t.q[b] * np.exp(q_start))
+        return low, high
+
+    def rises(self, a: Index, b: Index) -> Truth:
+        """Whether leaving atom a out of the interval raises the slope of b: g < 0 in the middle of the cell."""
+        t = self.atoms
+        a = np.minimum(a, b)
+        inside = np.where(a < b, 0.5, 0.0)
+        v_p = np.clip(t.outside_p(a, b) + inside * t.p[a] - 0.5 * t.p[b], 0.0, 1.0)
+        v_q = np.clip(t.outside_q(a, b) + inside * t.q[a] - 0.5 * t.q[b], 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            keep, drop = np.log(self.law.second_derivative(v_p)), np.log(self.law.second_derivative(v_q))
+        keep, drop = np.maximum(keep, -1e300), np.maximum(drop, -1e300)
+        return np.asarray(t.losses[a] + t.losses[b] - self.epsilon + keep < drop)
+
+    def cross_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
+        """Upper and lower bounds on g / (E q_i q_j) over the cells i .. i_end-1 by j .. j_end-1 with row <= column.
+
+        Two bounds, of which the better: phi'' is monotone, so its values at two corners serve; and the value in the
+        middle plus half the largest derivatives, which are differences of the same kind as g, so that their leading
+        parts cancel as in g itself.
+        """
+        t, second, third = self.atoms, self.law.second_derivative, self.law.third_derivative
+        single = (i_end == i + 1) & (i == j) & (j_end == j + 1)
+        apart = i_end <= j
+        p_0, q_0 = t.outside_p(i, j_end), t.outside_q(i, j_end)
+        inner = np.minimum(i_end, j)
+        p_1 = np.where(apart, t.outside_p(inner, j), 1.0)
+        q_1 = np.where(apart, t.outside_q(inner, j), 1.0)
+        p_large, q_large, p_small, q_small = second(p_0), second(q_0), second(p_1), second(q_1)
+        largest = t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon
+        ratio_1 = np.exp(np.minimum(largest, _LARGEST_EXPONENT))
+        ratio_0 = np.exp(np.minimum(t.losses[i] + t.losses[j] - self.epsilon, _LARGEST_EXPONENT))
+        top = ratio_1 * p_large - q_small
+        bottom = ratio_0 * p_small - q_large
+        # where the corners leave the sign open, and the block is a rectangle or one atom with itself
+        k = np.flatnonzero((top > 0.0) & (bottom < 0.0) & (apart | single) & (largest <= _LARGEST_EXPONENT))
+        if k.size:
+            i, i_end, j, j_end, apart, ratio_0, ratio_1 = (
+                x[k] for x in (i, i_end, j, j_end, apart, ratio_0, ratio_1)
+            )
+            p_third, q_third = (third(p_1[k]), third(p_0[k])), (third(q_1[k]), third(q_0[k]))
+            p_rows, q_rows = (np.where(apart, x, 0.0) for x in t.between(i, i_end))
+            p_columns, q_columns = t.between(j, j_end)
+            p_middle = second(np.minimum(p_0[k] + 0.5 * (p_rows + p_columns), 1.0))
+            q_middle = second(np.minimum(q_0[k] + 0.5 * (q_rows + q_columns), 1.0))
+            # masses of P and P' grow along a curve, not a chord, where losses differ inside the block
+            bend = 0.25 * (q_rows * _spread(t.losses, i, i_end) + q_columns * _spread(t.losses, j, j_end))
+            reach_0, reach_1 = ratio_0 * p_third[1] * bend, ratio_1 * p_third[1] * bend
+            for p, q in ((p_rows, q_rows), (p_columns, q_columns)):
+                reach_0 = reach_0 + 0.5 * _largest(ratio_0 * p, q, p_third, q_third)
+                reach_1 = reach_1 + 0.5 * _largest(ratio_1 * p, q, p_third, q_third)
+            top[k] = np.minimum(top[k], ratio_1 * p_middle - q_middle + reach_1)
+            bottom[k] = np.maximum(bottom[k], ratio_0 * p_middle - q_middle - reach_0)
+        return np.where((largest > _LARGEST_EXPONENT) & (p_large > 0.0), np.inf, top), bottom
+
+
+def _largest(p: Array, q: Array, p_third: tuple[Array, Array], q_third: tuple[Array, Array]) -> Array:
+    """The largest size of p x - q y for x, y between the given bounds."""
+    return np.maximum(np.abs(p * p_third[1] - q * q_third[0]), np.abs(p * p_third[0] - q * q_third[1]))
+
+
+def _spread(losses: Array, start: Index, end: Index) -> Array:
+    """exp of the largest minus exp of the smallest loss of a range; capped, for ranges that use it."""
+    high, low = (np.minimum(losses[x], _LARGEST_EXPONENT) for x in (end - 1, start))
+    return np.asarray(np.exp(high) - np.exp(low))
+
+
+def scaled(epsilon: float, values: Array) -> Array:
+    """exp(epsilon) times values, in two steps so that only the product can leave the range."""
+    half = np.exp(0.5 * epsilon)
+    return np.asarray(values * half * half)

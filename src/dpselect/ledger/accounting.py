@@ -1,0 +1,177 @@
+"""How budgets count: adding up (`output`), adaptive filters (`renyi`), or a sequence fixed in advance (`pld`).
+
+Each way is an object with three functions: `terms` (what is fixed when the budget is created), `price` (what a
+guarantee is charged) and `reading` (what the charges so far mean as epsilon and delta). Nothing here is durable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from dpselect.errors import ArgumentError, BudgetError
+from dpselect.ledger.entries import amounts_to_text, canonical, cell_text
+from dpselect.ledger.fold import Account
+from dpselect.privacy import Guarantee, OutputGuarantee, compose
+from dpselect.privacy.output_amounts import charged_amount
+
+__all__ = ["Accounting", "Amounts", "Options", "OutputAccounting", "Price", "SequenceAccounting", "digest", "worst"]
+
+Budgeted = Guarantee | OutputGuarantee
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """An epsilon and a delta, exact; `units` are the amounts that the budget counts in, exact too."""
+
+    epsilon: Fraction
+    delta: Fraction
+    units: Mapping[str, Fraction] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a reservation charges, by unit; `cells` has the price of every cell that may be settled at.
+
+    `cells` is None where nothing can come back, and empty where prices are given by a function.
+    """
+
+    charge: Mapping[str, Fraction]
+    cells: Mapping[str, Fraction] | None = None
+    mechanism: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What the caller of `create_budget` chose, parsed."""
+
+    epsilon: Fraction
+    delta: Fraction
+    delta_each: Fraction
+    filter: str = "renyi"
+    orders: Sequence[float] | None = None
+    failure: Fraction = Fraction(0)
+    sequence: Sequence[Budgeted] | None = None
+
+
+class Accounting(Protocol):
+    """One way of counting."""
+
+    def terms(self, options: Options) -> dict[str, Any]:
+        """The limits by unit, and what else is fixed; JSON-able."""
+        ...
+
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:
+        """What a guarantee costs in the units of the budget."""
+        ...
+
+    def reading(self, account: Account) -> Amounts:
+        """The charges as epsilon and delta."""
+        ...
+
+
+def worst(guarantee: Budgeted) -> Guarantee:
+    """The ordinary guarantee; of an output guarantee, its worst case."""
+    return guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
+
+
+def below(value: Fraction) -> float:
+    """The nearest double, or the one below: nothing is priced at a larger delta than is booked."""
+    nearest = float(value)
+    while Fraction(nearest) > value and charged_amount("delta", nearest) > value:
+        nearest = math.nextafter(nearest, 0.0)
+    return nearest
+
+
+class OutputAccounting:
+    """Realised epsilons and deltas add up (Hartmann et al. 2022, Theorem 7): the only valid use of refunds."""
+
+    def terms(self, options: Options) -> dict[str, Any]:
+        """Epsilon and delta themselves."""
+        return {"limits": amounts_to_text({"epsilon": options.epsilon, "delta": options.delta})}
+
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:
+        """An output guarantee at its supremum, with the price of each cell; any other at one delta.
+
+        A guarantee with a finite epsilon outside its failure mass is charged these two, unless a delta is asked for;
+        others at that delta, or at the budget's `delta_each`.
+        """
+        if isinstance(guarantee, OutputGuarantee):
+            if delta is not None and delta != charged_amount("delta", guarantee.delta):
+                raise ArgumentError("delta: an output guarantee has its own")
+            charge = {
+                "epsilon": charged_amount("epsilon", guarantee.worst_epsilon),
+                "delta": charged_amount("delta", guarantee.delta),
+            }
+            table: Mapping[Hashable, float] = guarantee.table or {}
+            return Price(charge, {cell_text(c): charged_amount("epsilon", e) for c, e in table.items()})
+        if delta is None and math.isfinite(guarantee.pure_epsilon):
+            charge = {
+                "epsilon": charged_amount("epsilon", guarantee.pure_epsilon),
+                "delta": charged_amount("delta", guarantee.failure),
+            }
+            return Price(charge)
+        at = Fraction(terms["delta_each"]) if delta is None else delta
+        epsilon = guarantee.epsilon(below(at))
+        if not math.isfinite(epsilon):
+            raise BudgetError(f"no finite epsilon is proved at delta {float(at):g}: give delta=, or delta_each= above")
+        return Price({"epsilon": charged_amount("epsilon", epsilon), "delta": at})
+
+    def reading(self, account: Account) -> Amounts:
+        """The totals themselves."""
+        totals = account.totals()
+        return Amounts(totals["epsilon"], totals["delta"], MappingProxyType(totals))
+
+
+class SequenceAccounting:
+    """Loss distributions of a sequence of mechanisms fixed in advance, paid for as a whole when it is declared.
+
+    The composition of privacy-loss distributions is tight, but it is no filter: choosing a later guarantee, or where
+    to stop, after seeing outputs breaks it. So what is spent is the whole sequence from the start, and a reservation
+    that is not the next one of the sequence is refused.
+    """
+
+    def terms(self, options: Options) -> dict[str, Any]:
+        """The sequence by digest, and its composition's epsilon at the budget's delta."""
+        if not options.sequence:
+            raise ArgumentError(
+                "sequence must list the guarantees: accounting='pld' is for a sequence fixed in advance"
+            )
+        whole = [worst(guarantee) for guarantee in options.sequence]
+        epsilon = compose(*whole).epsilon(below(options.delta))
+        if not math.isfinite(epsilon) or charged_amount("epsilon", epsilon) > options.epsilon:
+            raise BudgetError(
+                f"the sequence costs epsilon {epsilon:.12g} at delta {float(options.delta):g}; the budget is "
+                f"{float(options.epsilon):.12g}"
+            )
+        return {
+            "limits": {"position": str(len(whole))},
+            "sequence": [digest(guarantee) for guarantee in whole],
+            "composed": str(charged_amount("epsilon", epsilon)),
+        }
+
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:  # noqa: ARG002
+        """One step of the sequence; which one is checked when it is written."""
+        if delta is not None:
+            raise ArgumentError("delta: a sequence is priced as a whole, at the budget's delta")
+        return Price({"position": Fraction(1)}, mechanism=digest(worst(guarantee)))
+
+    def reading(self, account: Account) -> Amounts:
+        """The whole sequence, whether or not it has run."""
+        totals = MappingProxyType(account.totals())
+        return Amounts(Fraction(account.terms["composed"]), Fraction(account.terms["delta"]), totals)
+
+
+def digest(guarantee: Guarantee) -> str:
+    """A guarantee by its description: adjacency, theorem and terms, which determine it (owed by its maker)."""
+    described = {
+        "adjacency": guarantee.adjacency.value,
+        "theorem": guarantee.theorem,
+        "terms": guarantee.describe(delta=1.0)["terms"],
+    }
+    return hashlib.sha256(canonical(described).encode("ascii")).hexdigest()

@@ -1,0 +1,293 @@
+"""One budget of a ledger: what is left, reserve, settle."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Hashable, Iterator, Mapping
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from dpselect.errors import ArgumentError
+from dpselect.ledger.accounting import Amounts, Budgeted, Price, worst
+from dpselect.ledger.charge import Charge, Occurred
+from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text
+from dpselect.ledger.fold import WHOLE, Account, Reservation
+from dpselect.ledger.kinds import ACCOUNTINGS
+from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
+from dpselect.ledger.store import Store, Transaction
+from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
+from dpselect.privacy.output_amounts import Exact, charged_amount
+
+__all__ = ["Budget", "PricedBudget"]
+
+
+class Budget:
+    """A budget of a `Ledger`; made by `Ledger.create_budget` and `Ledger.budget`, never directly.
+
+    It is a `Spender`: mechanisms and `tune(ledger=budget)` reserve and settle through it.
+    """
+
+    def __init__(self, store: Store, origin: Mapping[str, Any], terms: Body) -> None:
+        self._store = store
+        self._origin = origin
+        self._terms = terms
+        self._accounting = ACCOUNTINGS[terms["accounting"]]
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self._terms["name"])
+
+    @property
+    def accounting(self) -> str:
+        """How it counts: "output", "renyi" or "pld"."""
+        return str(self._terms["accounting"])
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Which data sets are neighbours, for every guarantee in it."""
+        return Adjacency(self._terms["adjacency"])
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The epsilon of the whole budget, exact."""
+        return Fraction(self._terms["epsilon"])
+
+    @property
+    def delta(self) -> Fraction:
+        """The delta of the whole budget, exact."""
+        return Fraction(self._terms["delta"])
+
+    @property
+    def parent(self) -> str | None:
+        """The budget above."""
+        parent: str | None = self._terms["parent"]
+        return parent
+
+    def __repr__(self) -> str:
+        return (
+            f"Budget({self.name!r}, epsilon={float(self.epsilon):g}, delta={float(self.delta):g}, "
+            f"accounting={self.accounting!r})"
+        )
+
+    def spent(self) -> Amounts:
+        """What the charges so far mean as epsilon and delta; open reservations count in full.
+
+        `output`: the sums. `renyi`: the odometer, an epsilon that holds whenever one stops. `pld`: the whole sequence.
+        """
+        return self._accounting.reading(self._account())
+
+    def remaining(self) -> Amounts:
+        """What a reservation may still ask for: epsilon and delta here and in every budget above, never negative.
+
+        For filters `units` is what decides; epsilon is the budget's less the odometer's.
+        """
+        with self._store.read() as transaction:
+            chain = list(_chain(transaction, self.name))
+        account = chain[0]
+        reading = self._accounting.reading(account)
+        units = account.remaining()
+        for above in chain[1:]:
+            units = {unit: min(left, above.remaining()[unit]) for unit, left in units.items()}
+        if "epsilon" in units:
+            return Amounts(max(units["epsilon"], Fraction(0)), max(units["delta"], Fraction(0)), units)
+        left = max(self.epsilon - reading.epsilon, Fraction(0))
+        return Amounts(left, max(self.delta - reading.delta, Fraction(0)), units)
+
+    def refunded(self) -> Fraction:
+        """The epsilon that came back because a cheaper output came out."""
+        return self._account().refunded
+
+    def at(self, *, delta: Exact) -> PricedBudget:
+        """This budget as a `Spender` that prices every guarantee at this delta."""
+        return PricedBudget(self, charged_amount("delta", delta))
+
+    def reserve(
+        self,
+        guarantee: Budgeted,
+        *,
+        label: str,
+        identifier: str | None = None,
+        delta: Exact | None = None,
+        part: str | None = None,
+        interactive: bool = False,
+        after: Receipt | str | None = None,
+    ) -> Charge:
+        """Charge the worst case of a guarantee; on disk when this returns. Only then may the mechanism run.
+
+        - `guarantee`: an output guarantee at its supremum; any other at its own finite epsilon and failure mass, or, if
+          it has none or `delta` is given, at `delta` (by default the budget's `delta_each`).
+        - `label`: public text. `identifier`: chosen by the caller, so that a repeat after a crash finds its reservation
+          and charges nothing more; by default random.
+        - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
+        - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
+          stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
+        - `after`: a receipt, or its head, that the record must hold; an older copy is refused.
+
+        What runs must be fixed when it is reserved, and use no data before (owed by the caller).
+
+        Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
+        `AdaptiveReservationError`, `StaleRecordError`, `ArgumentError` for an identifier with other terms; nothing is
+        charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
+        """
+        price = self._price(guarantee, delta)
+        body: Body = {
+            "kind": "reserve",
+            "budget": self.name,
+            "identifier": secrets.token_hex(16) if identifier is None else _text("identifier", identifier),
+            "label": _text("label", label),
+            "adjacency": worst(guarantee).adjacency.value,
+            "charge": amounts_to_text(price.charge),
+            "cells": None if price.cells is None else amounts_to_text(price.cells),
+            "mechanism": price.mechanism,
+            "part": WHOLE if part is None else _text("part", part),
+            "interactive": bool(interactive),
+        }
+        with self._store.write() as transaction:
+            _check_fresh(transaction, after)
+            booked = transaction.reservation(self.name, body["identifier"])
+            if booked is not None:
+                head = _same(transaction, booked, body)
+            else:
+                dated = {**body, "date": datetime.now(UTC).date().isoformat()} if self._origin["dates"] else body
+                head = transaction.append(dated)
+        receipt = self._receipt(body["identifier"], price.charge, head)
+        return Charge(
+            receipt.account,
+            receipt.identifier,
+            receipt.charged,
+            receipt.sequence,
+            receipt.head,
+            _settle=partial(self._settle_output, guarantee, receipt.identifier),
+        )
+
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+        """Close a reservation by its identifier: at a cell of its partition, or in full. Durable, idempotent.
+
+        Also frees the lock of an interactive mechanism whose process died. Raises `ArgumentError` for an unknown
+        identifier or cell, and `AlreadySettledError` when it was settled otherwise; the reservation then stands.
+        """
+        identifier = _text("identifier", identifier)
+        with self._store.write() as transaction:
+            reserved, booked = self._reserved(transaction, identifier)
+            named, price = None, None
+            if cell is not None and reserved["cells"] is not None:
+                named = cell_text(cell)
+                if named not in reserved["cells"]:
+                    raise ArgumentError("cell: the reservation does not price it")
+                price = reserved["cells"][named]
+            if booked.settled is not None:
+                return self._settled(transaction, reserved, booked.settled, named)
+            head = transaction.append(self._settlement(identifier, named, price))
+        return self._receipt(identifier, _charged(reserved, price), head)
+
+    def _settle_output(self, guarantee: Budgeted, identifier: str, occurred: Occurred | None) -> Receipt:
+        named, price = None, None
+        if occurred is not None and isinstance(guarantee, OutputGuarantee):
+            cell = guarantee.cell(occurred.output)
+            price = str(charged_amount("epsilon", guarantee.price(cell)))
+            named = _declared_text(guarantee, cell)
+        with self._store.write() as transaction:
+            reserved, _ = self._reserved(transaction, identifier)
+            if reserved["cells"] is None:  # nothing comes back, so nothing is told
+                named, price = None, None
+            head = transaction.append(self._settlement(identifier, named, price))
+        return self._receipt(identifier, _charged(reserved, price), head)
+
+    def _settlement(self, identifier: str, named: str | None, price: str | None) -> Body:
+        return {"kind": "settle", "budget": self.name, "identifier": identifier, "cell": named, "epsilon": price}
+
+    def _settled(self, transaction: Transaction, reserved: Body, settled: int, named: str | None) -> Receipt:
+        head, body = transaction.entry(settled)
+        if body["cell"] != named:
+            raise AlreadySettledError(f"reservation {reserved['identifier']!r} is settled otherwise (entry {settled})")
+        transaction.touch()
+        return self._receipt(reserved["identifier"], _charged(reserved, body["epsilon"]), Head(settled, head))
+
+    def _reserved(self, transaction: Transaction, identifier: str) -> tuple[Body, Reservation]:
+        booked = transaction.reservation(self.name, identifier)
+        if booked is None:
+            raise ArgumentError(f"identifier {identifier!r} has no reservation in budget {self.name!r}")
+        return transaction.body(booked.sequence), booked
+
+    def _price(self, guarantee: Budgeted, delta: Exact | None) -> Price:
+        asked = None if delta is None else charged_amount("delta", delta)
+        return self._accounting.price(self._terms, guarantee, asked)
+
+    def _account(self) -> Account:
+        with self._store.read() as transaction:
+            return next(_chain(transaction, self.name))
+
+    def _receipt(self, identifier: str, charge: Mapping[str, Fraction], head: Head) -> Receipt:
+        charged: dict[str, float | str] = {unit: float(amount) for unit, amount in charge.items()}
+        return Receipt(f"{self._origin['id']}/{self.name}", identifier, charged, head.sequence, head.head)
+
+
+class PricedBudget:
+    """A budget as a `Spender`, with the delta at which every guarantee is priced."""
+
+    def __init__(self, budget: Budget, delta: Fraction) -> None:
+        self._budget = budget
+        self._delta = delta
+
+    def reserve(self, guarantee: Budgeted, *, label: str, identifier: str) -> Charge:
+        """`Budget.reserve` at this delta; an output guarantee keeps its own."""
+        delta = None if isinstance(guarantee, OutputGuarantee) else self._delta
+        return self._budget.reserve(guarantee, label=label, identifier=identifier, delta=delta)
+
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+        """`Budget.settle`."""
+        return self._budget.settle(identifier, cell=cell)
+
+
+def _chain(transaction: Transaction, name: str) -> Iterator[Account]:
+    """A budget and those above that it spends from: a block has been paid for as a whole."""
+    asked: str | None = name
+    while asked is not None:
+        account = transaction.account(asked)
+        if account is None:
+            raise LedgerDamagedError(f"budget {asked!r} is missing")
+        yield account
+        asked = None if account.terms["block"] else account.terms["parent"]
+
+
+def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
+    if after is None:
+        return
+    head = after.head if isinstance(after, Receipt) else after
+    if head is None:
+        raise ArgumentError("after: this receipt names no head of a ledger")
+    sequence = transaction.holds(head)
+    expected = after.sequence if isinstance(after, Receipt) else sequence
+    if sequence is None or sequence != expected:
+        raise StaleRecordError("the record lacks the head that you name: it is an older copy, or another ledger")
+
+
+def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
+    """The entry of an equal reservation; raises `ArgumentError` if the identifier stands for something else."""
+    head, found = transaction.entry(booked.sequence)
+    if {**found, "date": None} != {**body, "date": None}:
+        raise ArgumentError(f"identifier {body['identifier']!r} is already reserved with other terms")
+    transaction.touch()
+    return Head(booked.sequence, head)
+
+
+def _charged(reserved: Body, price: str | None) -> dict[str, Fraction]:
+    charge = {unit: Fraction(amount) for unit, amount in reserved["charge"].items()}
+    return charge if price is None else {**charge, "epsilon": Fraction(price)}
+
+
+def _declared_text(guarantee: OutputGuarantee, cell: Hashable) -> str:
+    """The cell as it was declared: an output may give an equal value of another type."""
+    declared = [known for known in guarantee.table or () if known == cell]
+    return cell_text(declared[0] if declared else cell)
+
+
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {value!r}")
+    if not value:
+        raise ArgumentError(f"{name} must not be empty")
+    return value

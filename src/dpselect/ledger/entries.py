@@ -1,0 +1,80 @@
+"""Entries: what is hashed, how, and what each kind holds.
+
+An entry is one JSON object in canonical form (sorted keys, no spaces, ASCII). The head after entry n is
+
+    head_n = SHA-256(head_{n-1} || decimal n || newline || canonical body),   head_0 = 32 zero bytes,
+
+in hexadecimal. Entries hold no time; at most the date of a reservation, when the ledger was created so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["ORIGIN", "Body", "Head", "amounts_from_text", "amounts_to_text", "canonical", "cell_text", "next_head"]
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The number of the last entry and the hash of the chain up to it."""
+
+    sequence: int
+    head: str
+
+
+ORIGIN = Head(0, "0" * 64)
+
+
+def canonical(body: Mapping[str, Any]) -> str:
+    """The text that is stored and hashed."""
+    return json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def next_head(tip: Head, text: str) -> Head:
+    """The head after appending an entry with this canonical text."""
+    sequence = tip.sequence + 1
+    digest = hashlib.sha256(bytes.fromhex(tip.head) + f"{sequence}\n{text}".encode("ascii"))
+    return Head(sequence, digest.hexdigest())
+
+
+def amounts_to_text(amounts: Mapping[str, Fraction]) -> dict[str, str]:
+    """Exact amounts as text, such as "3/10"."""
+    return {unit: str(amount) for unit, amount in amounts.items()}
+
+
+def amounts_from_text(amounts: Mapping[str, str]) -> dict[str, Fraction]:
+    """Amounts read back."""
+    return {unit: Fraction(amount) for unit, amount in amounts.items()}
+
+
+def cell_text(cell: Hashable) -> str:
+    """A cell as it stands in the record: readers of a ledger see the cells that occurred.
+
+    Raises `ArgumentError`, without quoting the cell, unless it is text, a whole number, a truth value, None, or a
+    tuple of these.
+
+    >>> cell_text(("answers", 3)), cell_text(True)
+    ('["answers",3]', 'true')
+    """
+    return json.dumps(_plain(cell), separators=(",", ":"), ensure_ascii=True)
+
+
+def _plain(cell: Any) -> Any:
+    if cell is None or isinstance(cell, bool):
+        return cell
+    if isinstance(cell, str):
+        return str(cell)
+    if isinstance(cell, int):
+        return int(cell)
+    if isinstance(cell, tuple):
+        return [_plain(part) for part in cell]
+    raise ArgumentError("a cell in a ledger must be text, a whole number, a truth value, None, or a tuple of these")

@@ -1,0 +1,315 @@
+"""The rules of the record as a fold over its entries; no input or output.
+
+The same functions run when an entry is written, on the accounts it touches, and when the whole record is verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol
+
+from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.ledger.entries import Body, amounts_from_text, amounts_to_text
+from dpselect.ledger.refusals import (
+    AdaptiveReservationError,
+    AlreadySettledError,
+    InsufficientBudget,
+    InteractionOpenError,
+)
+from dpselect.privacy import Adjacency
+
+__all__ = ["ALTERNATIVE", "WHOLE", "Account", "Books", "MemoryBooks", "Reservation", "apply"]
+
+WHOLE = ""
+"""The bucket of what runs on all of the data; other buckets are parts."""
+
+ALTERNATIVE = "order "
+"""Units that start so are filters beside each other, each with its own share of delta: one that fits is enough."""
+
+Amounts = dict[str, Fraction]
+
+
+@dataclass
+class Account:
+    """A budget as the entries so far have left it. `terms` is the body of the entry that created it."""
+
+    terms: Body
+    buckets: dict[str, Amounts] = field(default_factory=dict)
+    refunded: Fraction = Fraction(0)
+    outstanding: int = 0  # of a root: reservations in its tree that are not settled
+    locked_by: int | None = None  # of a root: the open interactive reservation
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.terms["name"])
+
+    @property
+    def limits(self) -> Amounts:
+        """What may be spent, by unit."""
+        return amounts_from_text(self.terms["limits"])
+
+    def totals(self) -> Amounts:
+        """What one row may have paid, by unit: all of the whole-data charges, and those of its part.
+
+        Under add-or-remove-one a row is in one part: the largest counts. A replaced row may leave one part and enter
+        another: the two largest count.
+        """
+        moves = 2 if self.terms["adjacency"] == Adjacency.REPLACE_ONE.value else 1
+        result = {}
+        for unit in self.terms["limits"]:
+            parts = sorted(
+                (b.get(unit, Fraction(0)) for part, b in self.buckets.items() if part != WHOLE), reverse=True
+            )
+            whole = self.buckets.get(WHOLE, {}).get(unit, Fraction(0))
+            result[unit] = whole + sum(parts[:moves], Fraction(0))
+        return result
+
+    def remaining(self) -> Amounts:
+        """Limits less totals, by unit; negative for a filter that no longer counts."""
+        totals = self.totals()
+        return {unit: limit - totals[unit] for unit, limit in self.limits.items()}
+
+    def overdrawn(self) -> bool:
+        """Whether the totals are above the limits: any unit, or all of the alternatives."""
+        fits = {unit: left >= 0 for unit, left in self.remaining().items()}
+        alternatives = [fit for unit, fit in fits.items() if unit.startswith(ALTERNATIVE)]
+        others = all(fit for unit, fit in fits.items() if not unit.startswith(ALTERNATIVE))
+        return not others or (bool(alternatives) and not any(alternatives))
+
+    def state(self) -> dict[str, Any]:
+        """The part that changes, JSON-able."""
+        return {
+            "buckets": {part: amounts_to_text(bucket) for part, bucket in self.buckets.items()},
+            "locked_by": self.locked_by,
+            "outstanding": self.outstanding,
+            "refunded": str(self.refunded),
+        }
+
+    @classmethod
+    def restored(cls, terms: Body, state: Mapping[str, Any]) -> Account:
+        """The account with a saved state."""
+        return cls(
+            terms=terms,
+            buckets={part: amounts_from_text(bucket) for part, bucket in state["buckets"].items()},
+            refunded=Fraction(state["refunded"]),
+            outstanding=int(state["outstanding"]),
+            locked_by=state["locked_by"],
+        )
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """Where a reservation stands in the record, and where it was settled."""
+
+    sequence: int
+    settled: int | None = None
+
+
+class Books(Protocol):
+    """Where accounts and reservations are kept between entries."""
+
+    def account(self, name: str) -> Account | None: ...
+    def save(self, account: Account) -> None: ...
+    def reservation(self, budget: str, identifier: str) -> Reservation | None: ...
+    def book(self, budget: str, identifier: str, reservation: Reservation) -> None: ...
+    def body(self, sequence: int) -> Body: ...
+
+
+class MemoryBooks:
+    """Books in memory. Of settled reservations the bodies are dropped."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[str, Account] = {}
+        self.reservations: dict[tuple[str, str], Reservation] = {}
+        self.bodies: dict[int, Body] = {}
+        self.seen = 0  # entries
+
+    def account(self, name: str) -> Account | None:
+        return self.accounts.get(name)
+
+    def save(self, account: Account) -> None:
+        self.accounts[account.name] = account
+
+    def reservation(self, budget: str, identifier: str) -> Reservation | None:
+        return self.reservations.get((budget, identifier))
+
+    def book(self, budget: str, identifier: str, reservation: Reservation) -> None:
+        self.reservations[budget, identifier] = reservation
+        if reservation.settled is not None:
+            self.bodies.pop(reservation.sequence, None)
+
+    def body(self, sequence: int) -> Body:
+        return self.bodies[sequence]
+
+    def apply(self, sequence: int, body: Body) -> None:
+        """Fold one more entry in."""
+        if body.get("kind") == "reserve":
+            self.bodies[sequence] = body
+        apply(self, sequence, body)
+        self.seen += 1
+
+
+def apply(books: Books, sequence: int, body: Body) -> None:
+    """Fold an entry into the books, or raise what it violates (the books are then to be thrown away)."""
+    rule = _RULES.get(str(body.get("kind")))
+    if rule is None:
+        raise ArgumentError("the entry is of no known kind")
+    rule(books, sequence, body)
+
+
+def _account(books: Books, name: str) -> Account:
+    account = books.account(name)
+    if account is None:
+        raise ArgumentError(f"there is no budget {name!r}")
+    return account
+
+
+def _root(books: Books, account: Account) -> Account:
+    while account.terms["parent"] is not None:
+        account = _account(books, account.terms["parent"])
+    return account
+
+
+def _post(books: Books, name: str, part: str, change: Amounts, *, guard: bool) -> None:
+    """Add to a bucket, and what that adds to the budget's totals to every budget above it."""
+    asked: str | None = name
+    while asked is not None:
+        account = _account(books, asked)
+        before = account.totals()
+        bucket = account.buckets.setdefault(part, {})
+        for unit, amount in change.items():
+            bucket[unit] = bucket.get(unit, Fraction(0)) + amount
+        after = account.totals()
+        if guard and account.overdrawn():
+            left = {unit: limit - before[unit] for unit, limit in account.limits.items()}
+            raise InsufficientBudget(account.name, change, left)
+        books.save(account)
+        if account.terms["block"]:
+            return  # the budget above has paid for all of it
+        change = {unit: after[unit] - before[unit] for unit in change}
+        asked, part = account.terms["parent"], account.terms["part"]
+
+
+def _open_ledger(_books: Books, sequence: int, _body: Body) -> None:
+    if sequence != 1:
+        raise ArgumentError("a ledger begins once")
+
+
+def _create_budget(books: Books, _sequence: int, body: Body) -> None:
+    if books.account(body["name"]) is not None:
+        raise ArgumentError(f"there is a budget {body['name']!r} already")
+    books.save(Account(body))
+    if body["parent"] is None:
+        return
+    parent = _account(books, body["parent"])
+    if parent.terms["adjacency"] != body["adjacency"]:
+        raise AdjacencyError(f"budget {parent.name!r} is under {parent.terms['adjacency']}: so must be its parts")
+    _check_part(parent, body["part"])
+    _check_unlocked(_root(books, parent))
+    if body["block"]:
+        cost = {"epsilon": Fraction(body["epsilon"]), "delta": Fraction(body["delta"])}
+        if set(cost) != set(parent.terms["limits"]):
+            raise ArgumentError(f"budget {parent.name!r} does not add epsilons up: it holds no blocks")
+        _post(books, parent.name, body["part"], cost, guard=True)
+    elif parent.terms["accounting"] != body["accounting"] or set(parent.terms["limits"]) != set(body["limits"]):
+        raise ArgumentError(f"a budget within {parent.name!r} must be counted in the same units")
+
+
+def _check_part(account: Account, part: str) -> None:
+    if part != WHOLE and account.terms["partition"] is None:
+        raise ArgumentError(f"budget {account.name!r} has no partition: create it with the rule that assigns a row")
+
+
+def _check_unlocked(root: Account) -> None:
+    if root.locked_by is not None:
+        raise InteractionOpenError(
+            f"an interactive mechanism is open on budget {root.name!r} (entry {root.locked_by}): settle it first"
+        )
+
+
+def _reserve(books: Books, sequence: int, body: Body) -> None:
+    account = _account(books, body["budget"])
+    terms = account.terms
+    if body["adjacency"] != terms["adjacency"]:
+        raise AdjacencyError(
+            f"{body['label']!r} is under {body['adjacency']}, budget {account.name!r} under {terms['adjacency']}"
+        )
+    _check_part(account, body["part"])
+    if books.reservation(account.name, body["identifier"]) is not None:
+        raise ArgumentError(f"identifier {body['identifier']!r} is taken in budget {account.name!r}")
+    root = _root(books, account)
+    _check_unlocked(root)
+    if body["interactive"] and root.outstanding:
+        raise InteractionOpenError(
+            f"{root.outstanding} reservations on budget {root.name!r} are not settled: settle them before an "
+            "interactive mechanism is opened"
+        )
+    charge = amounts_from_text(body["charge"])
+    if set(charge) != set(terms["limits"]) or any(amount < 0 for amount in charge.values()):
+        raise ArgumentError("the charge is not in the units of the budget")
+    if body["cells"] and max(Fraction(price) for price in body["cells"].values()) > charge["epsilon"]:
+        raise ArgumentError("a cell is dearer than what is reserved")
+    if terms["sequence"] is not None:
+        _check_next(account, body["mechanism"])
+    _post(books, account.name, body["part"], charge, guard=True)
+    root = _root(books, account)
+    root.outstanding += 1
+    root.locked_by = sequence if body["interactive"] else None
+    books.save(root)
+    books.book(account.name, body["identifier"], Reservation(sequence))
+
+
+def _check_next(account: Account, mechanism: str | None) -> None:
+    position = int(account.totals()["position"])
+    planned = account.terms["sequence"]
+    if position < len(planned) and mechanism != planned[position]:
+        raise AdaptiveReservationError(
+            f"budget {account.name!r} is for a sequence fixed in advance: this is not its mechanism "
+            f"number {position + 1}. Loss distributions are no filter; use accounting='renyi' for adaptive choices"
+        )
+
+
+def _settle(books: Books, sequence: int, body: Body) -> None:
+    booked = books.reservation(body["budget"], body["identifier"])
+    if booked is None:
+        raise ArgumentError(f"identifier {body['identifier']!r} has no reservation in budget {body['budget']!r}")
+    if booked.settled is not None:
+        raise AlreadySettledError(f"reservation {body['identifier']!r} is settled already (entry {booked.settled})")
+    reserved = books.body(booked.sequence)
+    if body["epsilon"] is not None:
+        refund = _refund(reserved, body)
+        _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)
+        account = _account(books, body["budget"])
+        account.refunded += refund
+        books.save(account)
+    root = _root(books, _account(books, body["budget"]))
+    root.outstanding -= 1
+    if root.locked_by == booked.sequence:
+        root.locked_by = None
+    books.save(root)
+    books.book(body["budget"], body["identifier"], Reservation(booked.sequence, settled=sequence))
+
+
+def _refund(reserved: Body, body: Body) -> Fraction:
+    """What comes back: only of a reservation with cells, only epsilon, and the price the reservation named."""
+    price = Fraction(body["epsilon"])
+    if reserved["cells"] is None:
+        raise ArgumentError("the reservation has no cells: nothing comes back")
+    named = reserved["cells"].get(body["cell"])
+    if reserved["cells"] and (named is None or Fraction(named) != price):
+        raise ArgumentError("the cell is not in the reservation's partition, or has another price there")
+    refund = Fraction(reserved["charge"]["epsilon"]) - price
+    if refund < 0 or price < 0:
+        raise ArgumentError("the cell is dearer than what was reserved")
+    return refund
+
+
+_RULES: dict[str, Callable[[Books, int, Body], None]] = {
+    "ledger": _open_ledger,
+    "budget": _create_budget,
+    "reserve": _reserve,
+    "settle": _settle,
+}

@@ -1,0 +1,230 @@
+"""The ledger: one record of what was spent, by many people and programs, from budgets that are not overdrawn."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+from dpselect.errors import ArgumentError, BoundUnavailableError
+from dpselect.ledger.accounting import Budgeted, Options
+from dpselect.ledger.budget import Budget
+from dpselect.ledger.entries import Body, Head
+from dpselect.ledger.fold import WHOLE, Account
+from dpselect.ledger.kinds import ACCOUNTINGS
+from dpselect.ledger.refusals import StaleRecordError
+from dpselect.ledger.store import Store, Transaction
+from dpselect.ledger.verification import verify_record
+from dpselect.privacy import Adjacency, Receipt
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import Exact, granted_amount
+
+__all__ = ["Ledger"]
+
+_LARGEST = 10**6
+
+
+class Ledger:
+    """A durable record of budgets and charges, in a SQLite file or a PostgreSQL database.
+
+    >>> import tempfile
+    >>> from dpselect.privacy import OutputGuarantee
+    >>> answer = OutputGuarantee(cell=lambda x: x is not None, epsilons={True: 1.0, False: 0.1})
+    >>> with tempfile.TemporaryDirectory() as folder, Ledger.open(folder + "/budget.db") as ledger:
+    ...     budget = ledger.create_budget("census", epsilon=3, delta=1e-6)
+    ...     with budget.reserve(answer, label="a gated model") as charge:
+    ...         output = None                      # run the mechanism here
+    ...         receipt = charge.settle(output)
+    ...     print(float(budget.remaining().epsilon), ledger.verify())
+    2.9 True
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        with store.read() as transaction:
+            self._origin: Body = transaction.entry(1)[1]
+
+    @classmethod
+    def open(
+        cls, where: str | os.PathLike[str], *, create: bool = True, dates: bool = False, timeout: float = 30.0
+    ) -> Ledger:
+        """Open a ledger: a path (or sqlite:/// URL), or a postgresql:// URL for many machines.
+
+        A missing one is made, unless `create` is False; with `dates` its reservations hold their date, which is then
+        all the time there is in it. `timeout` (seconds) is how long to wait for other writers.
+
+        Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system;
+        `SchemaVersionError` for one of a newer library; `LedgerDamagedError` for a file that is no database.
+        """
+
+        def begin(transaction: Transaction) -> None:
+            transaction.append({"kind": "ledger", "id": secrets.token_hex(16), "format": 1, "dates": bool(dates)})
+
+        return cls(Store(where, begin=begin if create else None, timeout=timeout))
+
+    @property
+    def id(self) -> str:
+        """Drawn when the ledger was made; copies share it."""
+        return str(self._origin["id"])
+
+    def create_budget(
+        self,
+        name: str,
+        *,
+        epsilon: Exact,
+        delta: Exact = 0,
+        accounting: str = "output",
+        adjacency: Adjacency | str | None = None,
+        parent: str | None = None,
+        part: str | None = None,
+        partition: str | None = None,
+        delta_each: Exact | None = None,
+        filter: str = "renyi",
+        orders: Sequence[float] | None = None,
+        failure: Exact = 0,
+        sequence: Sequence[Budgeted] | None = None,
+    ) -> Budget:
+        """A new budget; durable on return.
+
+        - `epsilon`, `delta`: what all of its mechanisms together may cost. Floats stand for their shortest decimals.
+        - `accounting`: "output" adds up what came out, with refunds. "renyi" is a fully adaptive filter: `filter` is
+          "renyi" (at `orders`, fixed now), "zcdp" or "gaussian"; `failure` is the part of delta set aside for failure
+          masses. "pld" composes loss distributions of a `sequence` of guarantees that is fixed now.
+        - `adjacency`: by default that of the parent, or add_or_remove_one.
+        - `parent`: a budget above: a reservation must fit both. Limits below one parent may add up to more than it,
+          charges never do. A "renyi" or "pld" budget below an "output" one is a block: it is charged there as a whole,
+          now. `part`: which part of the parent's data this budget is about.
+        - `partition`: the rule on a single row that says which part it is in, as public text; needed for `part=`.
+          Charges on different parts do not add up: the largest counts, or the two largest under replace_one, where a
+          row may move (and a mechanism on a part must then be private when its part gains or loses a row).
+        - `delta_each`: at which delta a guarantee without a finite epsilon of its own is priced; by default all of
+          delta, which leaves room for one such.
+
+        Raises `ArgumentError`, `AdjacencyError`, and `InsufficientBudget` when a block does not fit its parent.
+        """
+        if not isinstance(name, str) or not name:
+            raise ArgumentError(f"name must be text that is not empty, got {name!r}")
+        if accounting not in ACCOUNTINGS:
+            raise BoundUnavailableError(
+                f"accounting must be one of {', '.join(map(repr, ACCOUNTINGS))}, got {accounting!r}"
+            )
+        with self._store.read() as transaction:
+            above = transaction.account(parent) if parent is not None else None
+        if parent is not None and above is None:
+            raise ArgumentError(f"parent: there is no budget {parent!r}")
+        total = granted_amount("delta", delta)
+        options = Options(
+            epsilon=granted_amount("epsilon", epsilon),
+            delta=total,
+            delta_each=total if delta_each is None else granted_amount("delta_each", delta_each),
+            filter=filter,
+            orders=_orders(orders, above),
+            failure=granted_amount("failure", failure),
+            sequence=sequence,
+        )
+        _check(options, part, parent, partition)
+        block = above is not None and above.terms["accounting"] == "output" and accounting != "output"
+        fixed = ACCOUNTINGS[accounting].terms(options)
+        body: Body = {
+            "kind": "budget",
+            "name": name,
+            "parent": parent,
+            "part": part or WHOLE,
+            "partition": partition,
+            "block": block,
+            "accounting": accounting,
+            "adjacency": _adjacency(adjacency, above).value,
+            "epsilon": str(options.epsilon),
+            "delta": str(options.delta),
+            "delta_each": str(options.delta_each),
+            "failure": str(options.failure),
+            "sequence": None,
+            **fixed,
+        }
+        with self._store.write() as transaction:
+            transaction.append(body)
+        return Budget(self._store, self._origin, body)
+
+    def budget(self, name: str) -> Budget:
+        """An existing budget. Raises `ArgumentError` when there is none of this name."""
+        with self._store.read() as transaction:
+            account = transaction.account(name)
+        if account is None:
+            raise ArgumentError(f"there is no budget {name!r} in {self._store.name}")
+        return Budget(self._store, self._origin, account.terms)
+
+    def budgets(self) -> list[Budget]:
+        """All budgets, by name."""
+        with self._store.read() as transaction:
+            names = transaction.account_names()
+        return [self.budget(name) for name in names]
+
+    def head(self) -> Head:
+        """The last entry: keep it elsewhere, and a restored old copy is found."""
+        with self._store.read() as transaction:
+            return transaction.tip()
+
+    def verify(self, receipt: Receipt | None = None) -> bool:
+        """Fold the whole record again and compare: True, or an error that names the first bad entry.
+
+        Checks the chain of hashes, every entry against the rules, and the kept sums against the record; with a
+        `receipt`, that the record holds its entry. An unkeyed chain shows damage and restored copies, not a record
+        that someone with write access made anew from the start: compare heads kept elsewhere.
+
+        Raises `LedgerDamagedError` (with `.sequence`) and, for a receipt, `StaleRecordError`.
+        """
+        with self._store.read() as transaction:
+            verify_record(transaction)
+            if receipt is not None:
+                if receipt.sequence is None or receipt.head is None:
+                    raise ArgumentError("receipt: it names no entry of a ledger")
+                if transaction.holds(receipt.head) != receipt.sequence:
+                    raise StaleRecordError(f"the record lacks entry {receipt.sequence} of this receipt")
+        return True
+
+    def entries(self) -> Iterator[tuple[int, str, Body]]:
+        """Number, head and body of every entry, in order. Readers of these count as receivers of the outputs."""
+        with self._store.read() as transaction:
+            for sequence, head, body in transaction.entries():
+                yield sequence, head, json.loads(body)
+
+    def close(self) -> None:
+        """Close the connections. Nothing is lost without it."""
+        self._store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._store.name!r})"
+
+
+def _check(options: Options, part: str | None, parent: str | None, partition: str | None) -> None:
+    if not 0 < options.epsilon <= _LARGEST:
+        raise ArgumentError(f"epsilon must be above 0 and at most {_LARGEST}")
+    if options.delta >= 1 or options.delta_each > options.delta or options.failure > options.delta:
+        raise ArgumentError("delta must be below 1, delta_each and failure at most delta")
+    if part is not None and parent is None:
+        raise ArgumentError("part: a budget without a parent is about all of the data")
+    if options.sequence is not None and partition is not None:
+        raise ArgumentError("partition: a sequence fixed in advance has no parts")
+
+
+def _adjacency(given: Adjacency | str | None, above: Account | None) -> Adjacency:
+    if given is None:
+        return Adjacency(above.terms["adjacency"]) if above is not None else Adjacency.ADD_OR_REMOVE_ONE
+    return parse_adjacency(given)
+
+
+def _orders(given: Sequence[float] | None, above: Account | None) -> Sequence[float] | None:
+    """Below a filter its orders are taken over, so that both count in the same units."""
+    if given is not None or above is None or above.terms.get("filter") != "renyi":
+        return given
+    return [float(unit.removeprefix("order ")) for unit in above.terms["limits"] if unit != "failure"]

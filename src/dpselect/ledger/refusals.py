@@ -1,0 +1,76 @@
+"""What a ledger refuses, and what it cannot do. After any of these nothing was charged that was not before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from dpselect.errors import ArgumentError, BudgetError
+
+__all__ = [
+    "AdaptiveReservationError",
+    "AlreadySettledError",
+    "InsufficientBudget",
+    "InteractionOpenError",
+    "LedgerDamagedError",
+    "LedgerError",
+    "LedgerUnavailableError",
+    "SchemaVersionError",
+    "StaleRecordError",
+]
+
+
+class InsufficientBudget(BudgetError):
+    """What was asked does not fit; `requested` and `remaining` hold both amounts by unit, exactly."""
+
+    def __init__(self, budget: str, requested: Mapping[str, Fraction], remaining: Mapping[str, Fraction]) -> None:
+        self.budget = budget
+        self.requested = dict(requested)
+        self.remaining = dict(remaining)
+        super().__init__(
+            f"budget {budget!r}: {_shown(self.requested)} was asked for, {_shown(self.remaining)} remains; "
+            "nothing was charged"
+        )
+
+    def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, dict[str, Fraction], dict[str, Fraction]]]:
+        return type(self), (self.budget, self.requested, self.remaining)
+
+
+def _shown(amounts: Mapping[str, Fraction]) -> str:
+    return " and ".join(f"{unit} {float(amount):.12g}" for unit, amount in amounts.items())
+
+
+class AdaptiveReservationError(BudgetError):
+    """A budget for a sequence fixed in advance was asked for something else than the next mechanism of the sequence."""
+
+
+class InteractionOpenError(BudgetError):
+    """An interactive mechanism is open on the same data, or would be opened while others are running."""
+
+
+class AlreadySettledError(ArgumentError):
+    """A reservation is settled once."""
+
+
+class LedgerError(RuntimeError):
+    """The record cannot be used as it is."""
+
+
+class LedgerUnavailableError(LedgerError):
+    """The record cannot be written now: locked, read-only, full, on a network file system, or not reachable."""
+
+
+class LedgerDamagedError(LedgerError):
+    """The record contradicts itself; `sequence` is the first bad entry, or None when the file cannot be read."""
+
+    def __init__(self, message: str, sequence: int | None = None) -> None:
+        self.sequence = sequence
+        super().__init__(message)
+
+
+class SchemaVersionError(LedgerError):
+    """The record was written by a version of the library that this one does not know."""
+
+
+class StaleRecordError(LedgerError):
+    """The record lacks an entry that the caller has seen: an older copy, or another ledger."""

@@ -1,0 +1,91 @@
+"""Tables, the triggers that make entries append-only, and schema versions.
+
+`ledger_entry` is the record. `ledger_account` and `ledger_reservation` are its fold, kept so that a spend takes
+constant time; `verify` folds the record again and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlalchemy import Connection, text
+
+from dpselect.ledger.refusals import LedgerError, SchemaVersionError
+
+__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_new", "migrate", "schema_version"]
+
+SCHEMA_VERSION = 1
+
+MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
+"""From a version to the next. Entries are never rewritten: a migration changes tables and the fold, not the record."""
+
+_TABLES = (
+    "CREATE TABLE ledger_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE ledger_entry (sequence BIGINT PRIMARY KEY, head TEXT NOT NULL UNIQUE, body TEXT NOT NULL)",
+    "CREATE TABLE ledger_account (name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL)",
+    "CREATE TABLE ledger_reservation (budget TEXT NOT NULL, identifier TEXT NOT NULL, sequence BIGINT NOT NULL, "
+    "settled BIGINT, PRIMARY KEY (budget, identifier))",
+)
+
+# An INSERT OR REPLACE deletes without firing delete triggers, so the order of insertion is checked too.
+_SQLITE_TRIGGERS = (
+    "CREATE TRIGGER ledger_entry_no_update BEFORE UPDATE ON ledger_entry "
+    "BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+    "CREATE TRIGGER ledger_entry_no_delete BEFORE DELETE ON ledger_entry "
+    "BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+    "CREATE TRIGGER ledger_entry_in_order BEFORE INSERT ON ledger_entry "
+    "WHEN NEW.sequence != (SELECT coalesce(max(sequence), 0) + 1 FROM ledger_entry) "
+    "BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END",
+)
+
+_POSTGRESQL_TRIGGERS = (
+    "CREATE FUNCTION ledger_entry_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'entries are append-only'; END $$",
+    "CREATE TRIGGER ledger_entry_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_entry "
+    "FOR EACH STATEMENT EXECUTE FUNCTION ledger_entry_refuse()",
+)
+
+_TRIGGERS = {"sqlite": _SQLITE_TRIGGERS, "postgresql": _POSTGRESQL_TRIGGERS}
+
+_TABLES_HERE = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table'",
+    "postgresql": "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()",
+}
+
+
+def is_new(connection: Connection) -> bool:
+    """Whether there is no ledger yet. Raises `LedgerError` for a file that holds other tables."""
+    found = set(connection.execute(text(_TABLES_HERE[connection.dialect.name])).scalars())
+    if "ledger_meta" in found:
+        return False
+    if found and connection.dialect.name == "sqlite":
+        raise LedgerError("this database is not a ledger: it holds other tables")
+    return True
+
+
+def create_tables(connection: Connection) -> None:
+    """The tables and triggers of the current version."""
+    for statement in _TABLES + _TRIGGERS[connection.dialect.name]:
+        connection.exec_driver_sql(statement)
+    connection.execute(
+        text("INSERT INTO ledger_meta (key, value) VALUES ('schema', :version)"), {"version": str(SCHEMA_VERSION)}
+    )
+
+
+def schema_version(connection: Connection) -> int:
+    """The version of the tables. Raises `SchemaVersionError` for one that this library does not know."""
+    stored = connection.execute(text("SELECT value FROM ledger_meta WHERE key = 'schema'")).scalar()
+    if stored is None or not str(stored).isdecimal() or not 1 <= int(stored) <= SCHEMA_VERSION:
+        raise SchemaVersionError(
+            f"the ledger has schema version {stored!r}; this library knows 1 to {SCHEMA_VERSION}: use a newer one"
+        )
+    return int(stored)
+
+
+def migrate(connection: Connection) -> None:
+    """Bring older tables to the current version, within the caller's transaction."""
+    for version in range(schema_version(connection), SCHEMA_VERSION):
+        MIGRATIONS[version](connection)
+        connection.execute(
+            text("UPDATE ledger_meta SET value = :version WHERE key = 'schema'"), {"version": str(version + 1)}
+        )

@@ -1,0 +1,65 @@
+"""The record as JSON lines: one entry a line, with its number and head.
+
+An export is the whole record; importing it gives a copy with the same heads. Two copies can both be spent from: after a
+move retire the old one. Whoever reads an export sees the cells that occurred.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+
+from dpselect.errors import ArgumentError
+from dpselect.ledger.entries import canonical
+from dpselect.ledger.fold import MemoryBooks
+from dpselect.ledger.ledger import Ledger
+from dpselect.ledger.refusals import LedgerDamagedError
+from dpselect.ledger.store import Store, Transaction
+from dpselect.ledger.verification import folded
+
+__all__ = ["export_lines", "import_lines"]
+
+
+def export_lines(ledger: Ledger) -> Iterator[str]:
+    """Every entry as a line of JSON, without line ends."""
+    for sequence, head, body in ledger.entries():
+        yield canonical({"sequence": sequence, "head": head, "body": body})
+
+
+def import_lines(lines: Iterable[str], where: str | os.PathLike[str], *, timeout: float = 30.0) -> Ledger:
+    """A new ledger with these entries, checked like a record that is verified; all of them or none.
+
+    Raises `LedgerDamagedError` with the first bad entry, and `ArgumentError` when there is a ledger already.
+    """
+    begun = False
+
+    def begin(transaction: Transaction) -> None:
+        nonlocal begun
+        books = MemoryBooks()
+        transaction.write_whole(_checked(lines, books), books)
+        begun = True
+
+    store = Store(where, begin=begin, timeout=timeout)
+    if not begun:
+        store.close()
+        raise ArgumentError(f"{store.name} holds a ledger already: import into a new one")
+    return Ledger(store)
+
+
+def _checked(lines: Iterable[str], books: MemoryBooks) -> Iterator[tuple[int, str, str]]:
+    for head, body in folded(_parsed(lines), books):
+        yield head.sequence, head.head, canonical(body)
+    if not books.seen:
+        raise ArgumentError("there is no entry to import")
+
+
+def _parsed(lines: Iterable[str]) -> Iterator[tuple[int, str, str]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            yield int(record["sequence"]), str(record["head"]), canonical(record["body"])
+        except (ValueError, KeyError, TypeError):
+            raise LedgerDamagedError(f"line {number} is not an entry", number) from None

@@ -1,0 +1,104 @@
+"""The choosing mechanism: a good candidate among any number of them when one row can raise the counts of only a few."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpselect.errors import AdjacencyError, integer, number
+from dpselect.mechanisms.exponential import draw_exponential
+from dpselect.mechanisms.scores import read_scores
+from dpselect.privacy import Adjacency, Guarantee, approximate_dp
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import coin, tail_enclosure
+
+__all__ = ["ChoosingMechanism", "choosing_mechanism"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoosingMechanism:
+    """For whole-number scores of k-bounded growth; the number of candidates does not enter.
+
+    A score has k-bounded growth (Beimel, Nissim, Stemmer 2013, Definition 3.6) when it is 0 on the empty data set and
+    adding one row raises at most k candidates' scores, by one each, and lowers none. Owed by the caller; the
+    adjacency is add_or_remove_one.
+
+    Step 1: stop with None unless (largest score) + Laplace(2/epsilon) reaches `threshold`. Step 2: an index with score
+    at least one, with probability proportional to exp(epsilon score / 2).
+
+    Claim: (epsilon, delta)-private. The constants are ours; the mechanism is Beimel, Nissim, Stemmer (2013), Lemma 3.7.
+    Proof. Let S2 be S1 and a row, h = epsilon/2, Z the normalisers, G the candidates with score at least one. Step 1
+    costs h. In step 2 Z1 <= Z2 <= exp(h) Z1 + k exp(h), since at most k candidates join G, with score one. On G1,
+    P2 <= exp(h) P1; outside it P2 has mass at most k exp(h (1 - max2)). The other way P1 <= exp(h) (1 + x) P2 with
+    x = k exp(-h max1), hence P1(E) <= exp(h) P2(E) + x. With m = 1 + log(k/delta)/h both excesses are at most delta
+    once the data set on the left has largest score at least m; if it has not, step 1 passes with probability at most
+    delta, by the choice threshold = m + log(1/(2 delta))/h. One of the two cases holds, so delta is spent once.
+
+    Accuracy: where the largest score exceeds `threshold` amply, the loss is about 2 log(k/delta)/epsilon at most,
+    whatever the number of candidates (the candidates that count are the at most k times rows with score one or more).
+
+    >>> mechanism = ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6)
+    >>> round(mechanism.threshold, 1), mechanism.guarantee.epsilon(delta=1e-6)
+    (54.9, 1.0)
+    """
+
+    growth: int
+    epsilon: float
+    delta: float
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "growth", integer("growth", self.growth, at_least=1))
+        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, at_least=2.0**-40, at_most=2.0**10))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, at_most=0.25))
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+            raise AdjacencyError("the choosing mechanism is proved for add_or_remove_one")
+
+    @property
+    def threshold(self) -> float:
+        """What the noisy largest score must reach; rounded up."""
+        half = self.epsilon / 2.0
+        least = 1.0 + (math.log(self.growth) - math.log(self.delta)) / half
+        return (least - math.log(2.0 * self.delta) / half) * (1.0 + 1e-12)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta)."""
+        terms = {"mechanism": "choosing", "epsilon": self.epsilon, "delta": self.delta, "growth": self.growth}
+        claimed = approximate_dp(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+        theorem = "choosing mechanism (Beimel, Nissim, Stemmer 2013, Lemma 3.7)"
+        return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
+
+    def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int | None:
+        """The index drawn, or None; see `choosing_mechanism`."""
+        random = resolve(random)
+        half = Fraction(self.epsilon) / 2
+        counts = np.concatenate([np.floor(chunk) for chunk in read_scores(scores).chunks()])
+        needed = half * (Fraction(self.threshold) - Fraction(max(float(counts.max()), 0.0)))
+        if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
+            return None
+        counts[counts < 1.0] = -np.inf
+        if not np.any(counts > -np.inf):
+            return None
+        return draw_exponential(read_scores(counts), half, random)
+
+
+def choosing_mechanism(
+    scores: ArrayLike, *, growth: int, epsilon: float, delta: float, random: RandomSource | None = None
+) -> int | None:
+    """Choose among candidates whose counts one row can raise in at most `growth` places; None when none is high enough.
+
+    `scores` are whole numbers (others are rounded down), held in memory, otherwise as in `exponential_mechanism`.
+    Raises `ArgumentError` for parameters out of range.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> choosing_mechanism([0, 300, 2], growth=1, epsilon=1.0, delta=1e-6, random=keyed_source(1))
+    1
+    """
+    return ChoosingMechanism(growth=growth, epsilon=epsilon, delta=delta).select(scores, random=random)

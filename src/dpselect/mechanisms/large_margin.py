@@ -1,0 +1,143 @@
+"""The large margin mechanism: its error depends on how many candidates are near the best, not on how many there are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.exponential import exponential_mechanism
+from dpselect.mechanisms.scores import read_scores
+from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.privacy import Adjacency, Guarantee, approximate_dp
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["LargeMarginMechanism", "large_margin_mechanism"]
+
+Array = NDArray[np.float64]
+_ROUNDING = 1.0 + 2.0**-20
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeMarginMechanism:
+    """Find privately how many candidates stand close to the best, then choose among that many.
+
+    After Chaudhuri, Hsu, Song (2014); constants and proof are ours. With scores sorted downwards, d the sensitivity,
+    h = epsilon/2: (1) a sparse vector with epsilon h asks for r = 1, 2, 4, ... below `candidates` whether the gap
+    q(1) - q(r+1), of sensitivity 2 d, is above `threshold(r)`; the first yes gives r, none gives all candidates. (2) An
+    exponential mechanism with epsilon h among the r best (ties by index).
+
+    Claim: (epsilon, delta)-private. Proof. Fix r and call it good on D when the gap is at least
+    margin(r) = 2 d (1 + log(2 r/delta)/h). For good r, let S, S' be the r best on D and on a neighbour D'. (a) i in S
+    and not in S' has q_i <= q(1) - margin + 2 d, as some j of S' outside S beats it on D'; r of them have mass at most
+    r exp(-h (margin - 2 d)/(2 d)) = delta/2 in step 2 on D. (b) On D the weights of S sum to at least those of S', so
+    the normaliser on D' is at most exp(h/2) that on D, and the rest of S costs exp(h). A bad r is chosen with
+    probability delta/2 at most: `threshold(r)` exceeds margin(r) by what the two Laplace noises exceed together with
+    probability delta/2, over all r asked. Step 1 costs exp(h).
+
+    Args:
+        candidates: how many there are.
+        sensitivity: how far a score moves between neighbours at most.
+        epsilon, delta: the price.
+    """
+
+    candidates: int
+    sensitivity: float
+    epsilon: float
+    delta: float
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "candidates", integer("candidates", self.candidates, at_least=1, at_most=1 << 40))
+        object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, at_least=1e-90, at_most=1e90))
+        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, at_least=2.0**-10, at_most=2.0**10))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, at_most=0.5))
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+
+    @property
+    def ranks(self) -> list[int]:
+        """The r that step 1 asks about, in order."""
+        return [1 << j for j in range((self.candidates - 1).bit_length())]
+
+    def margin(self, rank: int) -> float:
+        """The gap that makes choosing among the `rank` best private; rounded up."""
+        half = self.epsilon / 2.0
+        return 2.0 * self.sensitivity * (1.0 + math.log(2.0 * rank / self.delta) / half) * _ROUNDING
+
+    def threshold(self, rank: int) -> float:
+        """margin(rank) and what the noise of step 1 exceeds with probability delta/2 at most; rounded up."""
+        half, width = self.epsilon / 2.0, 2.0 * self.sensitivity * _ROUNDING
+        asked = max(len(self.ranks), 1)
+        # threshold noise of scale width/(half/2), query noise twice that: tails delta/4 and delta/(4 asked)
+        slack = (
+            math.log(2.0 / self.delta) * 2.0 * width / half + math.log(2.0 * asked / self.delta) * 4.0 * width / half
+        )
+        return self.margin(rank) + slack * _ROUNDING
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta)."""
+        terms = {
+            "mechanism": "large-margin",
+            "sensitivity": self.sensitivity,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "candidates": self.candidates,
+        }
+        claimed = approximate_dp(epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency)
+        theorem = "large margin mechanism (Chaudhuri, Hsu, Song 2014)"
+        return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
+
+    def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int:
+        """The index drawn; see `large_margin_mechanism`."""
+        random = resolve(random)
+        read = read_scores(scores)
+        if read.count != self.candidates:
+            raise ArgumentError(f"scores must be as many as candidates, got {read.count}")
+        values = np.concatenate([chunk.copy() for chunk in read.chunks()])
+        order = np.argsort(-values, kind="stable")
+        rank = self._rank(values[order], random)
+        near = order[:rank]
+        chosen = exponential_mechanism(
+            values[near], sensitivity=self.sensitivity, epsilon=self.epsilon / 2.0, random=random
+        )
+        return int(near[chosen])
+
+    def _rank(self, ordered: Array, random: RandomSource) -> int:
+        # a gap cut off far above every threshold keeps its rounding below 2**-30 of the sensitivity
+        ceiling = 2.0 * self.threshold(self.candidates)
+        search = SparseVector(
+            epsilon_threshold=self.epsilon / 4.0,
+            epsilon_queries=self.epsilon / 4.0,
+            max_positives=1,
+            sensitivity=2.0 * self.sensitivity * _ROUNDING,
+            random=random,
+        )
+        for rank in self.ranks:
+            with np.errstate(invalid="ignore", over="ignore"):
+                gap = ordered[0] - ordered[rank]
+            if search.above(min(float(np.nan_to_num(gap, nan=0.0, posinf=ceiling)), ceiling), self.threshold(rank)):
+                return rank
+        return self.candidates
+
+
+def large_margin_mechanism(
+    scores: ArrayLike, *, sensitivity: float, epsilon: float, delta: float, random: RandomSource | None = None
+) -> int:
+    """Choose an index; where r candidates stand clear of all others the error is that of choosing among r.
+
+    `scores` is held in memory and sorted, otherwise as in `exponential_mechanism`. Raises `ArgumentError` for
+    parameters out of range.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> large_margin_mechanism([0.0] * 500 + [400.0], sensitivity=1.0, epsilon=1.0, delta=1e-6, random=keyed_source(1))
+    500
+    """
+    mechanism = LargeMarginMechanism(
+        candidates=np.shape(scores)[0], sensitivity=sensitivity, epsilon=epsilon, delta=delta
+    )
+    return mechanism.select(scores, random=random)

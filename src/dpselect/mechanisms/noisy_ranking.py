@@ -1,0 +1,65 @@
+"""Ranking a few noisy numbers as real numbers, with as many bits of their noise as the order needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+__all__ = ["FEW_BITS", "WINDOW", "Contender", "ranking"]
+
+WINDOW = 1.0
+"""Contenders estimated in double precision no further than this below the cut are ranked exactly.
+
+The estimates are within a small part of it wherever their noise's word is not below `FEW_BITS`."""
+FEW_BITS = 1 << 20
+"""Words below this say too little about their logarithm for an estimate; they are always ranked exactly."""
+
+
+_BITS = 64
+
+
+class LazyNoise(Protocol):
+    """A real number that is known as closely as one asks for."""
+
+    def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
+        """(low, high) around the number."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class Contender:
+    """A candidate whose noisy score is centre + scale * noise."""
+
+    index: int
+    centre: Fraction
+    noise: LazyNoise
+    scale: Fraction = Fraction(1)
+
+    def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
+        """(low, high) around the noisy score."""
+        low, high = self.noise.enclosure(bits)
+        return self.centre + self.scale * low, self.centre + self.scale * high
+
+
+def ranking(contenders: list[Contender], count: int) -> list[int]:
+    """The indices of the `count` largest noisy scores, largest first; noisy scores differ with probability one."""
+    known = [(c, c.enclosure(_BITS)) for c in contenders]
+    ranked: list[int] = []
+    while known and len(ranked) < count:
+        floor = max(low for _, (low, _) in known)
+        leaders = [c for c, (_, high) in known if high >= floor]
+        first = leaders[0] if len(leaders) == 1 else _largest(leaders)
+        ranked.append(first.index)
+        known = [pair for pair in known if pair[0] is not first]
+    return ranked
+
+
+def _largest(contenders: list[Contender]) -> Contender:
+    bits = _BITS
+    while len(contenders) > 1:
+        bits *= 2
+        enclosures = [c.enclosure(bits) for c in contenders]
+        floor = max(low for low, _ in enclosures)
+        contenders = [c for c, (_, high) in zip(contenders, enclosures, strict=True) if high >= floor]
+    return contenders[0]

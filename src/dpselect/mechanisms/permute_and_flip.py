@@ -1,0 +1,114 @@
+"""Permute-and-flip (McKenna, Sheldon 2020): pure privacy, never worse in expectation than the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.mechanisms.exponential import relative_weights
+from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, pure_guarantee
+from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores
+from dpselect.privacy import Guarantee
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
+
+__all__ = ["PermuteAndFlip", "draw_permute_and_flip", "permute_and_flip"]
+
+Array = NDArray[np.float64]
+_WORD = 2.0**32
+_MARGIN = 2.0**-8
+"""In units of 2**-32: how far a computed probability may be off, 2**-40; NumPy's exp is far better than that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermuteAndFlip(ScoreMechanism):
+    """In a random order, take the first candidate whose coin of probability exp(-rate * (best - score)) lands heads.
+
+    rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. The parameters are those of
+    `ScoreMechanism`. It is epsilon-private (McKenna, Sheldon 2020, Theorem 1), with an expected score at least that of
+    the exponential mechanism at the same epsilon (their Theorem 2). It does not have range epsilon, so nothing better
+    than pure privacy is claimed. Its law is that of report-noisy-max with exponential noise (Ding, Kifer, Steinke,
+    Wang, Xiao, Zhang 2021).
+
+    >>> PermuteAndFlip(sensitivity=1.0, epsilon=0.5).guarantee.epsilon(delta=0)
+    0.5
+    """
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure epsilon."""
+        return pure_guarantee(self, "permute-and-flip", "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)")
+
+    def select(self, scores: ArrayLike | ScoreChunks, *, random: RandomSource | None = None) -> int:
+        """The index drawn; see `permute_and_flip`."""
+        return draw_permute_and_flip(read_scores(scores), self.rate, resolve(random))
+
+
+def permute_and_flip(
+    scores: ArrayLike | ScoreChunks,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    monotonic: bool = False,
+    method: Method = "exact",
+    random: RandomSource | None = None,
+) -> int:
+    """Choose an index by permute-and-flip, exactly. `PermuteAndFlip` with the same arguments has the guarantee.
+
+    `scores`, NaN, infinities and errors are as in `exponential_mechanism`. `method` is accepted for symmetry: being
+    exact costs nothing here, so "float" is the exact draw too.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> permute_and_flip([0.0, 90.0, 3.0], sensitivity=1.0, epsilon=1.0, random=keyed_source(1))
+    1
+    """
+    check_method(method)
+    mechanism = PermuteAndFlip(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
+    return mechanism.select(scores, random=random)
+
+
+def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) -> int:
+    """The law of permute-and-flip, exactly, in two passes and constant extra memory.
+
+    Coins and order are independent, so flipping every coin first changes nothing: the result is uniform among the
+    candidates whose coin landed heads, and the best one's always does. A coin is 32 bits against a probability in
+    double precision; where the two are too close for the rounding, more bits and rational arithmetic decide it.
+    """
+    if scores.best == -math.inf:
+        return random.below(scores.count)
+    heads, chosen, start = 0, 0, 0
+    slope = float(rate)
+    for score in scores.chunks():
+        weights = relative_weights(score, scores.best, slope, -40.0)
+        landed = _flip(score, weights, scores.best, rate, random)
+        count = int(np.count_nonzero(landed))
+        heads += count
+        # reservoir of one: every candidate so far that landed heads is kept with probability 1/heads
+        if count and random.below(heads) < count:
+            chosen = start + int(np.flatnonzero(landed)[random.below(count)])
+        start += len(score)
+    return chosen
+
+
+def _flip(score: Array, weights: Array, best: float, rate: Fraction, random: RandomSource) -> NDArray[np.bool_]:
+    """Which coins land heads; `weights` are the probabilities in double precision and are used up."""
+    words = random.words((len(weights) + 1) // 2).view(np.uint32)[: len(weights)]
+    np.multiply(weights, _WORD, out=weights)
+    np.subtract(weights, words, out=weights)
+    landed = weights >= 1.0 + _MARGIN
+    possible = weights > -_MARGIN
+    if np.count_nonzero(possible) != np.count_nonzero(landed):
+        for index in np.flatnonzero(possible & ~landed):
+            landed[index] = _heads(float(score[index]), best, rate, int(words[index]), random)
+    return landed
+
+
+def _heads(score: float, best: float, rate: Fraction, word: int, random: RandomSource) -> bool:
+    if score == -math.inf:
+        return False
+    exponent = rate * (Fraction(best) - Fraction(score))
+    return LazyUniform(random, word, 32).below(lambda bits: exponential_enclosure(exponent, bits))

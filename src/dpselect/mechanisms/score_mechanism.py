@@ -1,0 +1,72 @@
+"""What the mechanisms on score vectors have in common: their parameters and the rate that scores are weighed at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from dpselect.errors import ArgumentError, number
+from dpselect.privacy import Adjacency, Guarantee, pure_dp
+from dpselect.privacy.adjacency import parse_adjacency
+
+__all__ = ["Method", "ScoreMechanism", "check_method", "pure_guarantee"]
+
+Method = Literal["exact", "float"]
+
+_SMALLEST, _LARGEST = 2.0**-300, 2.0**300
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreMechanism:
+    """Parameters that are fixed before the data is seen.
+
+    Attributes:
+        sensitivity: how far one score moves between neighbouring data sets at most (owed by the caller, for the
+            scores as they are handed over: rounding in their computation counts).
+        epsilon: the price.
+        monotonic: whether between neighbours all scores move in the same direction (adding a row never lowers a
+            count, say), which halves the noise. Owed by the caller; seldom true under replace-one.
+        adjacency: which data sets are neighbours.
+
+    Raises `ArgumentError` unless sensitivity and epsilon lie in [2**-300, 2**300].
+    """
+
+    sensitivity: float
+    epsilon: float
+    monotonic: bool = False
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        for name in ("sensitivity", "epsilon"):
+            parsed = number(name, getattr(self, name), at_least=_SMALLEST, at_most=_LARGEST)
+            object.__setattr__(self, name, parsed)
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.monotonic not in (True, False):
+            raise ArgumentError(f"monotonic must be True or False, got {self.monotonic!r}")
+
+    @property
+    def rate(self) -> Fraction:
+        """epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores, exactly."""
+        return Fraction(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)
+
+    def terms(self, name: str) -> dict[str, float | bool | str]:
+        """A JSON-able description."""
+        return {
+            "mechanism": name,
+            "sensitivity": self.sensitivity,
+            "epsilon": self.epsilon,
+            "monotonic": bool(self.monotonic),
+        }
+
+
+def pure_guarantee(mechanism: ScoreMechanism, name: str, theorem: str) -> Guarantee:
+    """Pure epsilon and nothing more: no lower bound, since the worst pair of the mechanism itself may be weaker."""
+    pure = pure_dp(epsilon=mechanism.epsilon, adjacency=mechanism.adjacency)
+    return replace(pure, theorem=theorem, terms=mechanism.terms(name), lower_profile=None)
+
+
+def check_method(method: str) -> None:
+    """Raise `ArgumentError` unless it is "exact" or "float"."""
+    if method not in ("exact", "float"):
+        raise ArgumentError(f"method must be 'exact' or 'float', got {method!r}")

@@ -1,0 +1,148 @@
+"""Candidates whose sensitivity depends on the data, through a smooth bound (Liu, Talwar 2019, Theorem 5.2, repaired)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
+from dpselect.mechanisms.scores import as_doubles, read_scores
+from dpselect.numerics import ROUND_UP, smallest_safe
+from dpselect.privacy import Adjacency, Guarantee, approximate_dp
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions import Geometric
+
+__all__ = ["SmoothSensitivityMechanism", "smooth_sensitivity_mechanism"]
+
+Array = NDArray[np.float64]
+_BATCH = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothSensitivityMechanism:
+    """The best of a geometric number of noisy draws, each of a uniformly chosen candidate.
+
+    One draw is candidate i with score q_i - t c s_i + c s_i L, where s_i is an `smoothness`-smooth bound on q_i's
+    local sensitivity (Nissim, Raskhodnikova, Smith 2007: s_i >= the local sensitivity, and s_i changes by a factor
+    exp(smoothness) at most between neighbours; owed), L is standard Laplace, c = 4/e the `multiplier`, e the price
+    `base_epsilon` of one draw, and t = log(4 candidates / failure_probability^2) the `shift`. After each draw the
+    search stops with probability g = failure_probability / (4 candidates); the best draw so far wins.
+
+    One draw is (e, base_delta)-private if smoothness is at most `most_smooth`: the unshifted scores move by s_i, the
+    shift by t c s_i (exp(smoothness) - 1) <= s_i, together half of e in noise scales; changing the scale costs at
+    most e/2 outside |L| > log(1/base_delta), as log(1/base_delta)(exp(smoothness) - 1) <= e/2 + smoothness and
+    smoothness <= e/2.
+
+    All draws (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws): e + 2 log((exp(e) + g) /
+    (1 + g exp(e))), with delta = base_delta / (g + base_delta - g base_delta). Both are rounded up.
+
+    Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - 2 t c s_j for all j.
+
+    Only the index leaves, and it has exactly this law: close noisy scores are compared as real numbers.
+    """
+
+    candidates: int
+    smoothness: float
+    base_epsilon: float
+    base_delta: float
+    failure_probability: float = 0.05
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "candidates", integer("candidates", self.candidates, at_least=1, at_most=1 << 24))
+        object.__setattr__(self, "base_epsilon", number("base_epsilon", self.base_epsilon, at_least=1e-9, at_most=1e3))
+        object.__setattr__(self, "base_delta", number("base_delta", self.base_delta, at_least=1e-300, at_most=0.25))
+        beta = number("failure_probability", self.failure_probability, at_least=1e-6, below=1.0)
+        object.__setattr__(self, "failure_probability", beta)
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        object.__setattr__(self, "smoothness", number("smoothness", self.smoothness, at_least=0.0))
+        if self.smoothness > self.most_smooth:
+            raise ArgumentError(f"smoothness must be at most {self.most_smooth!r} here, got {self.smoothness!r}")
+
+    @property
+    def multiplier(self) -> float:
+        """c: noise per unit of the smooth bound; rounded up."""
+        return 4.0 / self.base_epsilon * ROUND_UP
+
+    @property
+    def shift(self) -> float:
+        """t, in units of the noise."""
+        return math.log(4.0 * self.candidates / self.failure_probability**2)
+
+    @property
+    def stop_probability(self) -> float:
+        """g."""
+        return self.failure_probability / (4.0 * self.candidates)
+
+    @property
+    def most_smooth(self) -> float:
+        """The largest smoothness that the proof allows; rounded down."""
+        half, tail = self.base_epsilon / 2.0, -math.log(self.base_delta)
+        shifted = math.log1p(1.0 / (self.shift * self.multiplier))
+        # tail (exp(x) - 1) - x is convex and 0 at 0, so at most half on an interval; log1p(half/tail) lies inside it
+        scaled = math.log1p(half / tail)
+        return min(half, shifted, scaled) * (1.0 - 1e-12)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) of the whole search."""
+        e, g = self.base_epsilon, self.stop_probability
+        # log((exp(e) + g)/(1 + g exp(e))) = e + log1p(g exp(-e)) - log1p(g exp(e))
+        factor = e + math.log1p(g * math.exp(-e)) - float(np.logaddexp(0.0, math.log(g) + e))
+        epsilon = (e + 2.0 * factor) * ROUND_UP
+        delta = self.base_delta / (g + self.base_delta * (1.0 - g)) * ROUND_UP
+        terms = {
+            "mechanism": "smooth-sensitivity",
+            "base_epsilon": e,
+            "base_delta": self.base_delta,
+            "candidates": self.candidates,
+            "stop_probability": g,
+        }
+        claimed = approximate_dp(epsilon=epsilon, delta=delta, adjacency=self.adjacency)
+        theorem = "random stopping (Liu, Talwar 2019, Theorems 3.2 and 5.2)"
+        return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
+
+    def select(self, scores: ArrayLike, smooth_bounds: ArrayLike, *, random: RandomSource | None = None) -> int:
+        """The index drawn; see `smooth_sensitivity_mechanism`."""
+        random = resolve(random)
+        q = _vector(scores, self.candidates)
+        s = np.clip(np.nan_to_num(_vector(smooth_bounds, self.candidates), nan=0.0), 0.0, 1e300)
+        remaining = Geometric(gamma=self.stop_probability).sample(random)
+        return _best_draw(q, s * self.multiplier, self.shift, remaining, random)
+
+
+def smooth_sensitivity_mechanism(
+    scores: ArrayLike,
+    smooth_bounds: ArrayLike,
+    *,
+    smoothness: float,
+    base_epsilon: float,
+    base_delta: float,
+    failure_probability: float = 0.05,
+    random: RandomSource | None = None,
+) -> int:
+    """Choose an index when only smooth bounds on the candidates' sensitivities are known.
+
+    `scores` and `smooth_bounds` have one entry for each candidate; both are secret. The number of draws does not depend
+    on the data and is secret too. See `SmoothSensitivityMechanism` for the law, the price and the bound on
+    `smoothness`; raises `ArgumentError` for parameters out of range.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> smooth_sensitivity_mechanism([0.0, 5e3], [0.1, 0.1], smoothness=1e-3, base_epsilon=0.5, base_delta=1e-12,
+    ...                              random=keyed_source(1))
+    1
+    """
+    mechanism = SmoothSensitivityMechanism(
+        candidates=len(np.asarray(scores)),
+        smoothness=smoothness,
+        base_epsilon=base_epsilon,
+        base_delta=base_delta,
+        failure_probability=failure_probability,
+    )
+    return mechanism.select(scores, smooth_bounds, random=random)

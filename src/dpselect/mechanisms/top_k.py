@@ -1,0 +1,131 @@
+"""The k best candidates in one shot: Gumbel noise added once (Durfee, Rogers 2019)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, integer
+from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
+from dpselect.mechanisms.score_mechanism import ScoreMechanism
+from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores
+from dpselect.privacy import Guarantee, compose
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import LazyGumbel
+
+__all__ = ["TopK", "top_k"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopK(ScoreMechanism):
+    """The `count` candidates with the largest scores after adding Gumbel noise once, best first.
+
+    The law is that of `count` exponential mechanisms with epsilon/count each, every one among the candidates that are
+    left (Durfee, Rogers 2019, Lemma 4.2), so the guarantee is the composition of that many mechanisms of range
+    epsilon/count: pure epsilon, and much less at a positive delta. Other parameters as in `ScoreMechanism`.
+
+    >>> g = TopK(count=100, sensitivity=1.0, epsilon=10.0).guarantee
+    >>> g.epsilon(delta=0) < 10.0001, g.epsilon(delta=1e-6) < 3.0
+    (True, True)
+    """
+
+    count: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "count", integer("count", self.count, at_least=1))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`count` mechanisms of range epsilon/count, composed."""
+        each = self.epsilon / self.count
+        if Fraction(each) * self.count < Fraction(self.epsilon):
+            each = math.nextafter(each, math.inf)
+        one = bounded_range(epsilon=each, adjacency=self.adjacency)
+        return replace(compose(*[one] * self.count), terms={**self.terms("top-k"), "count": self.count})
+
+    def select(self, scores: ArrayLike | ScoreChunks, *, random: RandomSource | None = None) -> list[int]:
+        """The indices drawn; see `top_k`."""
+        read = read_scores(scores)
+        if self.count > read.count:
+            raise ArgumentError(f"count must be at most the number of scores, got {self.count}")
+        return _draw(read, self.rate / self.count, self.count, resolve(random))
+
+
+def top_k(
+    scores: ArrayLike | ScoreChunks,
+    *,
+    count: int,
+    sensitivity: float,
+    epsilon: float,
+    monotonic: bool = False,
+    random: RandomSource | None = None,
+) -> list[int]:
+    """The indices of the `count` best candidates, best first, for `epsilon` in all.
+
+    `scores`, NaN, infinities and errors are as in `exponential_mechanism` (where fewer than `count` scores are above
+    -inf, the rest is uniform among the others); `count` above the number of scores raises `ArgumentError`. The noise
+    has its real-valued law: what is close in double precision is ranked exactly.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> top_k([0.0, 990.0, 3.0, 900.0], count=2, sensitivity=1.0, epsilon=2.0, random=keyed_source(1))
+    [1, 3]
+    """
+    mechanism = TopK(count=count, sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
+    return mechanism.select(scores, random=random)
+
+
+def _draw(scores: Scores, rate: Fraction, count: int, random: RandomSource) -> list[int]:
+    contenders: list[tuple[float, int, float, int]] = []
+    start, slope, best = 0, float(rate), scores.best
+    for score in scores.chunks():
+        words = random.words(len(score))
+        estimate = _estimates(score, words, best, slope)
+        floor = _cut([c[0] for c in contenders], estimate, count)
+        coarse = words < FEW_BITS
+        for place in np.flatnonzero(((estimate >= floor) | coarse) & (score > -np.inf)):
+            certain = math.inf if coarse[place] else float(estimate[place])
+            contenders.append((certain, start + int(place), float(score[place]), int(words[place])))
+        contenders = [c for c in contenders if c[0] >= floor]
+        start += len(score)
+    ranked = ranking(
+        [
+            Contender(index, rate * (Fraction(score) - Fraction(best)), LazyGumbel(random, word, 64))
+            for _, index, score, word in contenders
+        ],
+        count,
+    )
+    return ranked + _uniform_rest(scores, count - len(ranked), random)
+
+
+def _cut(estimates: list[float], more: Array, count: int) -> float:
+    """A level that the `count` largest estimates are all above, by the window; -inf while there are not that many."""
+    known = np.concatenate((np.array(estimates), more[more > -np.inf]))
+    if len(known) < count:
+        return -math.inf
+    return float(np.partition(known, len(known) - count)[len(known) - count]) - WINDOW
+
+
+def _estimates(score: Array, words: NDArray[np.uint64], best: float, rate: float) -> Array:
+    """rate * (score - best) + Gumbel noise in double precision."""
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        noise = -np.log(-np.log1p(-(words.astype(np.float64) + 0.5) * 2.0**-64))
+        return np.asarray(np.where(score > -np.inf, (score - best) * rate + noise, -np.inf))
+
+
+def _uniform_rest(scores: Scores, count: int, random: RandomSource) -> list[int]:
+    """`count` of the candidates whose score is -inf, in uniform order."""
+    if not count:
+        return []
+    places, start = [], 0
+    for score in scores.chunks():
+        places.extend((start + np.flatnonzero(score == -np.inf)).tolist())
+        start += len(score)
+    return [places[i] for i in random.permutation(len(places))[:count]]

@@ -1,0 +1,77 @@
+"""Exact amounts: how a price or a budget in floating point becomes a rational number, rounded to the safe side."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from dpselect.errors import ArgumentError, number
+
+__all__ = ["Exact", "charged_amount", "granted_amount"]
+
+Exact = int | float | str | Decimal | Fraction
+
+_TYPED_DIGITS = 15
+_KEPT_DIGITS = 30
+
+
+def charged_amount(name: str, value: Exact) -> Fraction:
+    """A price, never rounded down: what is subtracted from a budget.
+
+    A float stands for the shortest decimal that reads back as it, so that three charges of 0.1 fill a budget of 0.3;
+    where that decimal has more than 15 digits (a computed number) for the larger of the two. Numbers with other prime
+    factors than 2 and 5 below the line are rounded up at the 30th digit, so that sums keep a bounded size.
+
+    >>> charged_amount("epsilon", 0.1), charged_amount("epsilon", "1e-6")
+    (Fraction(1, 10), Fraction(1, 1000000))
+    >>> charged_amount("epsilon", 0.1 + 0.2) >= Fraction(0.1 + 0.2)
+    True
+    """
+    exact = _parsed(name, value)
+    if isinstance(value, float):
+        return exact if _typed(value) else max(exact, Fraction(value))
+    return exact if _is_decimal(exact) else _rounded(exact, up=True)
+
+
+def granted_amount(name: str, value: Exact) -> Fraction:
+    """A budget, never rounded up; floats are read as by `charged_amount`.
+
+    >>> granted_amount("epsilon", 0.3)
+    Fraction(3, 10)
+    """
+    exact = _parsed(name, value)
+    if isinstance(value, float):
+        return exact if _typed(value) else min(exact, Fraction(value))
+    return exact if _is_decimal(exact) else _rounded(exact, up=False)
+
+
+def _parsed(name: str, value: Exact) -> Fraction:
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        # NumPy's doubles are floats whose repr is not a number
+        parsed = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
+    number(name, parsed, at_least=0.0)
+    return parsed
+
+
+def _typed(value: float) -> bool:
+    return len(Decimal(repr(float(value))).normalize().as_tuple().digits) <= _TYPED_DIGITS
+
+
+def _is_decimal(value: Fraction) -> bool:
+    rest = value.denominator
+    rest //= rest & -rest
+    while rest % 5 == 0:
+        rest //= 5
+    return rest == 1
+
+
+def _rounded(value: Fraction, *, up: bool) -> Fraction:
+    shift = _KEPT_DIGITS + len(str(value.denominator)) - len(str(value.numerator))
+    scale = Fraction(10) ** shift
+    scaled = value * scale
+    whole = -((-scaled.numerator) // scaled.denominator) if up else scaled.numerator // scaled.denominator
+    return whole / scale
