@@ -1,6 +1,6 @@
 """The optimal accountant measured: width of its bracket on a grid of cases, and a comparison with dp-accounting.
 
-    python benchmarks/optimal.py width       the relative width of epsilon_bracket on 360 cases, the worst ones printed
+    python benchmarks/optimal.py width       the relative width of epsilon_bracket on 720 cases, the worst ones printed
     python benchmarks/optimal.py compare     epsilon and time against dp-accounting's RepeatAndSelect (a Markdown table)
 
 Times are of one process on the machine at hand, with the base's privacy-loss distribution built beforehand.
@@ -104,7 +104,7 @@ def width(minutes: float) -> None:
 
 def compare() -> None:
     laws = {
-        "negative binomial, eta -0.5, mean 10": (-0.5, 10),
+        "negative binomial, eta 2, mean 10": (2.0, 10),
         "logarithmic, mean 10": (0.0, 10),
         "logarithmic, mean 100": (0.0, 100),
         "geometric, mean 10": (1.0, 10),

@@ -187,38 +187,42 @@ def test_pure(batches):
     for batch in batches:
         loss = np.maximum(renyi_divergence(batch.p, batch.q, np.inf), renyi_divergence(batch.q, batch.p, np.inf))
         best = renyi_divergence(batch.a, batch.b, np.inf)
-        chosen = np.flatnonzero(np.isfinite(loss) & (loss > 0))[:40]
+        chosen = np.flatnonzero(np.isfinite(loss) & (loss > 0))[:20]
         for i in chosen:
             assert best[i] <= (loss[i] + pure_shift(batch.law, float(loss[i]))) * (1 + 1e-9)
 
 
-def test_a_bound_one_per_cent_too_small_is_caught(batches):
-    """Every bound that some pair attains must fail when shrunk by 1 per cent."""
-    for law in (Fixed(count=4),):
-        batch = next(b for b in batches if b.law == law)
-        assert batch.violations(batch.composition()) == 0
-    # the composition bound is attained by one output that decides everything, and by equal laws at log E[K] = 0
-    e = math.exp(1.0)
-    for law, epsilon in ((Geometric(gamma=0.1), 1.0), (Poisson(mean=10.0), 0.5), (Fixed(count=4), 1.0)):
-        e, beta = math.exp(epsilon), 1e-9
-        worse, better = e / (1 + e), 1 / (1 + e)
-        attack = FinitePair((worse - e * beta, e * beta, 1 - worse), (better - beta, beta, 1 - better)).best_of(law)
-        loss = float(renyi_divergence(attack.upper, attack.lower, np.inf))
-        bound = epsilon + pure_shift(law, epsilon)
-        assert loss <= bound * (1 + 1e-9)
-        assert loss > 0.99 * bound
-    # one threshold pair attains Lemma 7 in the limit of an output of no mass
-    geometric = Geometric(gamma=0.1)
-    pair = FinitePair((worse, 1 - worse), (better, 1 - better))
-    for order in (20.0, 50.0):
-        truth = float(pair.best_of(Fixed(count=6))(np.array([order]))[0])
-        bound = best_of(finite_guarantee(pair.upper, pair.lower), Fixed(count=6), bound="renyi").renyi(order)
-        assert truth <= bound * (1 + 1e-9)
-        assert truth > 0.99 * bound
-    total = best_of(finite_guarantee(pair.upper, pair.lower), geometric)
-    exact = pair.best_of(geometric)
-    epsilons = np.linspace(0.0, 1.5, 16)
-    assert np.all(total.profile.remove(epsilons) >= exact.remove(epsilons) * (1 - 1e-12))
+@pytest.mark.parametrize(
+    ("law", "epsilon"), [(Geometric(gamma=0.1), 1.0), (Poisson(mean=10.0), 0.5), (Fixed(count=4), 1.0)], ids=str
+)
+def test_a_pure_bound_one_per_cent_too_small_is_caught(law, epsilon):
+    """Randomised response with a tiny output split off its worse answer attains the bound in the limit."""
+    e, beta = math.exp(epsilon), 1e-9
+    worse, better = e / (1 + e), 1 / (1 + e)
+    attack = FinitePair((worse - e * beta, e * beta, 1 - worse), (better - beta, beta, 1 - better)).best_of(law)
+    loss = float(renyi_divergence(attack.upper, attack.lower, np.inf))
+    bound = epsilon + pure_shift(law, epsilon)
+    assert 0.99 * bound < loss <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("order", [20.0, 50.0])
+def test_a_renyi_bound_one_per_cent_too_small_is_caught(order):
+    """A fixed number of runs of randomised response costs what composition does, at large orders."""
+    worse = math.e / (1 + math.e)
+    pair = FinitePair((worse, 1 - worse), (1 - worse, worse))
+    truth = float(pair.best_of(Fixed(count=6))(np.array([order]))[0])
+    bound = best_of(finite_guarantee(pair.upper, pair.lower), Fixed(count=6), bound="renyi").renyi(order)
+    assert 0.99 * bound < truth <= bound * (1 + 1e-9)
+
+
+def test_a_profile_one_per_cent_too_small_is_caught():
+    """Of a single run the profile is its own price (Fixed K = 1): nothing smaller is one."""
+    pair = FinitePair((0.7, 0.2, 0.1), (0.5, 0.3, 0.2))
+    total = best_of(finite_guarantee(pair.upper, pair.lower), Fixed(count=1))
+    epsilons = np.linspace(0.0, 0.3, 7)
+    ours, truth = total.profile.remove(epsilons), pair.remove(epsilons)
+    assert np.all(ours >= truth * (1 - 1e-12))
+    assert np.any(0.99 * ours < truth)
 
 
 EPSILONS = np.array([-0.5, 0.0, 0.1, 0.5, 1.0, 2.0, 4.0])
@@ -243,15 +247,15 @@ def pipeline_violations(batch, chosen, shrink=1.0):
 
 
 def test_best_of_on_random_pairs(batches):
-    """Everything that `best_of` says, for five pairs under each of the 40 laws."""
+    """Everything that `best_of` says, for three pairs under each of the 40 laws."""
     for batch in batches:
-        assert pipeline_violations(batch, range(5)) == 0, batch.law
+        assert pipeline_violations(batch, range(3)) == 0, batch.law
 
 
 def test_a_shrunken_best_of_is_caught(batches):
-    """A tenth of the ring is enough to catch 5 per cent off everything; Fixed catches 1 per cent at large orders."""
-    caught = sum(pipeline_violations(b, range(3), shrink=0.95) for b in batches)
-    assert caught > 20
+    """One pair for each law is enough to catch 5 per cent off everything, 20 of Fixed to catch 1 per cent."""
+    caught = sum(pipeline_violations(b, range(1), shrink=0.95) for b in batches)
+    assert caught > 10
     fixed = next(b for b in batches if b.law == Fixed(count=4))
     assert pipeline_violations(fixed, range(20), shrink=0.99) > 0
 

@@ -81,7 +81,8 @@ class TestBestOf:
         base = gaussian(noise_multiplier=4)
         published = best_of(base, law, bound="published").renyi_curve(orders)
         assert np.all(np.isfinite(published))
-        assert np.all(published >= best_of(base, law, bound="renyi").renyi_curve(orders) * (1 - 1e-9))
+        # 1e-4: each curve's smallest value is found to that
+        assert np.all(published >= best_of(base, law, bound="renyi").renyi_curve(orders) * (1 - 1e-4))
 
     def test_unknown_bound(self):
         with pytest.raises(BoundUnavailableError, match="'profile', 'renyi', 'pure', 'published', got 'best'"):

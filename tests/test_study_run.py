@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpselect
+import dpselect.study.run
 from dpselect.errors import BudgetError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import load_study, parse_study, run_study
@@ -18,6 +19,23 @@ from tests.test_study_schema import STUDY, changed
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture(autouse=True)
+def price_once(monkeypatch):
+    """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
+    original = dpselect.study.run.price_study
+
+    def remembered(study, recipe, law):
+        facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
+        if facts not in PRICES:
+            PRICES[facts] = original(study, recipe, law)
+        return PRICES[facts]
+
+    monkeypatch.setattr("dpselect.study.run.price_study", remembered)
+
+
+PRICES = {}
 
 
 def inline(document, **runs):

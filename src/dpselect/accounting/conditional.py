@@ -136,7 +136,8 @@ class ConditionalRenyi:
         return np.minimum(numeric, printed) * ROUND_UP + 1e-14 / excess
 
     def __call__(self, orders: Array) -> Array:
-        return self._noded.closed(self._unclosed, orders)
+        flat = np.asarray(orders, dtype=np.float64).reshape(-1)
+        return self._noded.closed(self._unclosed, flat)[1].reshape(np.shape(orders))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what it was made from, not what it worked out."""

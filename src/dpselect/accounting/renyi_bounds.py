@@ -98,16 +98,15 @@ class NodedCurve:
             low, high = float(logs[max(j - 1, 0)]), float(logs[min(j + 1, logs.size - 1)])
         return order, value
 
-    def closed(self, form: Form, orders: Array) -> Array:
-        """The smallest value of `form` at each order or a later one, since divergences do not decrease with the order.
+    def closed(self, form: Form, orders: Array) -> tuple[Array, Array]:
+        """The base's epsilons at a vector of orders, and the smallest value of `form` at each order or a later one.
 
-        The nodes and the place where `form` is smallest stand for the later ones; worked out on the first call.
+        Divergences do not decrease with the order. The nodes and the place where `form` is smallest stand for the later
+        orders; they are worked out on the first call.
         """
-        orders = np.asarray(orders, dtype=np.float64)
-        flat = orders.reshape(-1)
-        epsilons = np.asarray(self.curve(flat))
+        epsilons = np.asarray(self.curve(orders))
         if self._later is None:
-            both = form(np.concatenate((self.orders, flat)), np.concatenate((self.epsilons, epsilons)))
+            both = form(np.concatenate((self.orders, orders)), np.concatenate((self.epsilons, epsilons)))
             at_nodes, own = both[: self.orders.size], both[self.orders.size :]
             order, value = self.smallest(form, at_nodes, zooms=1)
             place = int(self.orders.searchsorted(order))
@@ -115,9 +114,9 @@ class NodedCurve:
             values = np.concatenate((at_nodes[:place], [value], at_nodes[place:], [np.inf]))
             self._later = known, np.minimum.accumulate(values[::-1])[::-1]
         else:
-            own = form(flat, epsilons)
+            own = form(orders, epsilons)
         known, later = self._later
-        return np.minimum(own, later[known.searchsorted(flat)]).reshape(orders.shape)
+        return epsilons, np.minimum(own, later[known.searchsorted(orders)])
 
     @cached_property
     def trade_offs(self) -> tuple[TradeOff, TradeOff]:
@@ -225,17 +224,19 @@ class BestOfRenyi:
         if self.numeric or not found:
             found.append(epsilons + supremum(self._records, excess) / excess)
         best = with_empty_outcome(np.minimum.reduce(found), orders, self._empty)
-        # by Jensen's inequality composition costs at least E[K] epsilon
-        composed = self.law.mean * epsilons < best
-        if self.numeric and composed.any():
-            best[composed] = np.minimum(
-                best[composed], composition_bound(law=self.law, order=orders[composed], epsilon=epsilons[composed])
-            )
         # a divergence is not negative; the sums above are rounded absolutely as well
         return np.maximum(best * ROUND_UP + 1e-14 / excess, 0.0)
 
     def __call__(self, orders: Array) -> Array:
-        return self._noded.closed(self._unclosed, orders)
+        flat = np.asarray(orders, dtype=np.float64).reshape(-1)
+        epsilons, best = self._noded.closed(self._unclosed, flat)
+        # composition costs at least E[K] epsilon, by Jensen's inequality; it grows with the order by itself
+        composed = self.law.mean * epsilons < best
+        if self.numeric and composed.any():
+            best[composed] = np.minimum(
+                best[composed], composition_bound(law=self.law, order=flat[composed], epsilon=epsilons[composed])
+            )
+        return best.reshape(np.shape(orders))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what it was made from, not what it worked out."""

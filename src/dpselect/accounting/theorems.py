@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.accounting.lemma7 import with_empty_outcome
 from dpselect.errors import ArgumentError, number
+from dpselect.numerics import ROUND_UP
 from dpselect.repetitions import Poisson, Repetitions
 
 __all__ = [
@@ -159,7 +160,8 @@ def composition_bound(*, law: Repetitions, order: ArrayLike, epsilon: ArrayLike)
     excess = _orders(order) - 1.0
     exponent = excess * np.asarray(epsilon, dtype=np.float64)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = np.log(law.pgf(np.exp(np.minimum(exponent, 700.0)))) * (1.0 + 1e-12) + 1e-15
+        # phi is known to about 1e-14 of itself, and is near 1 at low orders
+        found = np.log(law.pgf(np.exp(np.minimum(exponent, 700.0)))) * ROUND_UP + 1e-13
         found = np.where(exponent > 700.0, np.inf, found)
         if law.limit is not None:
             found = np.minimum(found, law.limit * exponent)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger.entries import amounts_to_text, canonical, cell_text
 from dpselect.ledger.fold import Account
+from dpselect.ledger.refusals import InsufficientBudget
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
 from dpselect.privacy.output_amounts import charged_amount
 
@@ -50,6 +51,7 @@ class Price:
 class Options:
     """What the caller of `create_budget` chose, parsed."""
 
+    name: str
     epsilon: Fraction
     delta: Fraction
     delta_each: Fraction
@@ -145,10 +147,8 @@ class SequenceAccounting:
         whole = [worst(guarantee) for guarantee in options.sequence]
         epsilon = compose(*whole).epsilon(below(options.delta))
         if not math.isfinite(epsilon) or charged_amount("epsilon", epsilon) > options.epsilon:
-            raise BudgetError(
-                f"the sequence costs epsilon {epsilon:.12g} at delta {float(options.delta):g}; the budget is "
-                f"{float(options.epsilon):.12g}"
-            )
+            asked = charged_amount("epsilon", epsilon) if math.isfinite(epsilon) else Fraction(10**9)
+            raise InsufficientBudget(options.name, {"epsilon": asked}, {"epsilon": options.epsilon})
         return {
             "limits": {"position": str(len(whole))},
             "sequence": [digest(guarantee) for guarantee in whole],

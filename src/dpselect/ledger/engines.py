@@ -7,6 +7,7 @@ PostgreSQL: `synchronous_commit` on for every transaction, and a server that run
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -29,10 +30,13 @@ WRITE: dict[str, Any] = {"dpselect_write": True}
 READ: dict[str, dict[str, Any]] = {"sqlite": {}, "postgresql": {"isolation_level": "REPEATABLE READ"}}
 """Those of one that reads: one view from beginning to end."""
 
-_NETWORK = frozenset(
-    ("nfs", "nfs3", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "ncpfs", "afs", "coda", "9p", "ceph", "lustre")
-    + ("gpfs", "glusterfs", "beegfs", "orangefs", "pvfs2", "davfs", "fuse.sshfs", "fuse.s3fs", "fuse.glusterfs")
-    + ("fuse.cephfs", "fuse.davfs", "fuse.rclone", "fuse.gcsfuse", "fuse.ceph-fuse")
+_NETWORK = re.compile(
+    r"nfs[34]?|cifs|smb(fs|2|3)?|ncpfs|afs|coda|9p|ceph|lustre|gpfs|glusterfs|beegfs|orangefs|pvfs2|davfs|"
+    r"fuse\.(sshfs|s3fs|glusterfs|ceph.*|davfs.*|rclone|gcsfuse)"
+)
+_PRAGMAS = (
+    *("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON"),
+    *("trusted_schema=OFF", "cell_size_check=ON"),
 )
 _MOUNTS = Path("/proc/self/mountinfo")
 _DAMAGED = ("malformed", "not a database", "file is encrypted")
@@ -86,9 +90,7 @@ def _sqlite(path: Path, *, create: bool, timeout: float) -> Engine:
         uri = f"{path.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
         try:
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON"):
-                connection.execute(f"PRAGMA {pragma}")
-            for pragma in ("foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON"):
+            for pragma in _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:
             connection.close()
@@ -165,7 +167,7 @@ def network_file_system(folder: Path, *, mounts: Path = _MOUNTS) -> str | None:
         inside = resolved == point or resolved.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= best:  # later mounts cover earlier ones
             best, kind = len(point), fields[fields.index("-") + 1]
-    return kind if kind in _NETWORK else None
+    return kind if _NETWORK.fullmatch(kind) else None
 
 
 @contextmanager

@@ -37,7 +37,7 @@ class Account:
 
     terms: Body
     buckets: dict[str, Amounts] = field(default_factory=dict)
-    refunded: Fraction = Fraction(0)
+    refunded: Fraction = Fraction(0)  # by how much settling has lowered the totals
     outstanding: int = 0  # of a root: reservations in its tree that are not settled
     locked_by: int | None = None  # of a root: the open interactive reservation
 
@@ -186,6 +186,8 @@ def _post(books: Books, name: str, part: str, change: Amounts, *, guard: bool) -
         if guard and account.overdrawn():
             left = {unit: limit - before[unit] for unit, limit in account.limits.items()}
             raise InsufficientBudget(account.name, change, left)
+        if not guard:
+            account.refunded += before["epsilon"] - after["epsilon"]
         books.save(account)
         if account.terms["block"]:
             return  # the budget above has paid for all of it
@@ -282,9 +284,6 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
     if body["epsilon"] is not None:
         refund = _refund(reserved, body)
         _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)
-        account = _account(books, body["budget"])
-        account.refunded += refund
-        books.save(account)
     root = _root(books, _account(books, body["budget"]))
     root.outstanding -= 1
     if root.locked_by == booked.sequence:

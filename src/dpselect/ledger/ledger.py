@@ -6,17 +6,18 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from types import TracebackType
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.ledger.accounting import Budgeted, Options
+from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import Budget
 from dpselect.ledger.entries import Body, Head
-from dpselect.ledger.fold import WHOLE, Account
+from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
 from dpselect.ledger.kinds import ACCOUNTINGS
 from dpselect.ledger.refusals import StaleRecordError
 from dpselect.ledger.store import Store, Transaction
-from dpselect.ledger.verification import verify_record
+from dpselect.ledger.verification import folded, verify_record
 from dpselect.privacy import Adjacency, Receipt
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output_amounts import Exact, granted_amount
@@ -116,6 +117,7 @@ class Ledger:
             raise ArgumentError(f"parent: there is no budget {parent!r}")
         total = granted_amount("delta", delta)
         options = Options(
+            name=name,
             epsilon=granted_amount("epsilon", epsilon),
             delta=total,
             delta_each=total if delta_each is None else granted_amount("delta_each", delta_each),
@@ -189,6 +191,18 @@ class Ledger:
         with self._store.read() as transaction:
             for sequence, head, body in transaction.entries():
                 yield sequence, head, json.loads(body)
+
+    def history(self, name: str) -> list[tuple[int, Amounts, Fraction]]:
+        """After every entry that moved a budget: its number, what was spent, and the epsilon refunded so far."""
+        kind = ACCOUNTINGS[self.budget(name).accounting]
+        books, moments, last = MemoryBooks(), [], None
+        with self._store.read() as transaction:
+            for head, _ in folded(transaction.entries(), books):
+                account = books.account(name)
+                if account is not None and account.buckets != last:
+                    last = {part: dict(bucket) for part, bucket in account.buckets.items()}
+                    moments.append((head.sequence, kind.reading(account), account.refunded))
+        return moments
 
     def close(self) -> None:
         """Close the connections. Nothing is lost without it."""

@@ -26,7 +26,7 @@ class InsufficientBudget(BudgetError):
     def __init__(self, budget: str, requested: Mapping[str, Fraction], remaining: Mapping[str, Fraction]) -> None:
         self.budget = budget
         self.requested = dict(requested)
-        self.remaining = dict(remaining)
+        self.remaining = {unit: remaining[unit] for unit in self.requested}
         super().__init__(
             f"budget {budget!r}: {_shown(self.requested)} was asked for, {_shown(self.remaining)} remains; "
             "nothing was charged"

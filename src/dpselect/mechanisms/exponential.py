@@ -105,7 +105,11 @@ def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> in
     if scores.best == -math.inf:
         return random.below(scores.count)
     best = Fraction(scores.best)
-    sums = [int(weights.sum()) * len(chunk) // len(weights) for chunk, weights in _proposals(scores, rate)]
+    found = [
+        (len(chunk), int(weights.sum()) * (len(chunk) // len(weights))) for chunk, weights in _proposals(scores, rate)
+    ]
+    starts = list(accumulate((length for length, _ in found), initial=0))
+    sums = [total for _, total in found]
     totals = list(accumulate(sums))
     while True:
         target = random.below(totals[-1])
@@ -120,7 +124,7 @@ def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> in
         position = target * len(weights) + group
         score = float(chunk[position])
         if score > -math.inf and _kept(rate * (best - Fraction(score)), int(weights[group]), random):
-            return block * CHUNK + position
+            return starts[block] + position
 
 
 def _kept(exponent: Fraction, weight: int, random: RandomSource) -> bool:

@@ -9,6 +9,7 @@ from typing import SupportsIndex
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Adjacency, Guarantee, pure_dp, zcdp
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.whole_numbers import discrete_gaussian, discrete_laplace
 
 __all__ = ["discrete_gaussian", "discrete_laplace", "noisy_count", "noisy_count_guarantee"]
 
@@ -82,63 +83,3 @@ def _up(value: Fraction) -> float:
     """The nearest double that is not below."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
-
-
-def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None) -> int:
-    """A whole number X with P(X = x) proportional to exp(-|x| / scale), exactly, for a rational scale > 0.
-
-    Canonne, Kamath, Steinke (2020), Algorithm 2: with scale = t/s, draw U uniform in {0, ..., t-1}, keep it with
-    probability exp(-U/t), add t for each success of a coin of probability exp(-1), divide by s, and choose a sign.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> discrete_laplace(Fraction(1, 1000), keyed_source(1))
-    0
-    """
-    random = resolve(random)
-    scale = _rational("scale", scale)
-    t, s = scale.numerator, scale.denominator
-    while True:
-        low = random.below(t)
-        if not _exponential_coin(Fraction(low, t), random):
-            continue
-        high = 0
-        while _exponential_coin(Fraction(1), random):
-            high += 1
-        magnitude = (low + t * high) // s
-        negative = random.bits(1)
-        if negative and not magnitude:
-            continue
-        return -magnitude if negative else magnitude
-
-
-def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = None) -> int:
-    """A whole number X with P(X = x) proportional to exp(-x**2 / (2*variance)), exactly, for a rational parameter > 0.
-
-    Canonne, Kamath, Steinke (2020), Algorithm 3. The variance of X is at most `variance` (their Corollary 9).
-    """
-    random = resolve(random)
-    variance = Fraction(variance)
-    if variance <= 0:
-        raise ArgumentError(f"variance must be above 0, got {variance!r}")
-    t = math.isqrt(math.floor(variance)) + 1
-    while True:
-        proposal = discrete_laplace(t, random)
-        distance = abs(proposal) - variance / t
-        if _exponential_coin(distance * distance / (2 * variance), random):
-            return proposal
-
-
-def _exponential_coin(exponent: Fraction, random: RandomSource) -> bool:
-    """A coin that lands true with probability exp(-exponent), exactly: their Algorithm 1."""
-    for _ in range(math.floor(exponent)):
-        if not _small_exponential_coin(Fraction(1), random):
-            return False
-    return _small_exponential_coin(exponent - math.floor(exponent), random)
-
-
-def _small_exponential_coin(exponent: Fraction, random: RandomSource) -> bool:
-    """The same for exponent <= 1: the number of successes before the first failure of coins exponent/k is even."""
-    k = 1
-    while random.below(exponent.denominator * k) < exponent.numerator:
-        k += 1
-    return k % 2 == 1

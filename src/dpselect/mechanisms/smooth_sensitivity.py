@@ -1,4 +1,4 @@
-"""Candidates whose sensitivity depends on the data, through a smooth bound (Liu, Talwar 2019, Theorem 5.2, repaired)."""
+"""Candidates whose sensitivity depends on the data, through a smooth bound (Liu, Talwar 2019, Theorem 5.2)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
-from dpselect.mechanisms.scores import as_doubles, read_scores
-from dpselect.numerics import ROUND_UP, smallest_safe
+from dpselect.mechanisms.noisy_ranking import FEW_BITS, Contender, ranking
+from dpselect.mechanisms.scores import read_scores
+from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import LazyLaplace
 from dpselect.repetitions import Geometric
 
 __all__ = ["SmoothSensitivityMechanism", "smooth_sensitivity_mechanism"]
@@ -39,10 +40,10 @@ class SmoothSensitivityMechanism:
     most e/2 outside |L| > log(1/base_delta), as log(1/base_delta)(exp(smoothness) - 1) <= e/2 + smoothness and
     smoothness <= e/2.
 
-    All draws (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws): e + 2 log((exp(e) + g) /
-    (1 + g exp(e))), with delta = base_delta / (g + base_delta - g base_delta). Both are rounded up.
+    All draws (Liu, Talwar 2019, Theorem 3.2, in the exact form for a geometric number of draws):
+    e + 2 log((exp(e) + g)/(1 + g exp(e))) with delta = base_delta/(g + base_delta - g base_delta), rounded up.
 
-    Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - 2 t c s_j for all j.
+    Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - t c s_j for all j.
 
     Only the index leaves, and it has exactly this law: close noisy scores are compared as real numbers.
     """
@@ -112,9 +113,9 @@ class SmoothSensitivityMechanism:
         """The index drawn; see `smooth_sensitivity_mechanism`."""
         random = resolve(random)
         q = _vector(scores, self.candidates)
-        s = np.clip(np.nan_to_num(_vector(smooth_bounds, self.candidates), nan=0.0), 0.0, 1e300)
-        remaining = Geometric(gamma=self.stop_probability).sample(random)
-        return _best_draw(q, s * self.multiplier, self.shift, remaining, random)
+        s = np.clip(np.nan_to_num(_vector(smooth_bounds, self.candidates), nan=0.0), 0.0, 1e150)
+        draws = Geometric(gamma=self.stop_probability).sample(random)
+        return _best_draw(q, s, Fraction(self.multiplier), Fraction(self.shift), draws, random)
 
 
 def smooth_sensitivity_mechanism(
@@ -135,7 +136,7 @@ def smooth_sensitivity_mechanism(
 
     >>> from dpselect.randomness import keyed_source
     >>> smooth_sensitivity_mechanism([0.0, 5e3], [0.1, 0.1], smoothness=1e-3, base_epsilon=0.5, base_delta=1e-12,
-    ...                              random=keyed_source(1))
+    ...                              random=keyed_source(2))
     1
     """
     mechanism = SmoothSensitivityMechanism(
@@ -146,3 +147,60 @@ def smooth_sensitivity_mechanism(
         failure_probability=failure_probability,
     )
     return mechanism.select(scores, smooth_bounds, random=random)
+
+
+def _vector(values: ArrayLike, count: int) -> Array:
+    read = read_scores(values)
+    if read.count != count:
+        raise ArgumentError(f"scores and smooth_bounds must have {count} entries each")
+    return np.concatenate([chunk.copy() for chunk in read.chunks()])
+
+
+def _best_draw(
+    scores: Array, bounds: Array, multiplier: Fraction, shift: Fraction, draws: int, random: RandomSource
+) -> int:
+    """The candidate of the best among `draws` noisy draws; uniform when every score is -inf."""
+    contenders: list[tuple[float, Contender]] = []
+    floor = -math.inf
+    for start in range(0, draws, _BATCH):
+        chosen = _uniform_indices(len(scores), min(_BATCH, draws - start), random)
+        words = random.words(len(chosen))
+        low, high = _estimates(scores[chosen], bounds[chosen] * float(multiplier), float(shift), words)
+        floor = max(floor, float(low.max()))
+        for place in np.flatnonzero((high >= floor) & (scores[chosen] > -np.inf)):
+            index, word = int(chosen[place]), int(words[place])
+            scale = multiplier * Fraction(float(bounds[index]))
+            noise = LazyLaplace(random, word >> 1, 63, bool(word & 1))
+            centre = Fraction(float(scores[index])) - shift * scale
+            contenders.append((float(high[place]), Contender(index, centre, noise, scale)))
+        contenders = [c for c in contenders if c[0] >= floor]
+    found = ranking(_without_ties([c for _, c in contenders]), 1)
+    return found[0] if found else random.below(len(scores))
+
+
+def _without_ties(contenders: list[Contender]) -> list[Contender]:
+    """Contenders without noise can tie for ever: of those only the best stays, the first in order among equals."""
+    still = [c for c in contenders if not c.scale]
+    noisy = [c for c in contenders if c.scale]
+    return noisy + ([min(still, key=lambda c: (-c.centre, c.index))] if still else [])
+
+
+def _estimates(scores: Array, scales: Array, shift: float, words: NDArray[np.uint64]) -> tuple[Array, Array]:
+    """Bounds around each noisy score; the lowest bit of a word is the sign of its noise, the rest the size."""
+    size = words >> np.uint64(1)
+    noise = -np.log((size.astype(np.float64) + 0.5) * 2.0**-63)
+    with np.errstate(over="ignore", invalid="ignore"):
+        estimate = scores + scales * (np.where(words & np.uint64(1), -noise, noise) - shift)
+        error = 2.0**-40 * (np.abs(scores) + scales * (noise + shift))
+        high = np.where(size < FEW_BITS, np.inf, estimate + error)
+        low = np.where(size < FEW_BITS, -np.inf, estimate - error)
+    return np.nan_to_num(low, nan=-np.inf, neginf=-np.inf, posinf=np.inf), high
+
+
+def _uniform_indices(count: int, size: int, random: RandomSource) -> NDArray[np.intp]:
+    """Exactly uniform indices below `count`, by rejection."""
+    limit = np.uint64((1 << 64) // count * count - 1)
+    drawn = random.words(size)
+    while (outside := drawn > limit).any():
+        drawn = np.where(outside, random.words(size), drawn)
+    return (drawn % np.uint64(count)).astype(np.intp)

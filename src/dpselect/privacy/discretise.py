@@ -84,9 +84,9 @@ def loss_grid(pair: DominatingPair, atoms: int, *, tail: float = 1e-22) -> Array
     losses, upper, lower = pair.losses[finite], pair.upper[finite], pair.lower[finite]
     first = np.searchsorted(np.cumsum(lower), tail, side="right")
     last = losses.size - 1 - np.searchsorted(np.cumsum(upper[::-1]), tail, side="right")
-    low, high = losses[min(first, losses.size - 1)], losses[max(last, 0)]
+    low, high = float(losses[min(int(first), losses.size - 1)]), float(losses[max(int(last), 0)])
     if not high > low:
-        low, high = losses[0], losses[-1]
+        low, high = float(losses[0]), float(losses[-1])
     return np.linspace(low, high, atoms) if high > low else np.array([low])
 
 
@@ -173,7 +173,7 @@ def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array
 def pieces(pair: DominatingPair, levels: Array) -> DominatingPair:
     """The same pair with its heavy atoms split where the mass below or above a place, under P or P', is a level.
 
-    `levels` are masses in (0, 1). An atom that only one of the cuts meets is about as fine as they are, and stays whole.
+    `levels` are masses in (0, 1). An atom that at most two cuts meet is about as fine as they are, and stays whole.
     """
     finite = np.isfinite(pair.losses) & ((pair.upper > 0.0) | (pair.lower > 0.0))
     atoms = np.flatnonzero(finite)

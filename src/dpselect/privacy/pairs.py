@@ -223,11 +223,13 @@ def _top(curve: Callable[[Array], Array]) -> float:
     tried = np.exp(np.linspace(np.log(1e-4), np.log(_LARGEST_LOSS), 400))
     values = curve(tried)
     floor = max(1e-22, float(values[-1]) * (1.0 + 1e-9))
-    return float(tried[min(int(np.argmax(values <= floor)), tried.size - 1)]) if np.any(values <= floor) else _LARGEST_LOSS
+    return (
+        float(tried[min(int(np.argmax(values <= floor)), tried.size - 1)]) if np.any(values <= floor) else _LARGEST_LOSS
+    )
 
 
 def _lower_hull(epsilons: Array, values: Array) -> Array:
-    """Indices of the knots on the lower convex hull in exp(epsilon); true profiles are convex (so the hull is valid)."""
+    """Indices of the knots on the lower convex hull in exp(epsilon): true profiles are convex, so it is a bound too."""
     kept: list[int] = []
     for i in range(epsilons.size):
         while len(kept) > 1:

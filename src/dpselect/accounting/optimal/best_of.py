@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.optimal.profile import OptimalLowerProfile, OptimalProfile
+from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
 from dpselect.accounting.pure_bounds import pure_best_of
 from dpselect.accounting.theorems import lemma_20
 from dpselect.errors import integer
@@ -54,9 +54,9 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         lower = None if base.lower_profile is None else OnceProfile(base.lower_profile, chance)
     else:
         pairs = base.pair_source()
-        profile = OptimalProfile(pairs, law, atoms, pure, failure)
+        profile = BestOfProfile(pairs, law, atoms, pure, failure)
         attained = all(enclosure.optimistic is not None for enclosure in pairs(16))
-        lower = OptimalLowerProfile(pairs, law, atoms) if attained else None
+        lower = BestOfLowerProfile(pairs, law, atoms) if attained else None
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the best of K runs",

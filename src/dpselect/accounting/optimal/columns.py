@@ -27,13 +27,14 @@ __all__ = ["ColumnBounds", "column_bounds"]
 
 _BLOCK = 16
 _SPLIT = 4
+_NEGLIGIBLE = 2e-10
 _LOOSE = 2e-5
 _MOST_RESCANNED = 400
 
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """`upper` bounds delta for every splitting of the atoms; `lower` is attained by an order of the atoms as they are."""
+    """`upper` bounds delta for every splitting of the atoms; `lower` is attained by an order of whole atoms."""
 
     upper: float
     lower: float
@@ -52,13 +53,13 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     lower = infinite + _path_value(problem, peaks)
     if not certify:
         return ColumnBounds(upper=1.0, lower=min(1.0, lower))
-    columns = _certified(problem, peaks)
+    columns = _certified(problem, peaks, lower)
     attained = np.maximum(np.maximum(problem.gains(peaks.far), problem.gains(peaks.near)), 0.0)
     loose = np.flatnonzero(columns - attained > _LOOSE * (lower + np.sum(columns - attained)))
     if 0 < loose.size <= _MOST_RESCANNED:
         peaks = rescan(problem, peaks, loose)
         lower = max(lower, infinite + _path_value(problem, peaks))
-        columns = np.minimum(columns, _certified(problem, peaks))
+        columns = np.minimum(columns, _certified(problem, peaks, lower))
     upper = infinite + float(np.sum(columns))
     return ColumnBounds(upper=min(1.0, max(upper, lower)), lower=min(1.0, lower))
 
@@ -87,9 +88,9 @@ def _last_maximum(tails: Array) -> int:
     return int(np.flatnonzero(tails >= largest - 1e-12 * abs(largest))[-1])
 
 
-def _certified(problem: Problem, peaks: Peaks) -> Array:
+def _certified(problem: Problem, peaks: Peaks, scale: float) -> Array:
     """For every column a bound on the integral of the positive part of the best slope."""
-    far_slack, near_slack = _wrong_signs(problem, peaks)
+    far_slack, near_slack = _wrong_signs(problem, peaks, scale)
     far = _Candidate(problem.gains(peaks.far), *problem.range_in_column(peaks.far), far_slack)
     double = peaks.turn <= problem.columns
     if not np.any(double):
@@ -124,44 +125,61 @@ class _Candidate:
         return np.maximum(self.high + self.slack - np.maximum(other.low, 0.0), 0.0)
 
 
-def _wrong_signs(problem: Problem, peaks: Peaks) -> tuple[Array, Array]:
+def _wrong_signs(problem: Problem, peaks: Peaks, scale: float) -> tuple[Array, Array]:
     """For every column what the slope can exceed its value at the far peak by before the turn, and at the near peak
     after it: the integral of g+ over the cells below a peak and of g- over those above it.
+
+    Blocks whose sign is settled contribute nothing; blocks that cannot contribute more than a tiny part of `scale`
+    contribute their bound; the others are split.
     """
-    n, first = problem.atoms.size, problem.first
+    n, first, t = problem.atoms.size, problem.first, problem.atoms
+    negligible = _NEGLIGIBLE * scale / float(scaled(problem.epsilon, np.ones(1))[0])
     i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, _BLOCK), np.arange(first, n, _BLOCK), indexing="ij"))
-    size = _BLOCK
+    i, j = _on_triangle(i, j, _BLOCK)
+    size, small = _BLOCK, np.zeros(n - first)
     while True:
         i_end, j_end = np.minimum(i + size, n), np.minimum(j + size, n)
-        kept = i < j_end
-        i, i_end, j, j_end = i[kept], i_end[kept], j[kept], j_end[kept]
         top, bottom = problem.cross_bounds(i, i_end, j, j_end)
+        block = (j - first) // size
         (far_0, far_1), (turn_0, turn_1), (near_0, near_1) = (
-            _extremes(nodes, size, (j - first) // size) for nodes in (peaks.far, peaks.turn, peaks.near)
+            _extremes(nodes, size, block) for nodes in (peaks.far, peaks.turn, peaks.near)
         )
         above_peak = (i >= far_1) & ((i_end <= turn_0) | (i >= near_1))
         below_peak = (i_end <= far_0) | ((i >= turn_1) & (i_end <= near_0))
-        open_ = ~((above_peak & (bottom >= 0.0)) | (below_peak & (top <= 0.0)))
-        i, j = i[open_], j[open_]
+        open_ = np.flatnonzero(~((above_peak & (bottom >= 0.0)) | (below_peak & (top <= 0.0))))
+        i, j, top, bottom, block = i[open_], j[open_], top[open_], bottom[open_], block[open_]
         if size == 1:
             break
+        weight = t.between(i, i_end[open_])[1] * np.maximum(np.maximum(top, -bottom), 0.0)
+        tiny = weight * t.between(j, j_end[open_])[1] <= negligible
+        small += np.repeat(np.bincount(block[tiny], weight[tiny], -(-(n - first) // size)), size)[: n - first]
+        i, j = _quartered(i[~tiny], j[~tiny], size // _SPLIT)
         size //= _SPLIT
-        step = size * np.arange(_SPLIT)
-        i, j = (
-            np.broadcast_to(i[:, None, None] + step[:, None], (i.size, _SPLIT, _SPLIT)).ravel(),
-            np.broadcast_to(j[:, None, None] + step, (j.size, _SPLIT, _SPLIT)).ravel(),
-        )
-        kept = (i < n) & (j < n)
-        i, j = i[kept], j[kept]
+        i, j = _on_triangle(i[i < n], j[i < n], size)
+        i, j = i[j < n], j[j < n]
     column = j - first
     within_far = i < peaks.turn[column]
     above = np.where(within_far, i >= peaks.far[column], i >= peaks.near[column])
-    wrong = np.maximum(np.where(above, -bottom[open_], top[open_]), 0.0)
+    wrong = np.maximum(np.where(above, -bottom, top), 0.0)
     # q_i q_j is the area of a cell, and twice that of a self cell: bounds hold at every place inside the column
-    q = problem.atoms.q
-    weights = np.where(wrong > 0.0, q[i] * q[j] * wrong, 0.0)
-    far_sums, near_sums = (np.bincount(column[x], weights[x], n - first) for x in (within_far, ~within_far))
+    weights = np.where(wrong > 0.0, t.q[i] * t.q[j] * wrong, 0.0)
+    small = small * t.q[first:]
+    far_sums, near_sums = (np.bincount(column[x], weights[x], n - first) + small for x in (within_far, ~within_far))
     return scaled(problem.epsilon, far_sums), scaled(problem.epsilon, near_sums)
+
+
+def _on_triangle(i: Index, j: Index, size: int) -> tuple[Index, Index]:
+    """The blocks that have a cell whose row is not after its column."""
+    kept = i < j + size
+    return i[kept], j[kept]
+
+
+def _quartered(i: Index, j: Index, size: int) -> tuple[Index, Index]:
+    """The corners of the smaller blocks, of the given size, that blocks are cut into."""
+    step = size * np.arange(_SPLIT)
+    shape = (i.size, _SPLIT, _SPLIT)
+    rows, columns = i[:, None, None] + step[:, None], j[:, None, None] + step
+    return np.broadcast_to(rows, shape).ravel(), np.broadcast_to(columns, shape).ravel()
 
 
 def _extremes(nodes: Index, size: int, block: Index) -> tuple[Index, Index]:

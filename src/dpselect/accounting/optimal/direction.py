@@ -1,25 +1,23 @@
-"""One direction of an optimal profile: evaluation at one epsilon, and inversion with few evaluations."""
+"""Curves that are bounded from both sides, and their inversion with few evaluations."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.atoms import Array, Atoms
 from dpselect.accounting.optimal.columns import column_bounds
 from dpselect.accounting.optimal.recursion import attained, certified
 from dpselect.numerics import ROUND_UP
 from dpselect.repetitions import Repetitions
 
-__all__ = ["Chords", "Direction"]
-
-Array = NDArray[np.float64]
+__all__ = ["Bracketed", "Chords", "Direction"]
 
 LARGEST_EPSILON = 600.0
 _WIDE_DELTA = 1.02
@@ -29,48 +27,32 @@ _SMALLEST = 1e-300
 _NEGLIGIBLE = 1e-17
 
 
-@dataclass(frozen=True, eq=False)
-class Direction:
-    """Atoms on which delta is bounded, fine for `columns`, and coarser ones (built on demand) for `recursion`."""
+class Bracketed(ABC):
+    """delta as a function of epsilon >= 0: a certified upper value and an attained lower one, cheaper to have."""
 
-    fine: Atoms
-    coarse: Callable[[], Atoms]
-    law: Repetitions
-
-    @cached_property
-    def _coarse(self) -> Atoms:
-        return self.coarse()
-
+    @abstractmethod
     def upper(self, epsilon: float) -> float:
-        """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
-        if epsilon > LARGEST_EPSILON:
-            return self.upper(LARGEST_EPSILON)
-        found = column_bounds(self.fine, self.law, epsilon)
-        value = found.upper
-        if value > _WIDE_DELTA * found.lower:
-            value = min(value, float(certified(self._coarse, self.law, np.array([epsilon]))[0]))
-        return min(1.0, value * ROUND_UP)
+        """A bound on delta at epsilon, rounded up."""
 
+    @abstractmethod
     def lower(self, epsilon: float) -> float:
-        """What an order of the atoms attains at epsilon >= 0."""
-        return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
+        """What is attained at epsilon."""
+
+    def sharp_upper(self, epsilon: float) -> float:
+        """`upper`, with more effort where it is far from `lower`."""
+        return self.upper(epsilon)
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
-        start, slope = self._attained_root(delta)
-        epsilon, step = start, 0.0
-        while True:
-            if epsilon >= min(limit, LARGEST_EPSILON):
-                epsilon = limit
-                break
-            value = column_bounds(self.fine, self.law, epsilon).upper * ROUND_UP
+        epsilon, slope = self._attained_root(delta)
+        step = 0.0
+        while epsilon < min(limit, LARGEST_EPSILON):
+            value = self.upper(epsilon)
             if value <= delta:
-                break
+                return epsilon
             step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
             epsilon += step
-        if epsilon > start * (1.0 + _WIDE_EPSILON) and start < math.inf:
-            return min(epsilon, self._by_recursion(delta, start, min(epsilon, 1.5 * start + 1e-3)))
-        return epsilon
+        return limit
 
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
@@ -80,21 +62,13 @@ class Direction:
         shrink = 1e-9
         while root > 0.0 and shrink < 1.0:
             if self.lower(root * (1.0 - shrink)) > delta:
-                root *= 1.0 - shrink
-                break
+                return root * (1.0 - shrink)
             shrink *= 8.0
-        else:
-            root = 0.0
-        bounds = column_bounds(self.fine, self.law, root)
-        if bounds.upper > _WIDE_DELTA * bounds.lower:
-            grid = np.linspace(root, 1.02 * root + 1e-3, _RECURSION_POINTS)
-            above = attained(self._coarse, self.law, grid) > delta
-            return max(root, float(np.max(grid, where=above, initial=0.0)))
-        return root
+        return 0.0
 
     def top(self) -> float:
         """An epsilon past which the curve has fallen to 1e-17 or to its floor."""
-        floor = float(self.law.increment(complement_after=0.0, mass=self.fine.infinite))
+        floor = self.lower(LARGEST_EPSILON)
         return min(self._attained_root(max(_NEGLIGIBLE, floor * 1.001))[0], LARGEST_EPSILON)
 
     def _attained_root(self, delta: float) -> tuple[float, float]:
@@ -112,11 +86,56 @@ class Direction:
                 return math.inf, 1.0
         root = float(brentq(excess, low, high, xtol=1e-12, rtol=1e-9, maxiter=60))
         step = 1e-3 * root + 1e-6
-        slope = (excess(root) - excess(root + step)) / step
-        return root, max(slope, 1e-3)
+        return root, max((excess(root) - excess(root + step)) / step, 1e-3)
+
+
+@dataclass(frozen=True, eq=False)
+class Direction(Bracketed):
+    """Best-of-K over atoms, fine ones for `columns`, and coarser ones (built on demand) for `recursion`."""
+
+    fine: Atoms
+    coarse: Callable[[], Atoms]
+    law: Repetitions
+
+    @cached_property
+    def _coarse(self) -> Atoms:
+        return self.coarse()
+
+    def upper(self, epsilon: float) -> float:
+        """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
+        return min(1.0, column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON)).upper * ROUND_UP)
+
+    def lower(self, epsilon: float) -> float:
+        """What an order of the atoms attains at epsilon >= 0."""
+        return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
+
+    def sharp_upper(self, epsilon: float) -> float:
+        """`upper`, and the recursion too where the columns leave much open."""
+        value = self.upper(epsilon)
+        if value > _WIDE_DELTA * self.lower(epsilon) + _NEGLIGIBLE:
+            recursed = certified(self._coarse, self.law, np.array([min(epsilon, LARGEST_EPSILON)])) * ROUND_UP
+            value = min(value, float(recursed[0]))
+        return value
+
+    def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
+        epsilon = super().smallest_safe(delta, limit)
+        start = self._attained_root(delta)[0]
+        if start * (1.0 + _WIDE_EPSILON) < epsilon:
+            return min(epsilon, self._by_recursion(delta, start, min(epsilon, 1.5 * start + 1e-3)))
+        return epsilon
+
+    def largest_unsafe(self, delta: float) -> float:
+        """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
+        root = super().largest_unsafe(delta)
+        if root < LARGEST_EPSILON and self.upper(root) > _WIDE_DELTA * self.lower(root):
+            grid = np.linspace(root, 1.02 * root + 1e-3, _RECURSION_POINTS)
+            above = attained(self._coarse, self.law, grid) > delta
+            return max(root, float(np.max(grid, where=above, initial=0.0)))
+        return root
 
     def _by_recursion(self, delta: float, low: float, high: float) -> float:
-        """The same from the recursion: two rounds over a few epsilons at once. Any safe epsilon is an answer."""
+        """The smallest safe epsilon by the recursion, in two rounds over a few at once. Any safe one is an answer."""
         best = math.inf
         for _ in range(2):
             grid = np.linspace(low, high, _RECURSION_POINTS)
@@ -139,18 +158,19 @@ class Chords:
     deltas: Array
 
     @classmethod
-    def of(cls, direction: Direction, knots: int) -> Chords:
+    def of(cls, curve: Bracketed, knots: int) -> Chords:
         """`knots` values of the upper curve from 0 to where it has fallen."""
-        epsilons = np.linspace(0.0, direction.top(), knots)
-        return cls(epsilons, np.minimum.accumulate([direction.upper(float(e)) for e in epsilons]))
+        epsilons = np.linspace(0.0, curve.top(), knots)
+        return cls(epsilons, np.minimum.accumulate([curve.upper(float(e)) for e in epsilons]))
 
     def __call__(self, epsilons: Array) -> Array:
         known, deltas = self.epsilons, self.deltas
         right = np.clip(np.searchsorted(known, epsilons, side="right"), 1, known.size - 1)
         left = right - 1
         # weight of the right end in exp(epsilon)
-        weight = np.exp(np.minimum(epsilons - known[right], 0.0)) * (
-            np.expm1(known[left] - epsilons) / np.expm1(known[left] - known[right])
-        )
+        with np.errstate(invalid="ignore"):
+            weight = np.exp(np.minimum(epsilons - known[right], 0.0)) * (
+                np.expm1(known[left] - epsilons) / np.expm1(known[left] - known[right])
+            )
         chord = deltas[left] + (deltas[right] - deltas[left]) * np.clip(weight, 0.0, 1.0)
         return np.asarray(np.where(epsilons >= known[-1], deltas[-1], chord * ROUND_UP))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpselect.accounting.optimal.atoms import Array, Index
+from dpselect.accounting.optimal.atoms import Index
 from dpselect.accounting.optimal.problem import Problem
 
 __all__ = ["Peaks", "find_peaks", "rescan"]

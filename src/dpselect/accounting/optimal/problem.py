@@ -3,8 +3,8 @@
 K has generating function phi; F[a, b) and F'[a, b) are the P- and P'-masses of the atoms between nodes a and b, l_i the
 losses. With E = exp(epsilon),
 
-    slope(a, b) = exp(l_b) phi'(F[a, b)) - E phi'(F'[a, b))            gain of outcome b in S on top of [a, b), per P'-mass
-    g(i, j)     = p_i p_j phi''(F) - E q_i q_j phi''(F')               change of the gain of atom j with the place in atom i
+    slope(a, b) = exp(l_b) phi'(F[a, b)) - E phi'(F'[a, b))     what b adds in S on top of [a, b), per P'-mass
+    g(i, j)     = p_i p_j phi''(F) - E q_i q_j phi''(F')        what atom i in the interval adds to that, for atom j
 """
 
 from __future__ import annotations
@@ -105,9 +105,8 @@ class Problem:
         # where the corners leave the sign open, and the block is a rectangle or one atom with itself
         k = np.flatnonzero((top > 0.0) & (bottom < 0.0) & (apart | single) & (largest <= _LARGEST_EXPONENT))
         if k.size:
-            i, i_end, j, j_end, apart, ratio_0, ratio_1 = (
-                x[k] for x in (i, i_end, j, j_end, apart, ratio_0, ratio_1)
-            )
+            i, i_end, j, j_end = i[k], i_end[k], j[k], j_end[k]
+            apart, ratio_0, ratio_1 = apart[k], ratio_0[k], ratio_1[k]
             p_third, q_third = (third(p_1[k]), third(p_0[k])), (third(q_1[k]), third(q_0[k]))
             p_rows, q_rows = (np.where(apart, x, 0.0) for x in t.between(i, i_end))
             p_columns, q_columns = t.between(j, j_end)

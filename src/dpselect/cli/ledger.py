@@ -1,0 +1,203 @@
+"""`dpselect ledger`: create a budget, show what is left, verify the record, move it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpselect.errors import ArgumentError
+from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
+from dpselect.privacy import Receipt
+
+__all__ = ["ledger_app"]
+
+ledger_app = typer.Typer(
+    name="ledger", help="Budgets that many people and programs spend from, on one durable record.", no_args_is_help=True
+)
+
+Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or a postgresql:// URL.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+
+
+@ledger_app.command()
+def create(
+    ledger: Where,
+    name: Annotated[str, typer.Argument(help="The name of the new budget.")],
+    epsilon: Annotated[str, typer.Option(help="Epsilon of the whole budget, exact: 3, 0.1 or 1/3.")],
+    delta: Annotated[str, typer.Option(help="Delta of the whole budget.")] = "0",
+    accounting: Annotated[str, typer.Option(help="output (adds up, with refunds) or renyi (adaptive).")] = "output",
+    filter_name: Annotated[str, typer.Option("--filter", help="Of renyi: renyi, zcdp or gaussian.")] = "renyi",
+    adjacency: Annotated[str | None, typer.Option(help="add_or_remove_one or replace_one.")] = None,
+    parent: Annotated[str | None, typer.Option(help="The budget above.")] = None,
+    part: Annotated[str | None, typer.Option(help="Which part of the parent's data this budget is about.")] = None,
+    partition: Annotated[str | None, typer.Option(help="The rule on one row that says which part it is in.")] = None,
+    delta_each: Annotated[str | None, typer.Option(help="Delta at which other guarantees are priced.")] = None,
+    dates: Annotated[bool, typer.Option("--dates", help="A new ledger's reservations hold their date.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create a budget, and the ledger if there is none."""
+    with Ledger.open(ledger, dates=dates) as record:
+        budget = record.create_budget(
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            accounting=accounting,
+            filter=filter_name,
+            adjacency=adjacency,
+            parent=parent,
+            part=part,
+            partition=partition,
+            delta_each=delta_each,
+        )
+        _print(_described(budget), as_json, f"budget {name!r}: epsilon {epsilon} at delta {delta} ({accounting})")
+
+
+@ledger_app.command()
+def show(
+    ledger: Where,
+    budget: Annotated[str | None, typer.Option(help="One budget only.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw what was spent, entry by entry, to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show budgets: what is spent, what is left, what refunds saved."""
+    if plot is not None and budget is None:
+        raise ArgumentError("--plot needs --budget")
+    with Ledger.open(ledger, create=False) as record:
+        budgets = record.budgets() if budget is None else [record.budget(budget)]
+        head = record.head()
+        described = [_described(b) for b in budgets]
+        if plot is not None and budget is not None:
+            _plot(record, budget, plot)
+    result = {"budgets": described, "sequence": head.sequence, "head": head.head}
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    _table(described)
+    typer.echo(f"entry {head.sequence}, head {head.head}")
+
+
+@ledger_app.command()
+def verify(
+    ledger: Where,
+    receipt: Annotated[
+        Path | None, typer.Option(help="A receipt, or a release that holds one (JSON): the record must have its entry.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fold the whole record again and compare; name the first bad entry. Status 1 when there is one."""
+    named = _receipt(receipt) if receipt is not None else None
+    with Ledger.open(ledger, create=False) as record:
+        record.verify(named)
+        head = record.head()
+    result = {"verified": True, "sequence": head.sequence, "head": head.head}
+    _print(result, as_json, f"{head.sequence} entries verified, head {head.head}")
+
+
+@ledger_app.command(name="export")
+def export_(
+    ledger: Where, output: Annotated[Path | None, typer.Argument(help="A file; standard output by default.")] = None
+) -> None:
+    """Write the record as JSON lines. Whoever reads it sees the outputs' cells: it is as private as they are."""
+    with Ledger.open(ledger, create=False) as record, _writing(output) as write:
+        for line in export_lines(record):
+            write.write(line + "\n")
+
+
+@ledger_app.command(name="import")
+def import_(
+    source: Annotated[Path, typer.Argument(help="JSON lines from `dpselect ledger export`.")],
+    ledger: Where,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new ledger from an export, checked entry by entry. Retire the old one: both could be spent from."""
+    with source.open(encoding="utf-8") as lines, import_lines(lines, ledger) as record:
+        head = record.head()
+    result = {"sequence": head.sequence, "head": head.head}
+    _print(result, as_json, f"{head.sequence} entries imported, head {head.head}")
+
+
+def _print(result: dict[str, Any], as_json: bool, sentence: str) -> None:
+    typer.echo(json.dumps(result) if as_json else sentence)
+
+
+def _described(budget: Budget) -> dict[str, Any]:
+    spent, remaining = budget.spent(), budget.remaining()
+    return {
+        "name": budget.name,
+        "parent": budget.parent,
+        "accounting": budget.accounting,
+        "adjacency": budget.adjacency.value,
+        "epsilon": float(budget.epsilon),
+        "delta": float(budget.delta),
+        "spent": _amounts(spent),
+        "remaining": _amounts(remaining),
+        "refunded_epsilon": float(budget.refunded()),
+    }
+
+
+def _amounts(amounts: Amounts) -> dict[str, Any]:
+    exact = {"epsilon_exact": str(amounts.epsilon), "delta_exact": str(amounts.delta)}
+    return {"epsilon": float(amounts.epsilon), "delta": float(amounts.delta), **exact}
+
+
+def _table(described: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("budget", "within", "counts", "epsilon", "spent", "remaining", "refunds saved", "delta", "left")
+    for row in described:
+        table.add_row(
+            row["name"],
+            row["parent"] or "",
+            row["accounting"],
+            *(f"{row[key]['epsilon'] if key in ('spent', 'remaining') else row[key]:.6g}" for key in _COLUMNS),
+            f"{row['delta']:.3g}",
+            f"{row['remaining']['delta']:.3g}",
+        )
+    Console(file=sys.stdout, soft_wrap=True).print(table)
+
+
+_COLUMNS = ("epsilon", "spent", "remaining", "refunded_epsilon")
+
+
+def _plot(record: Ledger, name: str, path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    history = record.history(name)
+    axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots()
+    entries = [moment[0] for moment in history]
+    spent = [float(reading.epsilon) for _, reading, _ in history]
+    without = [float(reading.epsilon + refunded) for _, reading, refunded in history]
+    axes.step(entries, without, where="post", label="without refunds", linestyle=":")
+    axes.step(entries, spent, where="post", label="spent")
+    axes.axhline(float(record.budget(name).epsilon), color="black", linewidth=0.8, label="budget")
+    axes.set(xlabel="entry", ylabel="epsilon", title=name, ylim=(0, None))
+    axes.legend()
+    figure.savefig(path)
+
+
+def _receipt(path: Path) -> Receipt:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        named = found.get("receipt") or found
+        sequence, head = named["sequence"], named["head"]
+        if not isinstance(sequence, int) or not isinstance(head, str):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ArgumentError(f"receipt: {path} holds no receipt of a ledger (sequence and head)") from None
+    return Receipt(str(named.get("account")), str(named.get("identifier")), {}, sequence, head)
+
+
+@contextlib.contextmanager
+def _writing(path: Path | None) -> Iterator[Any]:
+    if path is None:
+        yield sys.stdout
+        return
+    with path.open("x", encoding="utf-8") as file:
+        yield file

@@ -1,0 +1,262 @@
+"""Whole-number noise with exact laws: one at a time by rational arithmetic, and in bulk.
+
+The bulk samplers compute in double precision and look at how close each number came to being another one; the few
+that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log and exp are
+within a factor 1 +- 2**-44 (they are documented to be within a few units of 2**-53) the laws are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
+from dpselect.randomness.source import RandomSource, resolve
+
+__all__ = [
+    "discrete_gaussian",
+    "discrete_gaussian_array",
+    "discrete_laplace",
+    "discrete_laplace_array",
+    "exponential_coin",
+    "geometric",
+]
+
+Array = NDArray[np.float64]
+_BLOCK = 1 << 14
+_LARGEST = 2.0**20
+
+
+def _rational(name: str, value: Fraction | float) -> Fraction:
+    """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
+    number(name, value, at_least=2.0**-60, at_most=2.0**60)
+    return Fraction(value)
+
+
+def exponential_coin(exponent: Fraction | float, random: RandomSource | None = None) -> bool:
+    """A coin that lands true with probability exp(-exponent), exactly, for a rational exponent >= 0.
+
+    Canonne, Kamath, Steinke (2020), Algorithm 1: exp(-1) coins for the whole part; for the rest the number of
+    successes before the first failure of coins exponent/k is even.
+
+    >>> exponential_coin(0)
+    True
+    """
+    random = resolve(random)
+    exponent = Fraction(exponent)
+    if exponent < 0:
+        raise ArgumentError("exponent must be at least 0")
+    whole = math.floor(exponent)
+    for _ in range(whole):
+        if not _small_coin(Fraction(1), random):
+            return False
+    return _small_coin(exponent - whole, random)
+
+
+def _small_coin(exponent: Fraction, random: RandomSource) -> bool:
+    k = 1
+    while random.below(exponent.denominator * k) < exponent.numerator:
+        k += 1
+    return k % 2 == 1
+
+
+def geometric(probability: Fraction | float, random: RandomSource | None = None) -> int:
+    """The trials up to and including the first success, on 1, 2, ..., exactly, for a rational probability in (0, 1].
+
+    By bisection on the survival (1 - probability)**k of one uniform real: about 2 log2(1/probability) comparisons.
+
+    >>> geometric(1)
+    1
+    """
+    number("probability", probability, above=0.0, at_most=1.0)
+    failure = 1 - Fraction(probability)
+    uniform = LazyUniform(resolve(random))
+
+    def exceeds(count: int) -> bool:
+        """Whether the number of trials is above `count`: the uniform real is below failure**count."""
+        if not failure:
+            return count < 1
+        return uniform.below(lambda bits: _power(failure, count, bits))
+
+    high = 1
+    while exceeds(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return high
+
+
+def _power(base: Fraction, exponent: int, bits: int) -> tuple[Fraction, Fraction]:
+    """base**exponent for base in [0, 1] by repeated squaring between fixed-point numbers, rounded outwards."""
+    scale = bits + 2 * exponent.bit_length() + 4
+    low = high = 1 << scale
+    for digit in bin(exponent)[2:]:
+        low, high = low * low >> scale, -(-high * high >> scale)
+        if digit == "1":
+            low = low * base.numerator // base.denominator
+            high = -(-high * base.numerator // base.denominator)
+    return Fraction(low, 1 << scale), Fraction(high, 1 << scale)
+
+
+def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None) -> int:
+    """A whole number X with P(X = x) proportional to exp(-|x| / scale), exactly, for a rational scale > 0.
+
+    Canonne, Kamath, Steinke (2020), Algorithm 2: with scale = t/s, draw U uniform in {0, ..., t-1}, keep it with
+    probability exp(-U/t), add t for each success of a coin of probability exp(-1), divide by s, and choose a sign.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> discrete_laplace(Fraction(1, 1000), keyed_source(1))
+    0
+    """
+    random = resolve(random)
+    scale = _rational("scale", scale)
+    t, s = scale.numerator, scale.denominator
+    while True:
+        low = random.below(t)
+        if not exponential_coin(Fraction(low, t), random):
+            continue
+        high = 0
+        while _small_coin(Fraction(1), random):
+            high += 1
+        magnitude = (low + t * high) // s
+        negative = random.bits(1)
+        if negative and not magnitude:
+            continue
+        return -magnitude if negative else magnitude
+
+
+def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = None) -> int:
+    """A whole number X with P(X = x) proportional to exp(-x**2 / (2*variance)), exactly, for a rational parameter > 0.
+
+    Canonne, Kamath, Steinke (2020), Algorithm 3. The variance of X is at most `variance` (their Corollary 9).
+    """
+    random = resolve(random)
+    variance = Fraction(variance)
+    if variance <= 0:
+        raise ArgumentError(f"variance must be above 0, got {variance!r}")
+    t = math.isqrt(math.floor(variance)) + 1
+    while True:
+        proposal = discrete_laplace(t, random)
+        distance = abs(proposal) - variance / t
+        if exponential_coin(distance * distance / (2 * variance), random):
+            return proposal
+
+
+def discrete_laplace_array(
+    scale: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
+) -> NDArray[np.int64]:
+    """Independent whole numbers with the law of `discrete_laplace`, exactly, for a scale of at most 2**20.
+
+    One 64-bit word each: a sign and the leading 63 bits of a uniform U; |X| >= k just when U < 2 exp(-k/scale) /
+    (1 + exp(-1/scale)) for k >= 1. What is nearer to such a bound than rounding can tell is settled exactly. Raises
+    `ArgumentError` for a scale outside [2**-60, 2**20].
+
+    >>> from dpselect.randomness import keyed_source
+    >>> int(abs(discrete_laplace_array(2.0, 1000, keyed_source(1))).max()) < 40
+    True
+    """
+    number("scale", scale, at_least=2.0**-60, at_most=_LARGEST)
+    exact, random = Fraction(scale), resolve(random)
+    shape = size if isinstance(size, tuple) else (size,)
+    drawn = np.empty(math.prod(shape), dtype=np.int64)
+    for start in range(0, len(drawn), _BLOCK):
+        part = drawn[start : start + _BLOCK]
+        part[:] = _laplace_block(exact, len(part), random)
+    return drawn.reshape(shape)
+
+
+def _laplace_block(scale: Fraction, size: int, random: RandomSource) -> NDArray[np.int64]:
+    words = random.words(size)
+    bits = words >> np.uint64(1)
+    width = float(scale)
+    # |X| = floor(1 + scale * log(c / U)) where that is positive, c = 2 exp(-1/scale) / (1 + exp(-1/scale))
+    level = 1.0 + width * (math.log(2.0) - 1.0 / width - math.log1p(math.exp(-1.0 / width)) + 63.0 * math.log(2.0))
+    position = bits.astype(np.float64)
+    position += 0.5
+    np.log(position, out=position)
+    position *= -width
+    position += level
+    magnitude = np.floor(position)
+    np.subtract(position, magnitude, out=position)
+    np.abs(np.subtract(position, 0.5, out=position), out=position)
+    margin = 2.0**-20 + width * 2.0**-36
+    for place in np.flatnonzero((position > 0.5 - margin) | (bits < np.uint64(1 << 44))):
+        guess = max(int(magnitude[place]), 0)
+        magnitude[place] = _settle(scale, LazyUniform(random, int(bits[place]), 63), guess)
+    np.maximum(magnitude, 0.0, out=magnitude)
+    result = magnitude.astype(np.int64)
+    return np.where(words & np.uint64(1), -result, result)
+
+
+def _settle(scale: Fraction, uniform: LazyUniform, guess: int) -> int:
+    """The largest k with k = 0 or U < 2 exp(-k/scale) / (1 + exp(-1/scale)), found from a guess."""
+
+    def reaches(k: int) -> bool:
+        return uniform.below(lambda bits: _survival(scale, k, bits))
+
+    while guess and not reaches(guess):
+        guess -= 1
+    while reaches(guess + 1):
+        guess += 1
+    return guess
+
+
+def _survival(scale: Fraction, k: int, bits: int) -> tuple[Fraction, Fraction]:
+    low, high = exponential_enclosure(k / scale, bits + 4)
+    one_low, one_high = exponential_enclosure(1 / scale, bits + 4)
+    return 2 * low / (1 + one_high), 2 * high / (1 + one_low)
+
+
+def discrete_gaussian_array(
+    variance: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
+) -> NDArray[np.int64]:
+    """Independent whole numbers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**38.
+
+    The same rejection in bulk: proposals from `discrete_laplace_array`, coins of 32 bits that are settled exactly where
+    double precision cannot tell. Raises `ArgumentError` for a variance outside [2**-60, 2**38].
+
+    >>> from dpselect.randomness import keyed_source
+    >>> int(abs(discrete_gaussian_array(4.0, 1000, keyed_source(1))).max()) < 14
+    True
+    """
+    number("variance", variance, at_least=2.0**-60, at_most=2.0**38)
+    exact, random = Fraction(variance), resolve(random)
+    shape = size if isinstance(size, tuple) else (size,)
+    drawn = np.empty(math.prod(shape), dtype=np.int64)
+    scale = math.isqrt(math.floor(exact)) + 1
+    filled = 0
+    while filled < len(drawn):
+        proposals = _laplace_block(Fraction(scale), min(_BLOCK, 2 * (len(drawn) - filled) + 16), random)
+        kept = proposals[_accepted(proposals, exact, scale, random)][: len(drawn) - filled]
+        drawn[filled : filled + len(kept)] = kept
+        filled += len(kept)
+    return drawn.reshape(shape)
+
+
+def _accepted(proposals: NDArray[np.int64], variance: Fraction, scale: int, random: RandomSource) -> NDArray[np.bool_]:
+    """Coins of probability exp(-(|proposal| - variance/scale)^2 / (2 variance))."""
+    centre = variance / scale
+    words = random.words((len(proposals) + 1) // 2).view(np.uint32)[: len(proposals)]
+    exponent = np.abs(proposals).astype(np.float64)
+    exponent -= float(centre)
+    exponent *= exponent
+    exponent *= -0.5 / float(variance)
+    exponent += 32.0 * math.log(2.0)
+    with np.errstate(under="ignore"):
+        np.exp(exponent, out=exponent)
+    exponent -= words
+    margin = 2.0**-6
+    accepted = exponent >= 1.0 + margin
+    possible = exponent > -margin
+    for place in np.flatnonzero(possible & ~accepted):
+        distance = abs(int(proposals[place])) - centre
+        exact = partial(exponential_enclosure, distance * distance / (2 * variance))
+        accepted[place] = LazyUniform(random, int(words[place]), 32).below(exact)
+    return accepted

@@ -1,0 +1,214 @@
+"""Sparse vectors as they are found in the wild, wrong and right, with the exact law of their answers.
+
+A `SparseVectorLaw` is what a program does with a batch of gaps (query minus threshold): which noise, drawn how often,
+and when it stops. `pattern_probability` integrates over the threshold noise, so a wrong one is caught without sampling.
+Each function below takes the price that the program claims and a cap c, and returns what it really does; sensitivity
+is one. The claim of all of them is (epsilon_threshold + epsilon_queries)-privacy.
+
+Lyu, Su, Li, "Understanding the Sparse Vector Technique for Differential Privacy" (2017), compare six published
+variants in their Figure 1; their Algorithms 3 to 6 are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.testing.score_laws import piecewise_nodes
+
+__all__ = ["BROKEN", "SparseVectorLaw", "corrected"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVectorLaw:
+    """One way to run a sparse vector.
+
+    Attributes:
+        threshold_scale: scale of the Laplace noise on the threshold; 0 for none.
+        query_scale: scale of the Laplace noise on a query; 0 for none.
+        max_positives: after how many positives it halts; None for never.
+        threshold_noise: drawn "once", or a "fresh" one for each query.
+        query_noise: a "fresh" one for each query, or one drawn "once" for all.
+        releases_value: whether a positive answer is the noisy query itself.
+    """
+
+    threshold_scale: float
+    query_scale: float
+    max_positives: int | None
+    threshold_noise: Literal["once", "fresh"] = "once"
+    query_noise: Literal["once", "fresh"] = "fresh"
+    releases_value: bool = False
+
+    def pattern_probability(
+        self, gaps: Sequence[float], pattern: Sequence[bool], values: Sequence[float] = ()
+    ) -> float:
+        """The probability of these answers to these gaps; a density in `values` where positives release them.
+
+        `pattern` ends where the program does: it has at most `max_positives` positives, and none before its end if it
+        has that many.
+        """
+        if self.max_positives is not None and sum(pattern[:-1]) >= self.max_positives:
+            return 0.0
+        gap, answers = np.array(gaps, dtype=np.float64), np.array(pattern, dtype=bool)
+        if self.threshold_noise == "fresh":
+            single = (slice(i, i + 1) for i in range(len(gap)))
+            return float(np.prod([self._with_common(gap[one], answers[one]) for one in single]))
+        return self._with_common(gap, answers, values)
+
+    def _with_common(self, gap: Array, answers: NDArray[np.bool_], values: Sequence[float] = ()) -> float:
+        """With one threshold noise for these queries: integrate over it (and over a query noise drawn once)."""
+        noises = [s for s in (self.threshold_scale, self.query_scale if self.query_noise == "once" else 0.0) if s]
+        scale = max(noises, default=1.0)
+        if len(noises) == 2:
+            return self._difference(gap, answers)
+        if not noises:
+            return float(np.prod(self._answers(np.zeros(1), gap, answers, values), axis=0)[0])
+        breaks = np.concatenate([gap, [0.0], np.asarray(values, dtype=np.float64)])
+        x, weights = piecewise_nodes(breaks / scale)
+        sure = self._answers(x * scale, gap, answers, values)
+        return float(np.sum(weights * 0.5 * np.exp(-np.abs(x)) * np.prod(sure, axis=0)))
+
+    def _answers(self, noise: Array, gap: Array, answers: NDArray[np.bool_], values: Sequence[float]) -> Array:
+        """P(answer of each query | threshold noise), one row for each query."""
+        if self.query_scale == 0.0 or self.query_noise == "once":
+            return np.where((gap[:, None] >= noise) == answers[:, None], 1.0, 0.0)
+        excess = (noise - gap[:, None]) / self.query_scale
+        small = 0.5 * np.exp(-np.abs(excess))
+        above = np.where(excess >= 0.0, small, 1.0 - small)
+        result = np.where(answers[:, None], above, 1.0 - above)
+        if self.releases_value:
+            for row, value in zip(np.flatnonzero(answers), values, strict=True):
+                density = 0.5 * np.exp(-abs(value - gap[row]) / self.query_scale) / self.query_scale
+                result[row] = np.where(noise <= value, density, 0.0)
+        return np.asarray(result)
+
+    def _difference(self, gap: Array, answers: NDArray[np.bool_]) -> float:
+        """Both noises drawn once: only their difference matters, and answers are sure given it."""
+        low = np.max(gap[~answers], initial=-np.inf)
+        high = np.min(gap[answers], initial=np.inf)
+        if low >= high:
+            return 0.0
+        return self._difference_tail(low) - self._difference_tail(high)
+
+    def _difference_tail(self, z: float) -> float:
+        """P(threshold noise - query noise > z) for two independent Laplace noises."""
+        if np.isinf(z):
+            return 1.0 if z < 0 else 0.0
+        a, b, size = self.threshold_scale, self.query_scale, abs(float(z))
+        if a == b:
+            tail = 0.25 * np.exp(-size / a) * (2.0 + size / a)
+        else:
+            tail = 0.5 * (a * a * np.exp(-size / a) - b * b * np.exp(-size / b)) / (a * a - b * b)
+        return float(tail if z >= 0 else 1.0 - tail)
+
+    def log_ratio(
+        self,
+        gaps: Sequence[float],
+        neighbour: Sequence[float],
+        pattern: Sequence[bool],
+        values: Sequence[float] = (),
+    ) -> float:
+        """The loss at one answer pattern; inf where only the neighbour cannot give it."""
+        ours = self.pattern_probability(gaps, pattern, values)
+        theirs = self.pattern_probability(neighbour, pattern, values)
+        if ours == 0.0:
+            return -np.inf
+        return float(np.log(ours / theirs)) if theirs > 0.0 else float("inf")
+
+
+Variant = Callable[[float, float, int], SparseVectorLaw]
+
+
+def corrected(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """What `dpselect.mechanisms.SparseVector` does (Lyu, Su, Li 2017, Algorithm 7)."""
+    return SparseVectorLaw(
+        threshold_scale=1.0 / epsilon_threshold, query_scale=2.0 * c / epsilon_queries, max_positives=c
+    )
+
+
+def releases_noisy_value(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """Their Algorithm 3 (lecture notes of 2011): a positive answer is the noisy query that was compared."""
+    return SparseVectorLaw(
+        threshold_scale=1.0 / epsilon_threshold, query_scale=c / epsilon_queries, max_positives=c, releases_value=True
+    )
+
+
+def query_noise_without_c(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """Their Algorithm 4 (Lee, Clifton 2014): the query noise does not grow with the cap."""
+    return SparseVectorLaw(threshold_scale=1.0 / epsilon_threshold, query_scale=1.0 / epsilon_queries, max_positives=c)
+
+
+def no_query_noise(epsilon_threshold: float, _epsilon_queries: float, _c: int) -> SparseVectorLaw:
+    """Their Algorithm 5 (Stoddard, Chen, Machanavajjhala 2014): no query noise and no cap."""
+    return SparseVectorLaw(threshold_scale=1.0 / epsilon_threshold, query_scale=0.0, max_positives=None)
+
+
+def no_cap(epsilon_threshold: float, epsilon_queries: float, _c: int) -> SparseVectorLaw:
+    """Their Algorithm 6 (Chen et al. 2015): query noise without the cap in it, and no halting."""
+    return SparseVectorLaw(
+        threshold_scale=1.0 / epsilon_threshold, query_scale=1.0 / epsilon_queries, max_positives=None
+    )
+
+
+def keeps_every_positive_of_a_pass(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """The right noise for c positives, but all of a batch's positives are accepted, not the first c."""
+    return SparseVectorLaw(
+        threshold_scale=1.0 / epsilon_threshold, query_scale=2.0 * c / epsilon_queries, max_positives=None
+    )
+
+
+def threshold_noise_refreshed(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """A new threshold noise for every query, charged once: negative answers are no longer free."""
+    return SparseVectorLaw(
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=2.0 * c / epsilon_queries,
+        max_positives=c,
+        threshold_noise="fresh",
+    )
+
+
+def no_threshold_noise(_epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """Only the queries are noisy: every negative answer leaks."""
+    return SparseVectorLaw(threshold_scale=0.0, query_scale=2.0 * c / epsilon_queries, max_positives=c)
+
+
+def query_noise_reused(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """One noise for all queries: the answers sort the queries exactly."""
+    return SparseVectorLaw(
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=2.0 * c / epsilon_queries,
+        max_positives=c,
+        query_noise="once",
+    )
+
+
+def query_noise_halved(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """The scale for monotonic queries, used for any."""
+    return SparseVectorLaw(threshold_scale=1.0 / epsilon_threshold, query_scale=c / epsilon_queries, max_positives=c)
+
+
+def scales_swapped(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+    """The query's scale on the threshold and the threshold's on the queries."""
+    return SparseVectorLaw(
+        threshold_scale=2.0 * c / epsilon_queries, query_scale=1.0 / epsilon_threshold, max_positives=c
+    )
+
+
+BROKEN: tuple[Variant, ...] = (
+    releases_noisy_value,
+    query_noise_without_c,
+    no_query_noise,
+    no_cap,
+    keeps_every_positive_of_a_pass,
+    threshold_noise_refreshed,
+    no_threshold_noise,
+    query_noise_reused,
+    query_noise_halved,
+    scales_swapped,
+)

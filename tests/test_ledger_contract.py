@@ -1,0 +1,87 @@
+"""The shipped contract on SQLite, and on a real PostgreSQL server when DPSELECT_TEST_POSTGRES names one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from urllib.parse import quote
+
+import pytest
+
+from dpselect.ledger import Ledger, LedgerUnavailableError
+from dpselect.testing.ledger_contract import GATE, LedgerContract
+
+POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
+
+
+class TestSqlite(LedgerContract):
+    @pytest.fixture
+    def where(self, tmp_path):
+        return str(tmp_path / "budget.db")
+
+
+@contextlib.contextmanager
+def empty_schema():
+    """The URL of an empty schema, dropped afterwards."""
+    import psycopg
+
+    name = f"test_{secrets.token_hex(6)}"
+    with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    yield f"{POSTGRES}&options={quote(f'-csearch_path={name}')}"
+    with psycopg.connect(POSTGRES, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture
+def schema():
+    with empty_schema() as where:
+        yield where
+
+
+@pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
+class TestPostgresql(LedgerContract):
+    @pytest.fixture
+    def where(self, schema):
+        return schema
+
+    def test_entries_are_append_only(self, where):
+        import psycopg
+
+        with Ledger.open(where) as ledger:
+            ledger.create_budget("b", epsilon=1)
+        for statement in ("UPDATE ledger_entry SET head = 'x'", "DELETE FROM ledger_entry", "TRUNCATE ledger_entry"):
+            with psycopg.connect(where) as connection, pytest.raises(psycopg.errors.RaiseException):
+                connection.execute(statement)
+
+    def test_commits_are_synchronous_whatever_the_server_says(self, where):
+        import psycopg
+
+        with psycopg.connect(POSTGRES, autocommit=True) as connection:
+            connection.execute("ALTER ROLE CURRENT_USER SET synchronous_commit = 'off'")
+        try:
+            with Ledger.open(where) as ledger, ledger._store.write() as transaction:
+                shown = transaction._connection.exec_driver_sql("SHOW synchronous_commit").scalar()
+            assert shown == "on"
+        finally:
+            with psycopg.connect(POSTGRES, autocommit=True) as connection:
+                connection.execute("ALTER ROLE CURRENT_USER RESET synchronous_commit")
+
+    def test_a_name_in_an_error_holds_no_password(self):
+        with pytest.raises(LedgerUnavailableError) as caught:
+            Ledger.open("postgresql://who:hush@127.0.0.1:9/none", timeout=2)
+        assert "hush" not in str(caught.value)
+
+
+@pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
+def test_a_record_moves_from_a_file_to_a_server(tmp_path, schema):
+    from dpselect.ledger import export_lines, import_lines
+
+    with Ledger.open(tmp_path / "a.db") as ledger:
+        receipt = ledger.create_budget("b", epsilon=3, delta="1e-6").reserve(GATE, label="one", identifier="x")
+        with import_lines(export_lines(ledger), schema) as moved:
+            assert moved.head() == ledger.head()
+            assert moved.verify(receipt)
+            moved.budget("b").settle("x", cell=False)
+            assert moved.verify(receipt)
