@@ -11,6 +11,9 @@ import itertools
 import math
 import multiprocessing
 import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +22,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError
-from dpselect.mechanisms import SparseVector, number_of_positives, sparse_vector_guarantee, threshold_test
+from dpselect.mechanisms import (
+    SparseVector,
+    number_of_positives,
+    sparse_vector,
+    sparse_vector_guarantee,
+    threshold_test,
+)
 from dpselect.randomness import keyed_source
 from dpselect.testing.broken_sparse_vectors import BROKEN, SparseVectorLaw, corrected
 
@@ -27,6 +36,13 @@ FALSE_ALARM = 1e-6
 QUADRATURE = 1e-9
 """Gauss-Legendre error of the laws, relative; `test_the_laws_have_known_values` checks it."""
 T, F = True, False
+
+
+def prices(epsilon_threshold: float, epsilon_queries: float, max_positives: int) -> dict[int, float]:
+    g: Any = sparse_vector_guarantee(
+        epsilon_threshold=epsilon_threshold, epsilon_queries=epsilon_queries, max_positives=max_positives
+    )
+    return dict(g.epsilons)
 
 
 # ---- exact laws -----------------------------------------------------------------------------------------------------
@@ -41,8 +57,8 @@ def test_the_laws_have_known_values() -> None:
         missed = law.pattern_probability([3.0 * math.log(1 / beta)], [F])
         np.testing.assert_allclose(missed, 2 / 3 * beta**1.5 - beta**3 / 6, rtol=QUADRATURE)
     gap = 3.0 * math.log(10)
-    missed = [law.pattern_probability([gap] * k, [F] * k) for k in (1, 2, 3, 4)]
-    np.testing.assert_allclose(missed, [0.020915184, 0.0011551361, 2.8433772e-4, 1.4997917e-4], rtol=1e-7)
+    several = [law.pattern_probability([gap] * k, [F] * k) for k in (1, 2, 3, 4)]
+    np.testing.assert_allclose(several, [0.020915184, 0.0011551361, 2.8433772e-4, 1.4997917e-4], rtol=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -67,9 +83,7 @@ def test_largest_losses_are_attained_and_never_exceeded(pattern: list[bool], los
         theirs = [g + (-1.0 if a else 1.0) for g, a in zip(ours, pattern, strict=True)]
         worst = max(worst, law.log_ratio(ours, theirs, pattern))
     assert worst == pytest.approx(loss, abs=2e-9)
-    assert worst <= sparse_vector_guarantee(epsilon_threshold=1, epsilon_queries=1, max_positives=2).epsilons[
-        number_of_positives(pattern)
-    ] * (1 + QUADRATURE)
+    assert worst <= prices(1, 1, 2)[number_of_positives(pattern)] * (1 + QUADRATURE)
 
 
 @given(
@@ -87,9 +101,8 @@ def test_every_pattern_costs_at_most_its_cell(
         answers = answers[:-1]
     ours = gaps[: len(answers)]
     theirs = [g + m for g, m in zip(ours, moves, strict=False)]
-    price = sparse_vector_guarantee(epsilon_threshold=0.7, epsilon_queries=1.1, max_positives=cap)
     loss = corrected(0.7, 1.1, cap).log_ratio(ours, theirs, answers)
-    assert loss <= price.epsilons[number_of_positives(answers)] + 1e-7
+    assert loss <= prices(0.7, 1.1, cap)[number_of_positives(answers)] + 1e-7
 
 
 def worst_loss(law: SparseVectorLaw, c: int) -> float:
@@ -110,7 +123,7 @@ def worst_loss(law: SparseVectorLaw, c: int) -> float:
 
 
 @pytest.mark.parametrize("variant", BROKEN, ids=lambda v: v.__name__)
-def test_broken_variants_exceed_what_they_claim(variant) -> None:
+def test_broken_variants_exceed_what_they_claim(variant: Callable[..., SparseVectorLaw]) -> None:
     """By exact probabilities: every one attains a loss above epsilon_threshold + epsilon_queries by 10 per cent."""
     assert worst_loss(variant(0.5, 0.5, 2), 2) > 1.1
 
@@ -175,17 +188,18 @@ def patterns(cap: int) -> list[tuple[bool, ...]]:
 @pytest.mark.parametrize("mode", ["one by one", "dense", "skipping"])
 @pytest.mark.parametrize("cap", [1, 2])
 def test_answers_follow_the_exact_law(mode: str, cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """3,000 sessions against the exact law of all answer patterns.
+    """Sessions against the exact law of all answer patterns.
 
-    Catches, with probability above 0.99, a total variation distance of 0.08: refreshing the threshold noise is at
-    DIST1, a query noise of half the scale at DIST2.
+    4,000 of them catch, with probability above 0.99, a total variation distance of 0.078: so far away are a threshold
+    noise that is refreshed and a query noise of half the scale. When all queries are made to go through the slower
+    skips, 1,500 catch a distance of 0.13.
     """
     law = corrected(1.0, 2.0, cap)
     exact = {p: law.pattern_probability(GAPS[: len(p)], p) for p in patterns(cap)}
     assert sum(exact.values()) == pytest.approx(1.0, abs=1e-9)
     if mode == "skipping":
         monkeypatch.setattr(threshold_test, "_DENSE", -1)
-    draws = 3000
+    draws = 1500 if mode == "skipping" else 4000
     found: dict[tuple[bool, ...], int] = {}
     for i in range(draws):
         sv = session((mode, cap, i), max_positives=cap)
@@ -220,7 +234,7 @@ def test_long_batches_skip_with_the_exact_law() -> None:
         y = rho - gap
         return np.where(y >= 0, 0.5 * np.exp(-np.abs(y)), 1 - 0.5 * np.exp(-np.abs(y)))
 
-    log_none = np.log1p(-above(-9.0))
+    log_none = np.log1p(-np.minimum(above(-9.0), 1 - 1e-16))
     first = np.exp(700 * log_none) * above(-3.0)
     second = np.exp(1899 * log_none) * (1 - above(-3.0)) * above(-2.0)
     third = np.exp(2498 * log_none) * (1 - above(-3.0)) * (1 - above(-2.0)) * above(-1.0)
@@ -234,8 +248,6 @@ def test_long_batches_skip_with_the_exact_law() -> None:
 
 def test_probabilities_are_enclosed_without_rounding() -> None:
     """The test's probability is the Laplace tail of exactly value - threshold, huge values and tiny gaps included."""
-    from fractions import Fraction
-
     sv = session("enclosure", sensitivity=3.0, max_positives=2)
     test = sv._test
     low, high = test._noise.enclosure(200)
@@ -268,8 +280,6 @@ def test_the_session_halts_at_its_last_positive() -> None:
 
 
 def test_batches_cross_chunks_and_halt_inside_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpselect.mechanisms import sparse_vector
-
     monkeypatch.setattr(sparse_vector, "_BATCH", 700)
     values = np.full(2000, -1e4)
     values[[5, 699, 700, 1500, 1999]] = 1e4
@@ -298,15 +308,12 @@ def test_odd_values_are_answers_not_errors() -> None:
 
 def test_guarantee_prices_by_the_number_of_positives() -> None:
     g = session(1, max_positives=4).guarantee
-    assert dict(g.epsilons) == {0: 1.0, 1: 1.5, 2: 2.0, 3: 2.5, 4: 3.0}
+    assert prices(1.0, 2.0, 4) == {0: 1.0, 1: 1.5, 2: 2.0, 3: 2.5, 4: 3.0}
     assert g.worst().epsilon(delta=0) == 3.0
     assert g.observed([False, True, False]).epsilon(delta=0) == 1.5
     assert pickle.loads(pickle.dumps(g)).worst().epsilon(delta=0) == 3.0
-    rounded = sparse_vector_guarantee(epsilon_threshold=0.1, epsilon_queries=0.2, max_positives=3).epsilons
-    from fractions import Fraction
-
-    for c, price in rounded.items():
-        assert Fraction(price) >= Fraction(0.1) + Fraction(0.2) * c / 3  # type: ignore[operator]
+    for c, price in prices(0.1, 0.2, 3).items():
+        assert Fraction(price) >= Fraction(0.1) + Fraction(0.2) * c / 3
 
 
 def test_the_noise_cannot_leave() -> None:

@@ -3,6 +3,7 @@
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.mechanisms.choosing import ChoosingMechanism, choosing_mechanism
 from dpselect.mechanisms.exponential import ExponentialMechanism, exponential_mechanism
+from dpselect.mechanisms.flipping import PermuteAndFlip, permute_and_flip
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.mechanisms.generalised_exponential import (
     GeneralisedExponentialMechanism,
@@ -12,11 +13,10 @@ from dpselect.mechanisms.grid import add_on_grid, grid_at_most, round_to_grid, r
 from dpselect.mechanisms.large_margin import LargeMarginMechanism, large_margin_mechanism
 from dpselect.mechanisms.noisy_count import discrete_gaussian, discrete_laplace, noisy_count, noisy_count_guarantee
 from dpselect.mechanisms.noisy_max import ReportNoisyMax, report_noisy_max
-from dpselect.mechanisms.permute_and_flip import PermuteAndFlip, permute_and_flip
+from dpselect.mechanisms.peeling import TopK, top_k
 from dpselect.mechanisms.scores import ScoreChunks
 from dpselect.mechanisms.smooth_sensitivity import SmoothSensitivityMechanism, smooth_sensitivity_mechanism
 from dpselect.mechanisms.sparse_vector import SparseVector, number_of_positives, sparse_vector_guarantee
-from dpselect.mechanisms.top_k import TopK, top_k
 
 __all__ = [
     "ChoosingMechanism",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from dpselect.errors import AdjacencyError, integer, number
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.scores import read_scores
+from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
@@ -31,20 +32,21 @@ class ChoosingMechanism:
     Step 1: stop with None unless (largest score) + Laplace(2/epsilon) reaches `threshold`. Step 2: an index with score
     at least one, with probability proportional to exp(epsilon score / 2).
 
-    Claim: (epsilon, delta)-private. The constants are ours; the mechanism is Beimel, Nissim, Stemmer (2013), Lemma 3.7.
-    Proof. Let S2 be S1 and a row, h = epsilon/2, Z the normalisers, G the candidates with score at least one. Step 1
-    costs h. In step 2 Z1 <= Z2 <= exp(h) Z1 + k exp(h), since at most k candidates join G, with score one. On G1,
-    P2 <= exp(h) P1; outside it P2 has mass at most k exp(h (1 - max2)). The other way P1 <= exp(h) (1 + x) P2 with
-    x = k exp(-h max1), hence P1(E) <= exp(h) P2(E) + x. With m = 1 + log(k/delta)/h both excesses are at most delta
-    once the data set on the left has largest score at least m; if it has not, step 1 passes with probability at most
-    delta, by the choice threshold = m + log(1/(2 delta))/h. One of the two cases holds, so delta is spent once.
+    Claim: (epsilon, delta)-private with threshold t = 1 + log(k/delta)/h, h = epsilon/2. The mechanism is that of
+    Beimel, Nissim, Stemmer (2013), Lemma 3.7; the threshold is smaller than theirs. Proof. Let S2 be S1 and a row, m
+    the largest scores, Z the normalisers, G the candidates with score at least one. Step 1 costs h. In step 2
+    Z1 <= Z2 <= exp(h) Z1 + k exp(h), since at most k candidates join G, with score one. On G1, P2 <= exp(h) P1; outside
+    it P2 has mass at most k exp(h (1 - m2)). The other way P1 <= exp(h) (1 + x) P2 with x = k exp(-h m1), hence
+    P1(E) <= exp(h) P2(E) + x. Step 1 passes with probability exp(-h (t - m))/2 for m <= t, so in either direction the
+    excess is at most k exp(h (1 - t)) = delta: where m is small the pass is unlikely, where it is large the mass is
+    small. When G1 is empty, S1 gives None, and S2 anything else with probability exp(-h (t - 1))/2 <= delta.
 
     Accuracy: where the largest score exceeds `threshold` amply, the loss is about 2 log(k/delta)/epsilon at most,
     whatever the number of candidates (the candidates that count are the at most k times rows with score one or more).
 
     >>> mechanism = ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6)
     >>> round(mechanism.threshold, 1), mechanism.guarantee.epsilon(delta=1e-6)
-    (54.9, 1.0)
+    (28.6, 1.0)
     """
 
     growth: int
@@ -63,9 +65,7 @@ class ChoosingMechanism:
     @property
     def threshold(self) -> float:
         """What the noisy largest score must reach; rounded up."""
-        half = self.epsilon / 2.0
-        least = 1.0 + (math.log(self.growth) - math.log(self.delta)) / half
-        return (least - math.log(2.0 * self.delta) / half) * (1.0 + 1e-12)
+        return (1.0 + (math.log(self.growth) - math.log(self.delta)) * 2.0 / self.epsilon) * ROUND_UP
 
     @property
     def guarantee(self) -> Guarantee:

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
+from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
-from dpselect.mechanisms.permute_and_flip import draw_permute_and_flip
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, pure_guarantee
 from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores
 from dpselect.privacy import Guarantee

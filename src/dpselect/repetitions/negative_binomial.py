@@ -73,7 +73,7 @@ class _NegativeBinomial(Repetitions):
 
     @cached_property
     def _q_full(self) -> float:
-        return -math.expm1(-self.eta * self._a) / self.eta if abs(self.eta) > _ETA_IS_ZERO else self._a
+        return _full(self.eta, self._a)
 
     def _log_pmf(self, k: FloatArray) -> FloatArray:
         inside = np.maximum(k, 1.0)
@@ -243,14 +243,20 @@ class Logarithmic(_NegativeBinomial):
         return cls(gamma=_gamma_for(0.0, mean))
 
 
+def _full(eta: float, a: float) -> float:
+    """(1 - gamma**eta) / eta at a = log(1 / gamma), continuous at eta = 0."""
+    return -math.expm1(-eta * a) / eta if abs(eta) > _ETA_IS_ZERO else a
+
+
 def _gamma_for(eta: float, mean: float) -> float:
     """The largest gamma, up to rounding, whose computed mean is at least `mean`: the mean decreases in gamma."""
     mean = number("mean", mean, above=1.0)
 
     def reaches(gamma: float) -> bool:
-        return TruncatedNegativeBinomial(eta=eta, gamma=gamma).mean >= mean
+        # the same operations as `mean`, so that it holds for the law's own mean
+        return (1.0 - gamma) / gamma / _full(eta, -math.log(gamma)) >= mean
 
-    low, high = _SMALLEST_GAMMA, math.nextafter(1.0, 0.0)
+    low, high = TruncatedNegativeBinomial(eta=eta, gamma=_SMALLEST_GAMMA).gamma, math.nextafter(1.0, 0.0)
     if not reaches(low):
         raise ArgumentError(f"mean must be smaller for eta={eta!r}, got {mean!r}: it would need a gamma below 1e-100")
     if reaches(high):
