@@ -52,7 +52,7 @@ class Record:
         self.books.apply(1, self.terms)
 
     def copy(self):
-        twin = object.__new__(Record)
+        twin = object.__new__(type(self))
         twin.kind, twin.terms, twin.books = self.kind, self.terms, MemoryBooks()
         old = self.books.accounts["b"]
         buckets = {part: dict(bucket) for part, bucket in old.buckets.items()}
@@ -146,7 +146,6 @@ class RefundsDelta(Record):
 
     def settled(self, mechanism, output):
         twin = super().settled(mechanism, output)
-        twin.__class__ = RefundsDelta
         if mechanism.cells[output] == "none":
             twin.books.accounts["b"].buckets[""]["delta"] -= Fraction(str(mechanism.guarantee.delta))
         return twin

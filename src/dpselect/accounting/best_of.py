@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dpselect.accounting.optimal import optimal_best_of
 from dpselect.accounting.profile_bounds import BestOfProfile
 from dpselect.accounting.pure_bounds import pure_best_of
 from dpselect.accounting.renyi_bounds import BestOfRenyi, MinimumRenyi, renyi_curve_of
@@ -66,11 +67,18 @@ def _profile(base: Guarantee, law: Repetitions) -> Guarantee | None:
     return Guarantee(adjacency=base.adjacency, theorem=profile.theorem, profile=profile)
 
 
-BOUNDS: dict[str, Builder] = {"profile": _profile, "renyi": _renyi, "pure": _pure}
+def _optimal(base: Guarantee, law: Repetitions) -> Guarantee | None:
+    """The supremum over every mechanism that the base allows (docs/theory/optimal-selection.md)."""
+    if base.profile is None and base.renyi_curve is None and not np.isfinite(base.pure_epsilon):
+        return None
+    return optimal_best_of(base, law)
+
+
+BOUNDS: dict[str, Builder] = {"optimal": _optimal, "renyi": _renyi, "pure": _pure}
 """The bounds whose smallest is the default, by name; a builder returns None where its bound does not exist."""
 
-CHEAPER: dict[str, Builder] = {"published": _published}
-"""Bounds that are never smaller than one of `BOUNDS`, for comparison and for speed."""
+CHEAPER: dict[str, Builder] = {"profile": _profile, "published": _published}
+"""Bounds that are never smaller than the default, by name: quicker, and a cross-check."""
 
 
 def best_of(base: Guarantee, repetitions: Repetitions, *, bound: str | None = None) -> Guarantee:
@@ -81,10 +89,16 @@ def best_of(base: Guarantee, repetitions: Repetitions, *, bound: str | None = No
     best output is released: not K, not a losing run, not the time it took (all owed by the caller). With K = 0 the
     release is "none", the same whatever the data.
 
-    `bound` is one of "profile" (hockey-stick bounds), "renyi" (a Renyi curve), "pure" (an epsilon outside a failure
-    mass), "published" (the Renyi theorems in closed form alone: looser, and the fastest), or None for the smallest of
-    all that exist, each valid by itself. Same adjacency as the base; rounded up.
-    Raises `BoundUnavailableError` when the named bound does not exist for this base, listing those that do.
+    `bound` is one of
+
+    - "optimal": the supremum over every mechanism that the base's dominating pairs allow, with the value that some
+      mechanism attains in `epsilon_bracket`;
+    - "renyi": a Renyi curve; "pure": an epsilon outside a failure mass;
+    - "profile": hockey-stick bounds, and "published": the Renyi theorems in closed form, both quicker and looser;
+    - None for the smallest of "optimal", "renyi" and "pure", as far as they exist, each valid by itself.
+
+    Same adjacency as the base; rounded up. Raises `BoundUnavailableError` when the named bound does not exist for
+    this base, listing those that do.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Logarithmic

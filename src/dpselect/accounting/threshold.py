@@ -125,9 +125,12 @@ def _pure_first(tries: Repetitions, epsilon: float) -> float:
         low, high = edges[:-1], edges[1:]
         reached = np.minimum(math.exp(epsilon) * high, 1.0 - math.exp(-epsilon) * (1.0 - high))
         log_h = np.log(_released(tries, low)) - np.log(_released(tries, reached))
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore"):
             log_none = np.log(tries.pgf(1.0 - low)) - np.log(tries.pgf(np.maximum(1.0 - reached, 0.0)))
-        cells = np.maximum(epsilon + log_h, np.where(np.isnan(log_none), 0.0, log_none))
+        # where both probabilities of "none" vanish: phi(s) / s^m does not fall with s, m the smallest T
+        least, s_max = float(tries.minimum), 1.0 - low[-1]
+        log_none[-1] = least * epsilon + math.log(float(tries.pgf(s_max)) / (s_max**least * float(tries.pmf(least))))
+        cells = np.maximum(epsilon + log_h, log_none)
         previous, bound = bound, min(bound, float(np.max(cells)))
         if previous - bound < 1e-9 * bound:
             break

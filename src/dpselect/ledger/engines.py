@@ -117,7 +117,6 @@ def _postgresql(url: str, *, timeout: float) -> Engine:
         connect_args={"connect_timeout": max(2, int(timeout))},
         pool_size=1,
         max_overflow=0,
-        pool_pre_ping=True,
     )
 
     @event.listens_for(engine, "connect")

@@ -15,7 +15,7 @@ from dpselect.ledger.budget import Budget
 from dpselect.ledger.entries import Body, Head
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
 from dpselect.ledger.kinds import ACCOUNTINGS
-from dpselect.ledger.refusals import StaleRecordError
+from dpselect.ledger.refusals import LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store, Transaction
 from dpselect.ledger.verification import folded, verify_record
 from dpselect.privacy import Adjacency, Receipt
@@ -46,6 +46,8 @@ class Ledger:
         self._store = store
         with store.read() as transaction:
             self._origin: Body = transaction.entry(1)[1]
+        if self._origin.get("kind") != "ledger" or not {"id", "dates"} <= set(self._origin):
+            raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
 
     @classmethod
     def open(

@@ -50,6 +50,8 @@ class Transaction:
         self._accounts: dict[str, Account] = {}
         self._known: set[str] = set()
         self._changed: set[str] = set()
+        self._reservations: dict[tuple[str, str], Reservation | None] = {}
+        self._entries: dict[int, tuple[str, Body]] = {}
 
     def tip(self) -> Head:
         """The last entry."""
@@ -62,7 +64,10 @@ class Transaction:
             if row is None:
                 return None
             self._known.add(name)
-            self._accounts[name] = Account.restored(json.loads(row.terms), json.loads(row.state))
+            try:
+                self._accounts[name] = Account.restored(json.loads(row.terms), json.loads(row.state))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise LedgerDamagedError(f"the kept sums of budget {name!r} cannot be read") from None
         return self._accounts[name]
 
     def save(self, account: Account) -> None:
@@ -70,10 +75,13 @@ class Transaction:
         self._changed.add(account.name)
 
     def reservation(self, budget: str, identifier: str) -> Reservation | None:
-        row = self._connection.execute(_RESERVATION, {"budget": budget, "identifier": identifier}).one_or_none()
-        return None if row is None else Reservation(row.sequence, row.settled)
+        if (budget, identifier) not in self._reservations:
+            row = self._connection.execute(_RESERVATION, {"budget": budget, "identifier": identifier}).one_or_none()
+            self._reservations[budget, identifier] = None if row is None else Reservation(row.sequence, row.settled)
+        return self._reservations[budget, identifier]
 
     def book(self, budget: str, identifier: str, reservation: Reservation) -> None:
+        self._reservations[budget, identifier] = reservation
         fields = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
         if reservation.settled is None:
             self._connection.execute(_BOOK, {**fields, "sequence": reservation.sequence})
@@ -85,10 +93,15 @@ class Transaction:
 
     def entry(self, sequence: int) -> tuple[str, Body]:
         """The head after an entry, and its body."""
-        row = self._connection.execute(_ENTRY, {"sequence": sequence}).one_or_none()
-        if row is None:
-            raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
-        return row.head, json.loads(row.body)
+        if sequence not in self._entries:
+            row = self._connection.execute(_ENTRY, {"sequence": sequence}).one_or_none()
+            if row is None:
+                raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
+            try:
+                self._entries[sequence] = (row.head, json.loads(row.body))
+            except ValueError:
+                raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None
+        return self._entries[sequence]
 
     def holds(self, head: str) -> int | None:
         """The entry with this head, if the record has it."""

@@ -7,16 +7,20 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms import gaussian
 from dpselect.privacy.pld import LossProfile, LossSource, discretisable, suitable_interval
-from dpselect.privacy.profile import MaximumProfile
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
 __all__ = ["compose", "worst_of"]
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,25 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     )
 
 
+@dataclass(frozen=True)
+class WorstProfile:
+    """The pointwise maximum of the profiles of guarantees; each is inverted with everything that it states."""
+
+    guarantees: tuple[Guarantee, ...]
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        return np.max([g.best_profile().remove(epsilons) for g in self.guarantees], axis=0)
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        return np.max([g.best_profile().add(epsilons) for g in self.guarantees], axis=0)
+
+    def epsilon(self, delta: float) -> float:
+        """The largest of the guarantees' epsilons."""
+        return max(g.epsilon(delta) for g in self.guarantees)
+
+
 def worst_of(*guarantees: Guarantee) -> Guarantee:
     """The pointwise maximum: holds when a row pays exactly one of the guarantees, whichever that is.
 
@@ -94,5 +117,5 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
         failure=max(g.failure for g in guarantees),
         pure_epsilon=max(g.pure_epsilon for g in guarantees),
         renyi_curve=MaximumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
-        profile=MaximumProfile(tuple(g.best_profile() for g in guarantees)),
+        profile=WorstProfile(tuple(guarantees)),
     )

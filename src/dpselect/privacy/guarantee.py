@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import largest_unsafe, smallest_safe
+from dpselect.numerics import largest_unsafe
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
 from dpselect.privacy.pairs import PairSource, ProfilePairs
@@ -25,6 +25,7 @@ from dpselect.privacy.profile import (
     RandomizedResponseProfile,
     RenyiProfile,
     both_directions,
+    epsilon_at,
 )
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
@@ -84,8 +85,7 @@ class Guarantee:
             yield Statement(self.pure_epsilon, self.theorem)
         if self.profile is not None:
             profile = self.profile
-            solve = getattr(profile, "epsilon", None)  # a profile that is costly to evaluate inverts itself
-            epsilon = solve(delta) if solve else smallest_safe(lambda e: both_directions(profile, e), delta)
+            epsilon = epsilon_at(profile, delta)
             yield Statement(epsilon, getattr(profile, "theorem", self.theorem))
         if self.renyi_curve is not None and delta > self.failure:
             inside = (delta - self.failure) / (1.0 - self.failure)

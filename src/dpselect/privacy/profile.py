@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, smallest_safe
 from dpselect.privacy.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
 
 __all__ = [
     "GaussianProfile",
     "LaplaceProfile",
-    "MaximumProfile",
     "MinimumProfile",
     "PrivacyProfile",
     "RandomizedResponseProfile",
@@ -32,6 +31,7 @@ __all__ = [
     "SymmetricProfile",
     "TabulatedProfile",
     "both_directions",
+    "epsilon_at",
     "extend",
 ]
 
@@ -55,6 +55,15 @@ class PrivacyProfile(Protocol):
 def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
     """The larger of the two directions: what a delta must cover."""
     return np.maximum(profile.remove(epsilons), profile.add(epsilons))
+
+
+def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
+    """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`.
+
+    A profile that is costly to evaluate inverts itself, by a method `epsilon`.
+    """
+    solve = getattr(profile, "epsilon", None)
+    return float(solve(delta)) if solve else smallest_safe(lambda e: both_directions(profile, e), delta)
 
 
 def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callable[[Array], Array]) -> Array:
@@ -225,21 +234,6 @@ class RenyiProfile(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class MaximumProfile:
-    """The pointwise maximum of profiles, direction by direction."""
-
-    profiles: tuple[PrivacyProfile, ...]
-
-    def remove(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(P || P')."""
-        return np.max([p.remove(epsilons) for p in self.profiles], axis=0)
-
-    def add(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(P' || P)."""
-        return np.max([p.add(epsilons) for p in self.profiles], axis=0)
-
-
-@dataclass(frozen=True)
 class MinimumProfile:
     """The pointwise minimum of profiles that all bound the same mechanism, direction by direction."""
 
@@ -252,3 +246,7 @@ class MinimumProfile:
     def add(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P' || P)."""
         return np.min([p.add(epsilons) for p in self.profiles], axis=0)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon that any of them gives at `delta`."""
+        return min(epsilon_at(profile, delta) for profile in self.profiles)

@@ -51,8 +51,9 @@ def exponential_enclosure(exponent: Fraction, bits: int) -> tuple[Fraction, Frac
         return Fraction(0), Fraction(1, 1 << bits)
     digits = _digits(bits) + len(str(int(exponent)))
     near = _context(digits, decimal.ROUND_HALF_EVEN)
-    low = near.next_minus(near.exp(-_divide(exponent, digits, decimal.ROUND_CEILING)))
-    high = near.next_plus(near.exp(-_divide(exponent, digits, decimal.ROUND_FLOOR)))
+    # copy_negate and not a minus sign, which would round to the thread's default precision
+    low = near.next_minus(near.exp(_divide(exponent, digits, decimal.ROUND_CEILING).copy_negate()))
+    high = near.next_plus(near.exp(_divide(exponent, digits, decimal.ROUND_FLOOR).copy_negate()))
     return Fraction(low), min(Fraction(high), Fraction(1))
 
 

@@ -7,13 +7,15 @@ optimum for an adversary the outcomes sorted by loss are N (acceptable, not in S
 
     J = P(S) h(u) [+ phi(1 - u)]  -  E ( P'(S) h(u') [+ phi(1 - u')] ),     N = [0, x), S = [y, n), u = P(N) + P(S),
 
-with the bracketed terms when "none" belongs to the adversary's set too. P(S) h(u) and phi(1 - u) + P(S) h(u) grow with
-P(S) and fall with P(N), so corners of a box of cuts bound J in it, inside atoms too: branch and bound finds the maximum.
+with the bracketed terms when "none" belongs to the adversary's set too. Branch and bound over boxes of cuts, inside
+atoms too: J at the middle plus half the largest change along either side. h falls and is convex, so the ends of the
+ranges of u bound h and its derivative over a box.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,10 +26,11 @@ from dpselect.repetitions import Repetitions
 
 __all__ = ["Cuts"]
 
-_START = 48
-_RELATIVE = 2e-5
-_MOST_BOXES = 200_000
-_NEGLIGIBLE = 1e-22
+_START = 32
+_RELATIVE = 1e-5
+_MOST_BOXES = 20_000
+_SMALLEST_BOX = 1e-12
+_NEGLIGIBLE = 1e-18
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,63 +42,156 @@ class Cuts(Bracketed):
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too; rounded up."""
-        return max(self._search(min(epsilon, LARGEST_EPSILON), none)[1] for none in (False, True))
+        return self._search(epsilon)[1]
 
     def lower(self, epsilon: float) -> float:
         """The best value met at a cut: attained by some mechanism and some set."""
-        return max(self._search(min(epsilon, LARGEST_EPSILON), none)[0] for none in (False, True))
+        return self._search(epsilon)[0]
 
-    def _search(self, epsilon: float, none: bool) -> tuple[float, float]:
+    @lru_cache(maxsize=256)  # noqa: B019 - upper and lower come from one search
+    def _search(self, epsilon: float) -> tuple[float, float]:
         """The best value met and a bound on all values, by halving boxes that may hold more than the best."""
-        n = float(self.atoms.size)
-        edges = np.linspace(0.0, n, _START + 1)
-        x, y = (v.ravel() for v in np.meshgrid(edges[:-1], edges[:-1], indexing="ij"))
-        size = float(edges[1])
-        x, y = x[x < y + size], y[x < y + size]
+        factor = float(np.exp(min(epsilon, LARGEST_EPSILON)))
         best, dropped = 0.0, 0.0
+        for none in (True, False):
+            best, dropped = self._halve(factor, none, best, dropped)
+        return best, min(1.0, max(best, dropped) * ROUND_UP)
+
+    def _halve(self, factor: float, none: bool, best: float, dropped: float) -> tuple[float, float]:
+        """The best value, and the largest bound over the boxes that were given up."""
+        n = float(self.atoms.size)
+        size = n / _START
+        x, y = (v.ravel() for v in np.meshgrid(size * np.arange(_START), size * np.arange(_START), indexing="ij"))
         while True:
-            x_1, y_1 = np.minimum(x + size, n), np.minimum(y + size, n)
-            top = self._value(epsilon, none, x, x_1, y, y_1)
-            best = max(best, float(np.max(self._value(epsilon, none, x, x, np.maximum(y, x), np.maximum(y, x)))))
+            inside = (x < y + size) & (x < n) & (y < n)
+            x, y = x[inside], y[inside]
+            middle, top = self._box(factor, none, x, np.minimum(x + size, n), y, np.minimum(y + size, n))
+            best = max(best, float(np.max(middle)))
             kept = top > best * (1.0 + _RELATIVE) + _NEGLIGIBLE
             dropped = max(dropped, float(np.max(top[~kept], initial=0.0)))
             x, y, top = x[kept], y[kept], top[kept]
-            if 4 * x.size > _MOST_BOXES or size < 1e-9:
-                dropped = max(dropped, float(np.max(top, initial=0.0)))
-                x = x[:0]
-            if not x.size:
-                return best, min(1.0, max(best, dropped) * ROUND_UP)
+            if not x.size or x.size > _MOST_BOXES or size < _SMALLEST_BOX:
+                return best, max(dropped, float(np.max(top, initial=0.0)))
             size *= 0.5
             x, y = np.concatenate((x, x, x + size, x + size)), np.concatenate((y, y + size, y, y + size))
-            inside = (x < y + size) & (x < n) & (y < n)
-            x, y = x[inside], y[inside]
 
-    def _value(self, epsilon: float, none: bool, x_0: Array, x_1: Array, y_0: Array, y_1: Array) -> Array:
-        """J with N under P up to x_0 and under P' up to x_1, S under P from y_0 and under P' from y_1.
-
-        J at a cut where the two agree, and an upper bound over the box between them.
-        """
+    def _box(
+        self, factor: float, none: bool, x_0: Array, x_1: Array, y_0: Array, y_1: Array
+    ) -> tuple[Array, Array]:
+        """J at a cut in each box of cuts, and a bound on J over the box."""
         t = self.atoms
-        rise = self._mass(_from_below(t.below_p, x_0, t.p), _from_above(t.above_p, y_0, t.p), none)
-        cost = self._mass(_from_below(t.below_q, x_1, t.q), _from_above(t.above_q, y_1, t.q), none)
-        return np.asarray(rise - np.exp(epsilon) * cost)
+        x, y = 0.5 * (x_0 + x_1), np.maximum(0.5 * (y_0 + y_1), 0.5 * (x_0 + x_1))
+        at_cut = [
+            self._mass(_from_below(below, x, masses), _from_above(above, y, masses), none)
+            for below, above, masses in ((t.below_p, t.above_p, t.p), (t.below_q, t.above_q, t.q))
+        ]
+        p, q = (
+            _Ranges.of(
+                self.law,
+                none,
+                tuple(_from_below(below, v, masses) for v in (x_0, x_1)),
+                tuple(_from_above(above, v, masses) for v in (y_1, y_0)),
+                tuple(_between(below, above, masses, *side) for side in ((x_0, x_1), (y_0, y_1))),
+            )
+            for below, above, masses in ((t.below_p, t.above_p, t.p), (t.below_q, t.above_q, t.q))
+        )
+        top = self._mass(*p.middle, none) - factor * self._mass(*q.middle, none)
+        for k, (start, end) in enumerate(((x_0, x_1), (y_0, y_1))):
+            (p_low, p_high), (q_low, q_high) = p.slopes[k], q.slopes[k]
+            p_step, q_step = p.steps[k], factor * q.steps[k]
+            change = np.maximum(np.abs(p_step * p_high - q_step * q_low), np.abs(p_step * p_low - q_step * q_high))
+            top = top + 0.5 * change + 0.25 * self._bend(start, end) * q.steps[k] * p_high
+        corner = p.largest - factor * q.smallest
+        return at_cut[0] - factor * at_cut[1], np.minimum(top, corner)
+
+    def _bend(self, start: Array, end: Array) -> Array:
+        """How far likelihood ratios differ between two places: masses of P follow those of P' along a curve."""
+        last = self.atoms.size - 1
+        low = np.minimum(start.astype(np.intp), last)
+        high = np.clip(np.ceil(end).astype(np.intp) - 1, low, last)
+        ratios = np.exp(np.minimum(self.atoms.losses, LARGEST_EPSILON))
+        return np.asarray(ratios[high] - ratios[low])
 
     def _mass(self, low: Array, high: Array, none: bool) -> Array:
         """P(S) h(u), and phi(1 - u) with it if the adversary's set holds "none"."""
         u = np.minimum(low + high, 1.0)
-        success = self.law.success_probability(u)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            released = np.where(u > 0.0, high * (success / u), 0.0)
+        released = high * _released(self.law, u)
         return released + self.law.pgf(np.maximum(1.0 - u, 0.0)) if none else np.asarray(released)
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """Under one distribution, over each box: the middle, the steps across it, bounds on the slopes along its sides.
+
+    The mass of the adversary's set falls with N at a rate between the two `slopes[0]` and grows with S at one between
+    the two `slopes[1]`.
+    """
+
+    middle: tuple[Array, Array]
+    steps: tuple[Array, Array]
+    slopes: tuple[tuple[Array, Array], tuple[Array, Array]]
+    smallest: Array
+    largest: Array
+
+    @classmethod
+    def of(
+        cls, law: Repetitions, none: bool, low: tuple[Array, ...], high: tuple[Array, ...], steps: tuple[Array, ...]
+    ) -> _Ranges:
+        """From the smallest and largest masses of N and of S, and the masses of the sides of the box."""
+        u_low, u_high = np.minimum(low[0] + high[0], 1.0), np.minimum(low[1] + high[1], 1.0)
+        h_high, h_low = _released(law, u_low), _released(law, u_high)
+        fall_low, fall_high = _fall(law, u_high, h_low)[0], _fall(law, u_low, h_high)[1]
+        # with S the slope of P(S) h(u) is h - P(S) |h'|, with N it is P(S) |h'|; with "none" N and S change places
+        own, other = (low, high) if none else (high, low)
+        own_slope = np.maximum(h_low - own[1] * fall_high, 0.0), np.maximum(h_high - own[0] * fall_low, 0.0)
+        other_slope = own[0] * fall_low, own[1] * fall_high
+        smallest, largest = high[0] * _released(law, np.minimum(low[1] + high[0], 1.0)), high[1] * _released(
+            law, np.minimum(low[0] + high[1], 1.0)
+        )
+        if none:
+            smallest = smallest + law.pgf(np.maximum(1.0 - low[1] - high[0], 0.0))
+            largest = largest + law.pgf(np.maximum(1.0 - low[0] - high[1], 0.0))
+        return cls(
+            middle=(0.5 * (low[0] + low[1]), 0.5 * (high[0] + high[1])),
+            steps=(steps[0], steps[1]),
+            slopes=(own_slope, other_slope) if none else (other_slope, own_slope),
+            smallest=smallest,
+            largest=largest,
+        )
+
+
+def _released(law: Repetitions, u: Array) -> Array:
+    """h(u) = (1 - phi(1 - u)) / u, E[T] at 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(u > 0.0, law.success_probability(u) / u, law.mean)
+
+
+def _fall(law: Repetitions, u: Array, h: Array) -> tuple[Array, Array]:
+    """Bounds on -h'(u) = (h(u) - phi'(1 - u)) / u, half a mean of phi'' between 1 - u and 1."""
+    slope = np.exp(law.log_derivative(u))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        quotient = np.where(u > 0.0, (h - slope) / u, 0.0)
+        error = np.where(u > 0.0, 1e-12 * h / u, np.inf)
+    smallest, largest = 0.5 * law.second_derivative(u), 0.5 * float(law.second_derivative(0.0))
+    return np.maximum(smallest, quotient - error), np.minimum(largest, quotient + error)
 
 
 def _from_below(running: Array, place: Array, masses: Array) -> Array:
     """The mass below a place that may lie inside an atom."""
     atom = np.minimum(place.astype(np.intp), masses.size - 1)
-    return running[atom] + (place - atom) * masses[atom]
+    return np.asarray(running[atom] + (place - atom) * masses[atom])
 
 
 def _from_above(running: Array, place: Array, masses: Array) -> Array:
     """The mass above a place that may lie inside an atom."""
     atom = np.minimum(place.astype(np.intp), masses.size - 1)
-    return running[atom + 1] + (1.0 - (place - atom)) * masses[atom]
+    return np.asarray(running[atom + 1] + (1.0 - (place - atom)) * masses[atom])
+
+
+def _between(below: Array, above: Array, masses: Array, start: Array, end: Array) -> Array:
+    """The mass between two places, rounded up."""
+    first, last = (np.minimum(v.astype(np.intp), masses.size - 1) for v in (start, end))
+    lower = _from_below(below, end, masses) - _from_below(below, start, masses)
+    upper = _from_above(above, start, masses) - _from_above(above, end, masses)
+    far = np.where(below[last] <= above[first], lower, upper)
+    return np.asarray(np.where(first == last, (end - start) * masses[first], far)) * (1.0 + 1e-9)

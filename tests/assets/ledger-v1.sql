@@ -1,0 +1,18 @@
+BEGIN TRANSACTION;
+CREATE TABLE ledger_account (name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL);
+INSERT INTO "ledger_account" VALUES('census','{"accounting":"output","adjacency":"add_or_remove_one","block":false,"delta":"1/1000000","delta_each":"1/1000000","epsilon":"3","failure":"0","kind":"budget","limits":{"delta":"1/1000000","epsilon":"3"},"name":"census","parent":null,"part":"","partition":null,"sequence":null}','{"buckets":{"":{"delta":"1/50000000","epsilon":"11/10"}},"locked_by":null,"outstanding":1,"refunded":"9/10"}');
+CREATE TABLE ledger_entry (sequence BIGINT PRIMARY KEY, head TEXT NOT NULL UNIQUE, body TEXT NOT NULL);
+INSERT INTO "ledger_entry" VALUES(1,'a85455d2f6fae88b7429f1dfec49cd9c78d4cc5347ef4d0dbfe1219aed6910b4','{"dates":false,"format":1,"id":"1e1513b4585ed882fe252f3425e1e4ec","kind":"ledger"}');
+INSERT INTO "ledger_entry" VALUES(2,'4987443533abede1bc24d9eefbb40ed55d29c7eb2ff9af8a2fcb1063deddcb9e','{"accounting":"output","adjacency":"add_or_remove_one","block":false,"delta":"1/1000000","delta_each":"1/1000000","epsilon":"3","failure":"0","kind":"budget","limits":{"delta":"1/1000000","epsilon":"3"},"name":"census","parent":null,"part":"","partition":null,"sequence":null}');
+INSERT INTO "ledger_entry" VALUES(3,'6709a6ea7f8f697e30251c00966d0ec712cd5ac2d9c0adcd419875a9c9a12a22','{"adjacency":"add_or_remove_one","budget":"census","cells":{"false":"1/10","true":"1"},"charge":{"delta":"1/100000000","epsilon":"1"},"identifier":"1","interactive":false,"kind":"reserve","label":"first","mechanism":null,"part":""}');
+INSERT INTO "ledger_entry" VALUES(4,'b6148cfe37b9cb89456530258f208e81f727e0a7acf4bf7bf18f6c3e29aba58b','{"budget":"census","cell":"false","epsilon":"1/10","identifier":"1","kind":"settle"}');
+INSERT INTO "ledger_entry" VALUES(5,'5a04580cbc1f98e2c4d36d4504c978ce29ec23a11bda4935a20f3dbe6d14ef46','{"adjacency":"add_or_remove_one","budget":"census","cells":{"false":"1/10","true":"1"},"charge":{"delta":"1/100000000","epsilon":"1"},"identifier":"2","interactive":false,"kind":"reserve","label":"second","mechanism":null,"part":""}');
+CREATE TABLE ledger_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO "ledger_meta" VALUES('schema','1');
+CREATE TABLE ledger_reservation (budget TEXT NOT NULL, identifier TEXT NOT NULL, sequence BIGINT NOT NULL, settled BIGINT, PRIMARY KEY (budget, identifier));
+INSERT INTO "ledger_reservation" VALUES('census','1',3,4);
+INSERT INTO "ledger_reservation" VALUES('census','2',5,NULL);
+CREATE TRIGGER ledger_entry_no_update BEFORE UPDATE ON ledger_entry BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER ledger_entry_no_delete BEFORE DELETE ON ledger_entry BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER ledger_entry_in_order BEFORE INSERT ON ledger_entry WHEN NEW.sequence != (SELECT coalesce(max(sequence), 0) + 1 FROM ledger_entry) BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+COMMIT;

@@ -1,0 +1,515 @@
+"""The record: tampering is named, versions and files that cannot be used, what is in it and what is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from dpselect.errors import ArgumentError, BudgetError
+from dpselect.ledger import (
+    AdaptiveReservationError,
+    InsufficientBudget,
+    Ledger,
+    LedgerDamagedError,
+    LedgerError,
+    LedgerUnavailableError,
+    SchemaVersionError,
+    export_lines,
+    import_lines,
+)
+from dpselect.ledger import schema as ledger_schema
+from dpselect.ledger.engines import file_of, network_file_system
+from dpselect.ledger.entries import canonical
+from dpselect.privacy import OutputGuarantee, Receipt, Spender, approximate_dp, compose, gaussian, pure_dp, renyi_dp
+from dpselect.repetitions import Harmonic
+from dpselect.testing.ledger_contract import GATE
+from dpselect.tuning import Categorical, tune
+
+ASSETS = Path(__file__).parent / "assets"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+@pytest.fixture
+def written(path):
+    """A closed ledger: entry 1 begins it, 2 is budget b, then reservations and settlements in turn."""
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=3, delta="1e-6")
+        for number in range(3):
+            budget.reserve(GATE, label="s", identifier=str(number)).settle(None)
+    return path
+
+
+def edited(path, *statements):
+    """Change the file behind the library's back; the triggers are dropped first, as an intruder would."""
+    connection = sqlite3.connect(path)
+    triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        connection.execute(statement)
+    for _, sql in triggers:
+        connection.execute(sql)
+    connection.commit()
+    connection.close()
+
+
+def first_bad(path):
+    with pytest.raises(LedgerDamagedError) as caught, Ledger.open(path) as ledger:
+        ledger.verify()
+    return caught.value.sequence, str(caught.value)
+
+
+# -- tampering
+
+
+@pytest.mark.parametrize("sequence", [1, 2, 3, 4, 8])
+def test_a_changed_entry_is_named(written, sequence):
+    edited(written, f"UPDATE ledger_entry SET body = replace(body, 's', 't') WHERE sequence = {sequence}")
+    assert first_bad(written)[0] == sequence
+
+
+@pytest.mark.parametrize("sequence", [1, 3, 7])
+def test_a_missing_entry_is_named(written, sequence):
+    edited(written, f"DELETE FROM ledger_entry WHERE sequence = {sequence}")
+    if sequence == 1:
+        with pytest.raises(LedgerDamagedError, match="entry 1 is missing"):
+            Ledger.open(written)
+    else:
+        assert first_bad(written)[0] == sequence
+
+
+def test_a_rewritten_chain_breaks_the_rules_where_it_lies(written):
+    """Whoever hashes anew can still not write a refund that the reservation does not allow."""
+    with Ledger.open(written) as ledger:
+        entries = [body for _, _, body in ledger.entries()]
+    entries[5]["epsilon"] = "0"
+    entries[5]["cell"] = "false"
+    lines = [canonical(line) for line in rehashed(entries)]
+    with pytest.raises(LedgerDamagedError, match="entry 6 breaks a rule") as caught:
+        import_lines(lines, written.with_name("new.db"))
+    assert caught.value.sequence == 6
+
+
+def rehashed(entries):
+    from dpselect.ledger.entries import ORIGIN, next_head
+
+    tip = ORIGIN
+    for body in entries:
+        tip = next_head(tip, canonical(body))
+        yield {"sequence": tip.sequence, "head": tip.head, "body": body}
+
+
+def test_a_cut_tail_is_found_by_the_kept_sums_and_by_receipts(written):
+    with Ledger.open(written) as ledger:
+        receipt = Receipt("", "", {}, *ledger.head().__dict__.values())
+    edited(written, "DELETE FROM ledger_entry WHERE sequence = 8")
+    assert "kept sums" in first_bad(written)[1]
+    edited(written, "UPDATE ledger_account SET state = (SELECT state FROM ledger_account)")
+    with Ledger.open(written) as ledger, pytest.raises(LedgerError, match="lacks"):
+        ledger.budget("b").reserve(GATE, label="s", after=receipt)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger_account SET state = replace(state, '3/10', '1/10')",
+        "UPDATE ledger_account SET terms = replace(terms, '\"3\"', '\"9\"')",
+        "UPDATE ledger_reservation SET settled = NULL",
+        "DELETE FROM ledger_reservation",
+        "DELETE FROM ledger_account",
+    ],
+)
+def test_changed_sums_are_found(written, statement):
+    edited(written, statement)
+    assert "kept" in first_bad(written)[1]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger_entry SET body = '{}' WHERE sequence = 3",
+        "DELETE FROM ledger_entry WHERE sequence = 8",
+        "INSERT OR REPLACE INTO ledger_entry SELECT sequence, head, '{}' FROM ledger_entry WHERE sequence = 3",
+        "INSERT INTO ledger_entry VALUES (20, 'x', '{}')",
+    ],
+)
+def test_entries_are_append_only(written, statement):
+    connection = sqlite3.connect(written)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        connection.execute(statement)
+    connection.close()
+
+
+# -- versions
+
+
+def test_an_unknown_schema_version(written):
+    edited(written, "UPDATE ledger_meta SET value = '99' WHERE key = 'schema'")
+    with pytest.raises(SchemaVersionError, match="99"):
+        Ledger.open(written)
+
+
+def test_the_first_version_still_opens(path):
+    """An old file, kept as the statements that make it."""
+    connection = sqlite3.connect(path)
+    connection.executescript((ASSETS / "ledger-v1.sql").read_text(encoding="ascii"))
+    connection.close()
+    known = Receipt("", "", {}, 4, (ASSETS / "ledger-v1.head").read_text(encoding="ascii").strip())
+    with Ledger.open(path) as ledger:
+        assert ledger.verify(known)
+        assert ledger.budget("census").spent().epsilon == Fraction(11, 10)
+        ledger.budget("census").reserve(GATE, label="new", after=known)
+        assert ledger.verify(known)
+
+
+def test_migrations_run_in_order_and_keep_the_record(written, monkeypatch):
+    with Ledger.open(written) as ledger:
+        head = ledger.head()
+    ran = []
+
+    def to_two(connection):
+        ran.append(1)
+        connection.exec_driver_sql("CREATE INDEX ledger_reservation_sequence ON ledger_reservation (sequence)")
+
+    monkeypatch.setattr(ledger_schema, "SCHEMA_VERSION", 2)
+    monkeypatch.setattr("dpselect.ledger.store.SCHEMA_VERSION", 2)
+    monkeypatch.setattr(ledger_schema, "MIGRATIONS", {1: to_two})
+    for _ in range(2):
+        with Ledger.open(written) as ledger:
+            assert ledger.verify()
+            assert ledger.head() == head
+    assert ran == [1]
+
+
+# -- files
+
+
+def test_the_file_is_private_and_synced(path):
+    os.umask(os.umask(0))  # whatever it is
+    with Ledger.open(path) as ledger, ledger._store.write() as transaction:
+        pragma = transaction._connection.exec_driver_sql
+        assert pragma("PRAGMA synchronous").scalar() == 2  # FULL
+        assert pragma("PRAGMA journal_mode").scalar() == "wal"
+        modes = {file.stat().st_mode & 0o777 for file in path.parent.glob("budget.db*")}
+    assert modes == {0o600}
+
+
+def test_a_missing_ledger_is_not_made_by_a_reader(path):
+    with pytest.raises(LedgerUnavailableError, match="there is no ledger"):
+        Ledger.open(path, create=False)
+    assert not path.exists()
+    with pytest.raises(LedgerUnavailableError):
+        Ledger.open(path.parent / "nowhere" / "budget.db")
+
+
+def test_a_locked_ledger_says_so_and_charges_nothing(written):
+    other = sqlite3.connect(written, isolation_level=None)
+    with Ledger.open(written, timeout=0.05) as ledger:
+        budget = ledger.budget("b")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerUnavailableError, match="locked"):
+            budget.reserve(GATE, label="s")
+        other.execute("ROLLBACK")
+        assert budget.spent().epsilon == Fraction(3, 10)
+    other.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives up being root to lose a permission")
+def test_a_read_only_file(written):
+    for folder in (written.parent, *written.parent.parents[:2]):
+        folder.chmod(0o755)
+    written.chmod(0o444)
+    script = (
+        "import os; from dpselect.ledger import *; from dpselect.privacy import pure_dp; os.setuid(65534)\n"
+        f"try: Ledger.open({str(written)!r}).budget('b').reserve(pure_dp(epsilon=1), label='s')\n"
+        "except LedgerUnavailableError as error: print(error)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert re.search("readonly|read-only|unable to open", said)
+    written.chmod(0o600)
+    with Ledger.open(written) as ledger:
+        assert ledger.verify()
+        assert ledger.budget("b").spent().epsilon == Fraction(3, 10)
+
+
+def test_network_file_systems_are_refused(tmp_path, monkeypatch):
+    mounts = tmp_path / "mountinfo"
+    here = tmp_path.resolve()
+    mounts.write_text(
+        "1 0 8:1 / / rw - ext4 /dev/vda rw\n"
+        f"2 1 0:5 / {here}/share rw - nfs4 server:/x rw\n"
+        f"3 2 0:6 / {here}/share/local rw - ext4 /dev/vdb rw\n"
+    )
+    for folder in ("share/local/deep", "share/more", "shared"):
+        (tmp_path / folder).mkdir(parents=True)
+    assert network_file_system(tmp_path / "share" / "more", mounts=mounts) == "nfs4"
+    assert network_file_system(tmp_path / "share" / "local" / "deep", mounts=mounts) is None
+    assert network_file_system(tmp_path / "shared", mounts=mounts) is None
+    monkeypatch.setattr("dpselect.ledger.engines.network_file_system", lambda folder: "nfs4")
+    with pytest.raises(LedgerUnavailableError, match="nfs4"):
+        Ledger.open(tmp_path / "budget.db")
+
+
+def test_places(tmp_path):
+    assert file_of(f"sqlite:///{tmp_path}/a.db") == tmp_path / "a.db"
+    assert file_of("postgresql://host/db") is None
+    for wrong in (":memory:", "", "sqlite://", "mysql://host/db"):
+        with pytest.raises(ArgumentError):
+            file_of(wrong)
+
+
+# -- what is in the record
+
+
+def test_there_is_no_time_in_it(written):
+    with Ledger.open(written) as ledger:
+        text = "\n".join(export_lines(ledger))
+    assert not re.search(r"\d{4}-\d\d-\d\d|\d\d:\d\d|\"(date|time)\"", text)
+
+
+def test_dates_of_reservations_only_when_asked_for(path):
+    with Ledger.open(path, dates=True) as ledger:
+        ledger.create_budget("b", epsilon=3, delta="1e-6").reserve(GATE, label="s").settle(None)
+        dated = {body["kind"]: body.get("date") for _, _, body in ledger.entries()}
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", dated["reserve"])
+        assert dated["settle"] is None
+        assert ledger.verify()
+
+
+def test_export_and_import(written, tmp_path):
+    with Ledger.open(written) as ledger:
+        lines = list(export_lines(ledger))
+        head = ledger.head()
+    assert all(set(json.loads(line)) == {"sequence", "head", "body"} for line in lines)
+    with import_lines(lines, tmp_path / "new.db") as copy:
+        assert copy.head() == head
+        assert copy.verify()
+        copy.budget("b").reserve(GATE, label="s").settle(None)
+        assert copy.verify()
+    for wrong in (lines[:1] + lines[2:], lines[::-1], ["{}"], ["no json"], []):
+        with pytest.raises((LedgerDamagedError, ArgumentError)):
+            import_lines(wrong, tmp_path / f"{len(wrong)}{hash(str(wrong))}.db")
+
+
+# -- pricing and modes
+
+
+def test_it_is_a_spender_and_pays_for_a_search(path):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=3, delta="1e-6")
+        assert isinstance(budget, Spender)
+        assert isinstance(budget.at(delta="1e-6"), Spender)
+        space = {"x": Categorical([1, 2])}
+        result = tune(
+            lambda params, random: (1.0, params["x"]),
+            space=space,
+            base=pure_dp(epsilon=0.5),
+            repetitions=Harmonic(limit=3),
+            ledger=budget,
+        )
+        assert result.receipt.charged["epsilon"] == pytest.approx(float(budget.spent().epsilon))
+        assert budget.spent().delta == 0
+        assert ledger.verify(result.receipt)
+        tune(
+            lambda params, random: (1.0, params["x"]),
+            space=space,
+            base=gaussian(noise_multiplier=9),
+            repetitions=Harmonic(limit=3),
+            ledger=budget.at(delta="1e-6"),
+        )
+        assert budget.spent().delta == Fraction(1, 10**6)
+
+
+def test_deltas_of_guarantees_without_an_epsilon_of_their_own(path):
+    step = gaussian(noise_multiplier=9)
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=3, delta="1e-6", delta_each="1e-7")
+        budget.reserve(step, label="s")
+        assert budget.spent().delta == Fraction(1, 10**7)
+        assert budget.spent().epsilon >= Fraction(step.epsilon(1e-7))
+        budget.reserve(step, label="s", delta="2e-7")
+        assert budget.spent().delta == Fraction(3, 10**7)
+        budget.reserve(approximate_dp(epsilon=0.1, delta=1e-8), label="s")
+        assert budget.spent().delta == Fraction(31, 10**8)
+        pure = ledger.create_budget("p", epsilon=3)
+        with pytest.raises(BudgetError, match="no finite epsilon"):
+            pure.reserve(step, label="s")
+        with pytest.raises(ArgumentError):
+            budget.reserve(GATE, label="s", delta="1e-7")
+
+
+def test_a_sequence_fixed_in_advance(path):
+    """Tighter than any filter, and nothing else than it: the natural filter on loss distributions is not valid."""
+    steps = [gaussian(noise_multiplier=5), pure_dp(epsilon=0.2), gaussian(noise_multiplier=5)]
+    with Ledger.open(path) as ledger:
+        exact = compose(*steps).epsilon(1e-6)
+        budget = ledger.create_budget("b", epsilon=2, delta="1e-6", accounting="pld", sequence=steps)
+        assert Fraction(exact) <= budget.spent().epsilon < Fraction(exact) * Fraction(1000001, 1000000)
+        budget.reserve(steps[0], label="s")
+        for other in (steps[0], pure_dp(epsilon=0.1)):
+            with pytest.raises(AdaptiveReservationError, match="number 2"):
+                budget.reserve(other, label="s")
+        before = budget.spent()
+        budget.reserve(steps[1], label="s")
+        budget.reserve(steps[2], label="s")
+        assert budget.spent().epsilon == before.epsilon
+        with pytest.raises(InsufficientBudget):
+            budget.reserve(steps[2], label="s")
+        assert ledger.verify()
+        with pytest.raises(InsufficientBudget):
+            ledger.create_budget("c", epsilon=1, delta="1e-6", accounting="pld", sequence=steps * 9)
+        with pytest.raises(ArgumentError, match="sequence"):
+            ledger.create_budget("d", epsilon=1, delta="1e-6", accounting="pld")
+
+
+def test_blocks_that_do_not_fit_are_not_made(path):
+    with Ledger.open(path) as ledger:
+        above = ledger.create_budget("all", epsilon=1, delta="1e-6")
+        with pytest.raises(InsufficientBudget) as caught:
+            ledger.create_budget("g", epsilon=2, delta="1e-7", parent="all", accounting="renyi")
+        assert (caught.value.requested["epsilon"], caught.value.remaining["epsilon"]) == (2, 1)
+        assert [budget.name for budget in ledger.budgets()] == ["all"]
+        assert above.spent().epsilon == 0
+        ledger.create_budget("f", epsilon=1, delta="1e-6", accounting="renyi")
+        with pytest.raises(ArgumentError):
+            ledger.create_budget("o", epsilon=1, delta="1e-6", parent="f")
+
+
+def test_filters_below_filters(path):
+    step = gaussian(noise_multiplier=8)
+    with Ledger.open(path) as ledger:
+        above = ledger.create_budget("all", epsilon=2, delta="1e-6", accounting="renyi")
+        below = [ledger.create_budget(name, epsilon=2, delta="1e-6", accounting="renyi", parent="all") for name in "ab"]
+        admitted = 0
+
+        def spend():
+            nonlocal admitted
+            while True:
+                below[admitted % 2].reserve(step, label="s")
+                admitted += 1
+
+        with pytest.raises(InsufficientBudget) as caught:
+            spend()
+        assert caught.value.budget == "all"
+        assert above.spent().epsilon > below[0].spent().epsilon
+        assert ledger.verify()
+    assert compose(*[step] * admitted).epsilon(1e-6) <= 2
+
+
+def test_failure_masses_need_a_share_of_delta(path):
+    leaky = approximate_dp(epsilon=0.1, delta=1e-8)
+    with Ledger.open(path) as ledger:
+        strict = ledger.create_budget("a", epsilon=2, delta="1e-6", accounting="renyi")
+        with pytest.raises(InsufficientBudget):
+            strict.reserve(leaky, label="s")
+        lenient = ledger.create_budget("b", epsilon=2, delta="1e-6", accounting="renyi", failure="2e-8")
+        lenient.reserve(leaky, label="s")
+        lenient.reserve(leaky, label="s")
+        with pytest.raises(InsufficientBudget):
+            lenient.reserve(leaky, label="s")
+
+
+def test_what_a_filter_cannot_count(path):
+    with Ledger.open(path) as ledger:
+        gauss = ledger.create_budget("g", epsilon=2, delta="1e-6", accounting="renyi", filter="gaussian")
+        rho = ledger.create_budget("z", epsilon=2, delta="1e-6", accounting="renyi", filter="zcdp")
+        one = renyi_dp(orders=[2.0], epsilons=[0.1])
+        for budget in (gauss, rho):
+            with pytest.raises(ArgumentError):
+                budget.reserve(one, label="s")
+        fixed = ledger.create_budget("r", epsilon=2, delta="1e-6", accounting="renyi", orders=[9.0, 30.0])
+        with pytest.raises(ArgumentError):
+            fixed.reserve(one, label="s")  # nothing is known at these orders
+        early = renyi_dp(orders=[9.0], epsilons=[0.1])
+        fixed.reserve(early, label="s")
+        assert fixed.remaining().units["order 30.0"] < 0 < fixed.remaining().units["order 9.0"]
+
+
+def test_parts_need_a_rule_and_count_once(path):
+    with Ledger.open(path) as ledger:
+        plain = ledger.create_budget("p", epsilon=1)
+        with pytest.raises(ArgumentError, match="partition"):
+            plain.reserve(pure_dp(epsilon=0.5), label="s", part="north")
+        budget = ledger.create_budget("b", epsilon=1, partition="the first letter of the row's region")
+        north = ledger.create_budget("n", epsilon=1, parent="b", part="north")
+        budget.reserve(pure_dp(epsilon=0.5), label="s", part="south")
+        north.reserve(pure_dp(epsilon=0.6), label="s")
+        assert budget.spent().epsilon == Fraction(6, 10)
+        with pytest.raises(InsufficientBudget):
+            budget.reserve(pure_dp(epsilon=0.5), label="s", part="north")
+        budget.reserve(pure_dp(epsilon=0.4), label="s")
+        assert budget.remaining().epsilon == 0
+        assert ledger.verify()
+
+
+def test_cells_are_told_as_they_were_declared(path):
+    import numpy as np
+
+    gate = OutputGuarantee(cell=lambda x: x > 0, epsilons={True: 1.0, False: 0.1})
+    pairs = OutputGuarantee(cell=lambda x: x, epsilons=lambda x: 0.1 * x[0], supremum=0.5)
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=3)
+        budget.reserve(gate, label="s").settle(np.float64(-1.0))
+        charge = budget.reserve(pairs, label="s", identifier="p")
+        with pytest.raises(ArgumentError):
+            budget.settle("p", cell=(2, 0))  # prices by a function are not in the record
+        charge.settle((2, 0))
+        assert budget.spent().epsilon == Fraction(3, 10)
+        assert [body["cell"] for _, _, body in ledger.entries() if body["kind"] == "settle"] == ["false", "[2,0]"]
+        odd = OutputGuarantee(cell=lambda x: x, epsilons={1.5: 1.0})
+        with pytest.raises(ArgumentError, match="cell"):
+            budget.reserve(odd, label="s")
+        assert ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": float("nan")},
+        {"epsilon": "much"},
+        {"epsilon": 1, "delta": 1},
+        {"epsilon": 1, "delta": 0, "delta_each": 1e-9},
+        {"epsilon": 1, "accounting": "moments"},
+        {"epsilon": 1, "accounting": "renyi"},
+        {"epsilon": 1, "delta": 1e-6, "accounting": "renyi", "filter": "pld"},
+        {"epsilon": 1, "delta": 1e-6, "accounting": "renyi", "orders": [1.0]},
+        {"epsilon": 1, "delta": 1e-6, "accounting": "renyi", "orders": [1.01]},
+        {"epsilon": 1, "parent": "nobody"},
+        {"epsilon": 1, "part": "north"},
+        {"epsilon": 1, "adjacency": "friends"},
+    ],
+)
+def test_bad_budgets(path, options):
+    with Ledger.open(path) as ledger:
+        with pytest.raises(ArgumentError):
+            ledger.create_budget("b", **options)
+        assert ledger.budgets() == []
+
+
+def test_bad_arguments_of_reserve(path):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon=1)
+        for wrong in ({"label": ""}, {"label": "s", "identifier": ""}, {"label": "s", "delta": -1}):
+            with pytest.raises(ArgumentError):
+                budget.reserve(pure_dp(epsilon=0.1), **wrong)
+        with pytest.raises(TypeError):
+            budget.reserve(pure_dp(epsilon=0.1), label=3)
+        with pytest.raises(ArgumentError, match="already"):
+            ledger.create_budget("b", epsilon=1)
+        with pytest.raises(ArgumentError, match="nobody"):
+            ledger.budget("nobody")
+        assert budget.spent().epsilon == 0
