@@ -12,6 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dpselect.errors import BudgetError
 from dpselect.ledger import InsufficientBudget, Ledger
@@ -376,3 +378,41 @@ def test_fact_3_a_sparse_vector_and_its_release():
     left = 1 - record.books.accounts["b"].totals()["epsilon"]
     assert float(left) == pytest.approx(0.845463303, abs=5e-10)
     assert 5 / float(left) == pytest.approx(5.91391724, abs=5e-8)
+
+
+operations = st.lists(
+    st.tuples(st.sampled_from(["ask", "settle", "crash"]), st.integers(1, 12), st.booleans()), max_size=14
+)
+
+
+@given(operations)
+@settings(max_examples=25)
+def test_fact_28_the_ledger_s_invariants(tmp_path_factory, steps):
+    """Random reservations, settlements and crashes against plain sums."""
+    with Ledger.open(tmp_path_factory.mktemp("ledger") / "b.db") as ledger:
+        budget = ledger.create_budget("b", epsilon=2, delta="1e-6")
+        epsilon, delta, running = Fraction(0), Fraction(0), []
+        for kind, tenths, cheap in steps:
+            price, small = Fraction(tenths, 10), Fraction(tenths, 20)
+            if kind == "ask":
+                prices = {"dear": float(price), "cheap": float(small)}
+                gate = OutputGuarantee(cell=str, epsilons=prices, delta=1e-7)
+                fits = epsilon + price <= 2 and delta + Fraction(1, 10**7) <= Fraction(1, 10**6)
+                before = ledger.head()
+                try:
+                    running.append((budget.reserve(gate, label="s"), price, small))
+                except InsufficientBudget:
+                    assert not fits
+                    assert ledger.head() == before
+                else:
+                    assert fits
+                    epsilon, delta = epsilon + price, delta + Fraction(1, 10**7)
+            elif running:
+                charge, price, small = running.pop()
+                if kind == "settle":
+                    charge.settle("cheap" if cheap else "dear")
+                    epsilon -= price - small if cheap else 0
+            spent, left = budget.spent(), budget.remaining()
+            assert (spent.epsilon, spent.delta) == (epsilon, delta)
+            assert (left.epsilon, left.delta) == (2 - epsilon, Fraction(1, 10**6) - delta)
+        assert ledger.verify()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -67,3 +68,11 @@ def test_refusals_are_errors_of_the_library(where, tmp_path):
     (tmp_path / "text.db").write_text("no database" * 1000)
     with pytest.raises(LedgerDamagedError):
         run("verify", tmp_path / "text.db")
+
+
+def test_the_page_in_the_documentation(tmp_path, monkeypatch, capsys):
+    page = (Path(__file__).parents[1] / "docs" / "ledger.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "docs/ledger.md", "exec"), {})
+    assert "epsilon 1 and delta 0 was asked for, epsilon 0.3 and delta 1e-06 remains" in capsys.readouterr().out

@@ -370,6 +370,8 @@ def test_a_sequence_fixed_in_advance(path):
         assert ledger.verify()
         with pytest.raises(InsufficientBudget):
             ledger.create_budget("c", epsilon=1, delta="1e-6", accounting="pld", sequence=steps * 9)
+        with pytest.raises(ArgumentError, match="no budgets below"):
+            ledger.create_budget("e", epsilon=1, delta="1e-6", accounting="pld", sequence=steps[:1], parent="b")
         with pytest.raises(ArgumentError, match="sequence"):
             ledger.create_budget("d", epsilon=1, delta="1e-6", accounting="pld")
 

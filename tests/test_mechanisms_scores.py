@@ -655,12 +655,12 @@ def test_smooth_sensitivity_base_is_private() -> None:
 
 
 def test_smooth_sensitivity_draws() -> None:
-    """Against a plain simulation of its law, 1,000 of each; and whatever the numbers are."""
+    """Against a plain simulation of its law, 500 of each; and whatever the numbers are."""
     m = SmoothSensitivityMechanism(
         candidates=3, smoothness=1e-3, base_epsilon=1.0, base_delta=1e-3, failure_probability=0.9
     )
     q, s, random = np.array([0.0, 30.0, 60.0]), np.array([0.1, 1.0, 3.0]), keyed_source("smooth")
-    draws = 1000
+    draws = 500
     found = np.bincount([m.select(q, s, random=random) for _ in range(draws)], minlength=3)
     generator, plain = np.random.default_rng(8), np.zeros(3)
     for _ in range(draws):

@@ -21,6 +21,7 @@ from dpselect.mechanisms import noisy_ranking
 from dpselect.mechanisms.noisy_ranking import Contender, ranking
 from dpselect.randomness import keyed_source, whole_numbers
 from dpselect.randomness.lazy import LazyGumbel, LazyLaplace, LazyUniform, coin, exponential_enclosure, tail_enclosure
+from dpselect.randomness.tabulated_gaussian import TABULATED_DISTANCE, _table, tabulated_gaussian_array
 from dpselect.randomness.whole_numbers import (
     discrete_gaussian,
     discrete_gaussian_array,
@@ -240,6 +241,31 @@ def test_bulk_samplers_at_large_scales() -> None:
     assert stats.kstest(drawn / 2.0**20, "laplace").pvalue > FALSE_ALARM
     drawn = discrete_gaussian_array(2.0**38, 20_000, keyed_source("large"))
     assert stats.kstest(drawn / 2.0**19, "norm").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("variance", [2.0**-10, 0.3, 7.0, 1e4, 2.0**18])
+def test_tabulated_gaussian_keeps_its_distance(variance: float) -> None:
+    """The table's exact law, as whole-number arithmetic gives it, against 40 digits."""
+    coins, shift, reach = _table(variance)
+    cells, full = len(coins), 1 << 49
+    masses = [0] * cells
+    for cell, (coin_, step) in enumerate(zip(coins.tolist(), shift.tolist(), strict=True)):
+        masses[cell] += coin_
+        masses[cell + step] += full - coin_
+    mpmath.mp.dps = 40
+    weights = [mpmath.exp(-(mpmath.mpf(k - reach) ** 2) / (2 * mpmath.mpf(variance))) for k in range(2 * reach + 1)]
+    tail = mpmath.erfc(reach / mpmath.sqrt(2 * variance))
+    total, unit = mpmath.fsum(weights), mpmath.mpf(full) * cells
+    apart = mpmath.fsum(abs(w / total - m / unit) for w, m in zip(weights, masses, strict=False)) + tail
+    assert not any(masses[2 * reach + 1 :])
+    assert sum(masses) == full * cells
+    assert apart <= TABULATED_DISTANCE
+
+
+def test_tabulated_gaussian_draws() -> None:
+    for variance in (0.3, 30.0):
+        drawn = tabulated_gaussian_array(variance, (300, 500), keyed_source(str(variance)))
+        assert chi_square(drawn.ravel(), gaussian_law(variance, 200)) > FALSE_ALARM
 
 
 def test_close_calls_are_settled_exactly() -> None:

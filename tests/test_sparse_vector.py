@@ -86,6 +86,22 @@ def test_largest_losses_are_attained_and_never_exceeded(pattern: list[bool], los
     assert worst <= prices(1, 1, 2)[number_of_positives(pattern)] * (1 + QUADRATURE)
 
 
+@pytest.mark.parametrize(("length", "least", "most"), [(1, 0.2499, 0.25), (5, 0.9992, 1.0), (20, 0.99995, 1.0)])
+def test_a_wrong_constant_shows_from_five_queries_on(length: int, least: float, most: float) -> None:
+    """The worst loss of "halt at the last" for a total of one: a quarter for one query, nearly all of it for five.
+
+    `least` is what a coarser scan of the levels found by another quadrature (Liu, Talwar 2019, Theorem 4.1).
+    """
+    law, levels = corrected(0.5, 0.5, 1), np.arange(-30.0, 31.0, 3.0)
+    pattern = [F] * (length - 1) + [T]
+    move = np.where(pattern, -1.0, 1.0)
+    worst = max(
+        law.log_ratio(gaps, gaps + move, pattern)
+        for gaps in (np.where(pattern, high, low) for low in levels for high in levels)
+    )
+    assert least <= worst <= most * (1.0 + QUADRATURE)
+
+
 @given(
     gaps=st.lists(st.floats(-30, 30), min_size=1, max_size=6),
     moves=st.lists(st.floats(-1, 1), min_size=6, max_size=6),

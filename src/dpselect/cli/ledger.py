@@ -150,7 +150,7 @@ def _table(described: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("budget", "within", "counts", "epsilon", "spent", "remaining", "refunds saved", "delta", "left")
+    table = Table("budget", "within", "counts", "epsilon", "spent", "left", "saved", "delta", "left", box=None)
     for row in described:
         table.add_row(
             row["name"],
@@ -160,7 +160,7 @@ def _table(described: list[dict[str, Any]]) -> None:
             f"{row['delta']:.3g}",
             f"{row['remaining']['delta']:.3g}",
         )
-    Console(file=sys.stdout, soft_wrap=True).print(table)
+    Console(file=sys.stdout).print(table)
 
 
 _COLUMNS = ("epsilon", "spent", "remaining", "refunded_epsilon")

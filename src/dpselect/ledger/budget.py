@@ -146,6 +146,7 @@ class Budget:
             "interactive": bool(interactive),
         }
         with self._store.write() as transaction:
+            transaction.prefetch(self.name, body["identifier"])
             _check_fresh(transaction, after)
             booked = transaction.reservation(self.name, body["identifier"])
             if booked is not None:
@@ -207,6 +208,7 @@ class Budget:
         return self._receipt(reserved["identifier"], _charged(reserved, body["epsilon"]), Head(settled, head))
 
     def _reserved(self, transaction: Transaction, identifier: str) -> tuple[Body, Reservation]:
+        transaction.prefetch(self.name, identifier)
         booked = transaction.reservation(self.name, identifier)
         if booked is None:
             raise ArgumentError(f"identifier {identifier!r} has no reservation in budget {self.name!r}")

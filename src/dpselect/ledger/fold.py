@@ -209,6 +209,8 @@ def _create_budget(books: Books, _sequence: int, body: Body) -> None:
     parent = _account(books, body["parent"])
     if parent.terms["adjacency"] != body["adjacency"]:
         raise AdjacencyError(f"budget {parent.name!r} is under {parent.terms['adjacency']}: so must be its parts")
+    if parent.terms["sequence"] is not None:
+        raise ArgumentError(f"budget {parent.name!r} is for a sequence fixed in advance: it has no budgets below")
     _check_part(parent, body["part"])
     _check_unlocked(_root(books, parent))
     if body["block"]:

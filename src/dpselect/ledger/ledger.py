@@ -189,10 +189,19 @@ class Ledger:
         return True
 
     def entries(self) -> Iterator[tuple[int, str, Body]]:
-        """Number, head and body of every entry, in order. Readers of these count as receivers of the outputs."""
-        with self._store.read() as transaction:
-            for sequence, head, body in transaction.entries():
+        """Number, head and body of every entry, in order. Readers of these count as receivers of the outputs.
+
+        Up to the last one at the start. Read in pages, so that others can write meanwhile: entries never change.
+        """
+        last, end = 0, self.head().sequence
+        while last < end:
+            with self._store.read() as transaction:
+                page = transaction.page(last)
+            for sequence, head, body in page[: end - last]:
                 yield sequence, head, json.loads(body)
+            if not page:
+                return
+            last = page[-1][0]
 
     def history(self, name: str) -> list[tuple[int, Amounts, Fraction]]:
         """After every entry that moved a budget: its number, what was spent, and the epsilon refunded so far."""

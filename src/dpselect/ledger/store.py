@@ -23,6 +23,7 @@ _TIP = text("SELECT sequence, head FROM ledger_entry ORDER BY sequence DESC LIMI
 _HEAD = text("SELECT sequence FROM ledger_entry WHERE head = :head")
 _ENTRY = text("SELECT head, body FROM ledger_entry WHERE sequence = :sequence")
 _ENTRIES = text("SELECT sequence, head, body FROM ledger_entry ORDER BY sequence")
+_PAGE = text("SELECT sequence, head, body FROM ledger_entry WHERE sequence > :after ORDER BY sequence LIMIT 1000")
 _APPEND = text("INSERT INTO ledger_entry (sequence, head, body) VALUES (:sequence, :head, :body)")
 _ACCOUNT = text("SELECT terms, state FROM ledger_account WHERE name = :name")
 _ACCOUNTS = text("SELECT name FROM ledger_account ORDER BY name")
@@ -37,6 +38,14 @@ _BOOK = text(
     "VALUES (:budget, :identifier, :sequence, :settled)"
 )
 _SETTLE = text("UPDATE ledger_reservation SET settled = :settled WHERE budget = :budget AND identifier = :identifier")
+_SPENDING = text(
+    "SELECT t.sequence AS tip, t.head AS head, a.terms AS terms, a.state AS state, r.sequence AS reserved, "
+    "r.settled AS settled, e.head AS reserved_head, e.body AS reserved_body "
+    "FROM (SELECT sequence, head FROM ledger_entry ORDER BY sequence DESC LIMIT 1) t "
+    "LEFT JOIN ledger_account a ON a.name = :budget "
+    "LEFT JOIN ledger_reservation r ON r.budget = :budget AND r.identifier = :identifier "
+    "LEFT JOIN ledger_entry e ON e.sequence = r.sequence"
+)
 _TOUCH = text("UPDATE ledger_meta SET value = value WHERE key = 'schema'")
 _LOCK = {"postgresql": text("LOCK TABLE ledger_entry IN EXCLUSIVE MODE")}
 _LOCK_CREATION = {"postgresql": text("SELECT pg_advisory_xact_lock(6450517351)")}
@@ -52,23 +61,42 @@ class Transaction:
         self._changed: set[str] = set()
         self._reservations: dict[tuple[str, str], Reservation | None] = {}
         self._entries: dict[int, tuple[str, Body]] = {}
+        self._tip: Head | None = None
 
     def tip(self) -> Head:
         """The last entry."""
-        row = self._connection.execute(_TIP).one_or_none()
-        return ORIGIN if row is None else Head(row.sequence, row.head)
+        if self._tip is None:
+            row = self._connection.execute(_TIP).one_or_none()
+            self._tip = ORIGIN if row is None else Head(row.sequence, row.head)
+        return self._tip
+
+    def prefetch(self, budget: str, identifier: str) -> None:
+        """Read in one go what a reservation or a settlement needs: the database is held meanwhile."""
+        row = self._connection.execute(_SPENDING, {"budget": budget, "identifier": identifier}).one_or_none()
+        if row is None:
+            return
+        self._tip = Head(row.tip, row.head)
+        if row.terms is not None:
+            self._restore(budget, row.terms, row.state)
+        found = None if row.reserved is None else Reservation(row.reserved, row.settled)
+        self._reservations[budget, identifier] = found
+        if row.reserved_body is not None:
+            self._read(row.reserved, row.reserved_head, row.reserved_body)
 
     def account(self, name: str) -> Account | None:
         if name not in self._accounts:
             row = self._connection.execute(_ACCOUNT, {"name": name}).one_or_none()
             if row is None:
                 return None
-            self._known.add(name)
-            try:
-                self._accounts[name] = Account.restored(json.loads(row.terms), json.loads(row.state))
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise LedgerDamagedError(f"the kept sums of budget {name!r} cannot be read") from None
+            self._restore(name, row.terms, row.state)
         return self._accounts[name]
+
+    def _restore(self, name: str, terms: str, state: str) -> None:
+        self._known.add(name)
+        try:
+            self._accounts[name] = Account.restored(json.loads(terms), json.loads(state))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise LedgerDamagedError(f"the kept sums of budget {name!r} cannot be read") from None
 
     def save(self, account: Account) -> None:
         self._accounts[account.name] = account
@@ -97,11 +125,14 @@ class Transaction:
             row = self._connection.execute(_ENTRY, {"sequence": sequence}).one_or_none()
             if row is None:
                 raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
-            try:
-                self._entries[sequence] = (row.head, json.loads(row.body))
-            except ValueError:
-                raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None
+            self._read(sequence, row.head, row.body)
         return self._entries[sequence]
+
+    def _read(self, sequence: int, head: str, body: str) -> None:
+        try:
+            self._entries[sequence] = (head, json.loads(body))
+        except ValueError:
+            raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None
 
     def holds(self, head: str) -> int | None:
         """The entry with this head, if the record has it."""
@@ -115,6 +146,7 @@ class Transaction:
         written = canonical(body)
         head = next_head(tip, written)
         self._connection.execute(_APPEND, {"sequence": head.sequence, "head": head.head, "body": written})
+        self._tip = head
         return head
 
     def touch(self) -> None:
@@ -140,6 +172,10 @@ class Transaction:
         streamed = self._connection.execution_options(yield_per=1000)
         for row in streamed.execute(_ENTRIES):
             yield row.sequence, row.head, row.body
+
+    def page(self, after: int) -> list[tuple[int, str, str]]:
+        """The next thousand entries after a number."""
+        return [(row.sequence, row.head, row.body) for row in self._connection.execute(_PAGE, {"after": after})]
 
     def reservations(self) -> Iterator[tuple[str, str, Reservation]]:
         """Every booked reservation."""

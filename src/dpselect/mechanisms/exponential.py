@@ -70,7 +70,7 @@ def exponential_mechanism(
     """Choose an index with probability proportional to exp(epsilon * score / (2 sensitivity)).
 
     The law is exactly this one for the scores as they are given, with no floating-point rounding in it.
-    `method="float"` asks for speed and allows an error; the exact draw takes about three passes of `numpy.max`, so it
+    `method="float"` asks for speed and allows an error; the exact draw costs four to six passes of `numpy.max`, so it
     is what both methods do, with error zero.
 
     `scores` may be an array, a memory map, an Arrow column or `ScoreChunks`; it is read twice and a bit, in constant

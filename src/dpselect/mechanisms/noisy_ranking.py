@@ -8,7 +8,7 @@ from typing import Protocol
 
 __all__ = ["FEW_BITS", "WINDOW", "Contender", "ranking"]
 
-WINDOW = 1.0
+WINDOW = 2.0**-6
 """Contenders estimated in double precision no further than this below the cut are ranked exactly.
 
 The estimates are within a small part of it wherever their noise's word is not below `FEW_BITS`."""
@@ -44,6 +44,8 @@ class Contender:
 
 def ranking(contenders: list[Contender], count: int) -> list[int]:
     """The indices of the `count` largest noisy scores, largest first; noisy scores differ with probability one."""
+    if len(contenders) == 1:
+        return [contenders[0].index][:count]
     known = [(c, c.enclosure(_BITS)) for c in contenders]
     ranked: list[int] = []
     while known and len(ranked) < count:

@@ -21,6 +21,7 @@ __all__ = ["SparseVector", "number_of_positives", "sparse_vector_guarantee"]
 
 _SMALLEST, _LARGEST = 2.0**-300, 2.0**300
 _BATCH = 1 << 22
+_MOST_POSITIVES = 100_000
 
 
 class SparseVector:
@@ -34,7 +35,7 @@ class SparseVector:
     Args:
         epsilon_threshold: spent on the threshold noise.
         epsilon_queries: spent on the positives, all together.
-        max_positives: how many positives are answered at most; the session halts there.
+        max_positives: how many positives are answered at most (up to 100,000); the session halts there.
         sensitivity: how far one query moves between neighbours at most (owed by the caller).
         monotonic: whether between neighbours all queries of the session move in the same direction (owed).
         adjacency: which data sets are neighbours.
@@ -68,7 +69,7 @@ class SparseVector:
     ) -> None:
         self._epsilon_threshold = _parameter("epsilon_threshold", epsilon_threshold)
         self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
-        self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=1 << 40)
+        self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=_MOST_POSITIVES)
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
         unit = Fraction(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)

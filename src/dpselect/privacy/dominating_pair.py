@@ -30,7 +30,7 @@ class DominatingPair:
     def __post_init__(self) -> None:
         if not self.losses.shape == self.upper.shape == self.lower.shape or self.losses.ndim != 1:
             raise ArgumentError("losses, upper and lower must be vectors of one length")
-        if np.any(np.diff(self.losses) < 0) or np.any(self.upper < 0) or np.any(self.lower < 0):
+        if np.any(self.losses[1:] < self.losses[:-1]) or np.any(self.upper < 0) or np.any(self.lower < 0):
             raise ArgumentError("losses must ascend and masses must be non-negative")
 
     @cached_property

@@ -46,7 +46,7 @@ class SparseVectorLaw:
     releases_value: bool = False
 
     def pattern_probability(
-        self, gaps: Sequence[float], pattern: Sequence[bool], values: Sequence[float] = ()
+        self, gaps: Sequence[float] | Array, pattern: Sequence[bool], values: Sequence[float] = ()
     ) -> float:
         """The probability of these answers to these gaps; a density in `values` where positives release them.
 
@@ -109,8 +109,8 @@ class SparseVectorLaw:
 
     def log_ratio(
         self,
-        gaps: Sequence[float],
-        neighbour: Sequence[float],
+        gaps: Sequence[float] | Array,
+        neighbour: Sequence[float] | Array,
         pattern: Sequence[bool],
         values: Sequence[float] = (),
     ) -> float:

@@ -188,6 +188,12 @@ class LedgerContract:
             refusal(lambda: import_lines(lines, where), ArgumentError)
         assert len(lines) == len(heads) == 4
 
+    def test_writing_while_reading(self, where: str) -> None:
+        with Ledger.open(where) as ledger:
+            budget = ledger.create_budget("b", epsilon=3)
+            seen = [budget.reserve(pure_dp(epsilon=1), label="s").sequence for _ in ledger.entries()]
+            assert seen == [3, 4]
+
     def test_threads_do_not_overspend(self, where: str) -> None:
         with Ledger.open(where) as ledger:
             budget = ledger.create_budget("b", epsilon=1)

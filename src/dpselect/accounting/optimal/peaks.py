@@ -78,9 +78,11 @@ def _scan(problem: Problem, columns: Index, count: int) -> tuple[Index, Index]:
     """
     grid = np.unique(np.linspace(0, problem.atoms.size, count + 1).astype(np.intp))[::-1]
     nodes = np.minimum(grid[None, :], columns[:, None])
-    slopes = problem.slopes(nodes, np.broadcast_to(columns[:, None], nodes.shape))
+    rise, cost = problem.slope_terms(nodes, np.broadcast_to(columns[:, None], nodes.shape))
+    slopes = rise - cost
     step = np.diff(slopes, axis=1)
-    noise = 1e-10 * np.max(np.abs(slopes), axis=1, keepdims=True)
+    # differences within rounding of the terms say nothing
+    noise = 1e-13 * (rise + cost)[:, 1:]
     fallen = np.maximum.accumulate(step < -noise, axis=1)
     near = np.where(fallen[:, -1], np.argmax(fallen, axis=1), grid.size - 1)
     rises = np.maximum.accumulate(fallen & (step > noise), axis=1)

@@ -55,11 +55,11 @@ class Problem:
         rise, cost = np.where(a > b, alone * t.p[b], rise), np.where(a > b, alone * t.q[b], cost)
         return np.asarray(rise - scaled(self.epsilon, cost))
 
-    def slopes(self, a: Index, b: Index) -> Array:
-        """slope(a, b) / E at the start of atom b."""
+    def slope_terms(self, a: Index, b: Index) -> tuple[Array, Array]:
+        """The two terms of slope(a, b) / E at the start of atom b."""
         t, log = self.atoms, self.law.log_derivative
         rise = t.losses[b] - self.epsilon + log(t.outside_p(a, b))
-        return np.asarray(np.exp(np.minimum(rise, _LARGEST_EXPONENT)) - np.exp(log(t.outside_q(a, b))))
+        return np.exp(np.minimum(rise, _LARGEST_EXPONENT)), np.exp(log(t.outside_q(a, b)))
 
     def range_in_column(self, a: Index) -> tuple[Array, Array]:
         """Bounds, for every column b, on the gain density at the places inside atom b, on top of [a, b)."""
