@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -228,20 +230,20 @@ def test_a_locked_ledger_says_so_and_charges_nothing(written):
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives up being root to lose a permission")
 def test_a_read_only_file(written):
-    for folder in (written.parent, *written.parent.parents[:2]):
-        folder.chmod(0o755)
-    written.chmod(0o444)
-    script = (
-        "import os; from dpselect.ledger import *; from dpselect.privacy import pure_dp; os.setuid(65534)\n"
-        f"try: Ledger.open({str(written)!r}).budget('b').reserve(pure_dp(epsilon=1), label='s')\n"
-        "except LedgerUnavailableError as error: print(error)"
-    )
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert re.search("readonly|read-only|unable to open", said)
-    written.chmod(0o600)
-    with Ledger.open(written) as ledger:
-        assert ledger.verify()
-        assert ledger.budget("b").spent().epsilon == Fraction(3, 10)
+    with tempfile.TemporaryDirectory() as folder:  # one that others can enter
+        os.chmod(folder, 0o755)
+        path = shutil.copy(written, folder)
+        os.chmod(path, 0o444)
+        script = (
+            "import os; from dpselect.ledger import *; from dpselect.privacy import pure_dp; os.setuid(65534)\n"
+            f"try: Ledger.open({path!r}).budget('b').reserve(pure_dp(epsilon=1), label='s')\n"
+            "except LedgerUnavailableError as error: print(error)"
+        )
+        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert re.search("readonly|read-only|unable to open", ran.stdout), ran.stderr
+        with Ledger.open(path) as ledger:
+            assert ledger.verify()
+            assert ledger.budget("b").spent().epsilon == Fraction(3, 10)
 
 
 def test_network_file_systems_are_refused(tmp_path, monkeypatch):

@@ -145,9 +145,7 @@ def _released(tries: Repetitions, u: np.ndarray) -> np.ndarray:
         return np.where(u > 0.0, tries.success_probability(u) / u, tries.mean)
 
 
-def liu_talwar_theorem_3_1(
-    base: Guarantee, *, stop_probability: SupportsFloat, cap: int | None = None
-) -> Guarantee:
+def liu_talwar_theorem_3_1(base: Guarantee, *, stop_probability: SupportsFloat, cap: int | None = None) -> Guarantee:
     """(2 epsilon_1 + epsilon_0, 3 exp(2 epsilon_1 + epsilon_0) delta_1 / gamma)-privacy; epsilon_0 = 0 without a cap.
 
     `base` is (epsilon_1, delta_1)-private, gamma the stop probability. With a cap T the theorem asks for epsilon_0 in

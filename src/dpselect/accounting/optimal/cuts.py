@@ -75,9 +75,7 @@ class Cuts(Bracketed):
             size *= 0.5
             x, y = np.concatenate((x, x, x + size, x + size)), np.concatenate((y, y + size, y, y + size))
 
-    def _box(
-        self, factor: float, none: bool, x_0: Array, x_1: Array, y_0: Array, y_1: Array
-    ) -> tuple[Array, Array]:
+    def _box(self, factor: float, none: bool, x_0: Array, x_1: Array, y_0: Array, y_1: Array) -> tuple[Array, Array]:
         """J at a cut in each box of cuts, and a bound on J over the box."""
         t = self.atoms
         x, y = 0.5 * (x_0 + x_1), np.maximum(0.5 * (y_0 + y_1), 0.5 * (x_0 + x_1))
@@ -145,8 +143,9 @@ class _Ranges:
         own, other = (low, high) if none else (high, low)
         own_slope = np.maximum(h_low - own[1] * fall_high, 0.0), np.maximum(h_high - own[0] * fall_low, 0.0)
         other_slope = own[0] * fall_low, own[1] * fall_high
-        smallest, largest = high[0] * _released(law, np.minimum(low[1] + high[0], 1.0)), high[1] * _released(
-            law, np.minimum(low[0] + high[1], 1.0)
+        smallest, largest = (
+            high[0] * _released(law, np.minimum(low[1] + high[0], 1.0)),
+            high[1] * _released(law, np.minimum(low[0] + high[1], 1.0)),
         )
         if none:
             smallest = smallest + law.pgf(np.maximum(1.0 - low[1] - high[0], 0.0))

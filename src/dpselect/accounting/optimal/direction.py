@@ -20,8 +20,8 @@ from dpselect.repetitions import Repetitions
 __all__ = ["Bracketed", "Chords", "Direction"]
 
 LARGEST_EPSILON = 600.0
-_WIDE_DELTA = 1.02
-_WIDE_EPSILON = 5e-4
+_WIDE_DELTA = 1.1
+_WIDE_EPSILON = 1.5e-3
 _RECURSION_POINTS = 9
 _SMALLEST = 1e-300
 _NEGLIGIBLE = 1e-17

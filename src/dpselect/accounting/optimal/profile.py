@@ -21,7 +21,7 @@ from dpselect.repetitions import Repetitions
 
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "FirstOfLowerProfile", "FirstOfProfile"]
 
-_RECURSION_ATOMS = 1000
+_RECURSION_ATOMS = 800
 _TABLE_FROM = 129
 _TABLE_KNOTS = 200
 
@@ -93,7 +93,7 @@ class _Upper(_TwoSided):
 
     def _values(self, direction: int, epsilons: Array) -> Array:
         if np.size(epsilons) < _TABLE_FROM:
-            values = _each(self.curves[direction].sharp_upper, epsilons)
+            values = _each(self.curves[direction].sharp_upper, epsilons, falling=True)
         else:
             values = self._tables[direction](np.ravel(epsilons)).reshape(np.shape(epsilons))
         return np.where(epsilons >= self.pure_epsilon, np.minimum(values, self.failure), values)
@@ -118,10 +118,11 @@ class _Lower(_TwoSided):
         return _each(self.curves[direction].lower, epsilons)
 
 
-def _each(curve: Any, epsilons: Array) -> Array:
-    """The curve at every epsilon; equal ones, such as the padding of a grid, once."""
+def _each(curve: Any, epsilons: Array, *, falling: bool = False) -> Array:
+    """The curve at every epsilon, equal ones once; `falling`: a bound at one epsilon serves the larger ones too."""
     unique, back = np.unique(np.ravel(epsilons), return_inverse=True)
-    return np.array([curve(float(e)) for e in unique])[back].reshape(np.shape(epsilons))
+    values = np.array([curve(float(e)) for e in unique])
+    return (np.minimum.accumulate(values) if falling else values)[back].reshape(np.shape(epsilons))
 
 
 class _BestOf(_TwoSided):
@@ -129,7 +130,8 @@ class _BestOf(_TwoSided):
 
     def _curve(self, direction: int) -> Bracketed:
         def coarse() -> Atoms:
-            return split_atoms(self._pick(self.pairs(_RECURSION_ATOMS)[direction]), self.law, _RECURSION_ATOMS)
+            atoms = min(self.atoms, _RECURSION_ATOMS)
+            return split_atoms(self._pick(self.pairs(atoms)[direction]), self.law, atoms)
 
         fine = split_atoms(self._pick(self.enclosures[direction]), self.law, self.atoms)
         return Direction(fine, coarse, self.law)

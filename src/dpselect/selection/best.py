@@ -1,0 +1,49 @@
+"""The best of a random number of private runs (Liu, Talwar 2019, Algorithm 2; Papernot, Steinke 2022, Section 3.3)."""
+
+from __future__ import annotations
+
+from dpselect.accounting import best_of
+from dpselect.privacy import Guarantee, Release
+from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions import Repetitions
+from dpselect.selection.candidates import Candidate, Outcome, run_once
+
+__all__ = ["select_best"]
+
+
+def select_best(
+    candidate: Candidate, *, repetitions: Repetitions, guarantee: Guarantee, random: RandomSource | None = None
+) -> Release:
+    """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
+
+    `candidate(random) -> (score, output)` is one run of the proposal and `guarantee` covers everything that it returns,
+    its score and its failure included (owed by the caller, as is that it draws from `random` only and keeps nothing
+    between runs). A run that raises ranks last, a score that is not a number just above it; random tags decide ties.
+    The value is None when K = 0 or every run failed. The release carries the winner's output and the guarantee of the
+    whole selection, `best_of(guarantee, repetitions)`; neither K nor a score leaves. In memory and in this process: to
+    survive a crash, use `dpselect.tuning.tune`.
+
+    Raises `TypeError` for arguments of another kind.
+
+    >>> from dpselect.privacy import laplace
+    >>> from dpselect.repetitions import Harmonic
+    >>> noisy = lambda random: (float(random.laplace(1)[0]), "found")
+    >>> select_best(noisy, repetitions=Harmonic(limit=5), guarantee=laplace(scale=1.0)).value
+    'found'
+    """
+    if not callable(candidate):
+        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    total = best_of(guarantee, repetitions)
+    source = resolve(random)
+    best = best_outcome(candidate, repetitions, source)
+    return Release(value=best.output if best else None, guarantee=total, replayable=source.replayable)
+
+
+def best_outcome(candidate: Candidate, repetitions: Repetitions, source: RandomSource) -> Outcome | None:
+    """The best of K runs, or None: the algorithm without its price."""
+    best: Outcome | None = None
+    for _ in range(repetitions.sample(source)):
+        outcome = run_once(candidate, source)
+        if outcome is not None and outcome.beats(best):
+            best = outcome
+    return best
