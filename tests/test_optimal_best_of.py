@@ -154,7 +154,7 @@ def test_directions_are_kept_apart_and_negative_epsilons_follow_by_reciprocity()
 def best_order(
     p: np.ndarray, q: np.ndarray, phi: Callable[[float], float], epsilon: float
 ) -> tuple[list[int], list[bool]]:
-    """The best order of atoms sorted by likelihood ratio, worst first, and which are in S: recursion and back-tracking."""
+    """The best order of atoms sorted by likelihood ratio, worst first, and which are in S, by back-tracking."""
     n, factor = p.size, math.exp(epsilon)
     below_p, below_q = np.concatenate(([0.0], np.cumsum(p))), np.concatenate(([0.0], np.cumsum(q)))
     value, taken = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1), dtype=bool)
@@ -220,7 +220,7 @@ def test_the_attack_by_sampling() -> None:
 
 
 def test_a_grid_is_not_a_fixed_number_of_draws() -> None:
-    """Three different randomised-response candidates, once each, reach delta(0.5) = 0.4718; three draws of one 0.3760."""
+    """Three different randomised-response candidates reach delta(0.5) = 0.4718; three draws of one mechanism 0.3760."""
     likely = math.e / (1.0 + math.e)
     bits = list(itertools.product((0, 1), repeat=3))
     worst = 0.0

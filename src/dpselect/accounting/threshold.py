@@ -1,8 +1,8 @@
 """Repeating a mechanism until its output is acceptable: known threshold, stop coin, limit on the number of tries.
 
-Liu and Talwar 2019, Section 3.1. Whether an output is acceptable (a score at or above a threshold) is fixed without the
-data. After a failure a coin stops the search with `stop_probability`; what is released is the first acceptable output or
-"none", and nothing else: not the number of tries, which depends on the data.
+Liu and Talwar 2019, Section 3.1. Whether an output is acceptable (a score at or above a threshold) is fixed without
+the data. After a failure a coin stops the search with `stop_probability`; what is released is the first acceptable
+output or "none", and nothing else: not the number of tries, which depends on the data.
 
 Two ways to limit the tries are kept apart. "conditioned": the coin's number of tries is drawn anew until it is within
 the limit, which costs nothing beyond the unlimited search. "capped": the search stops at the limit, as in Liu and
@@ -114,8 +114,8 @@ def _pure_first(tries: Repetitions, epsilon: float) -> float:
     """Pure epsilon of the first acceptable of T: the base's plus the largest log h(u) / h(u'), or the ratio of "none".
 
     h(u) = (1 - phi(1 - u)) / u falls with u, and so does the probability phi(1 - u) of "none"; an epsilon-private base
-    allows u' <= min(exp(epsilon) u, 1 - exp(-epsilon) (1 - u)). Cells of u by their ends, so rounded up; they are halved
-    where the bound is largest until it stops falling.
+    allows u' <= min(exp(epsilon) u, 1 - exp(-epsilon) (1 - u)). Cells of u by their ends, so rounded up; they are
+    halved where the bound is largest until it stops falling.
     """
     if not math.isfinite(epsilon) or epsilon == 0.0:
         return epsilon

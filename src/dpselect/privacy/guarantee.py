@@ -169,7 +169,7 @@ class Guarantee:
         raise ArgumentError("this guarantee makes no statement: it has no curve to convert")
 
     def pair_source(self) -> PairSource:
-        """A recipe for finite pairs around both directions: the profile's own where it has one, else from the curves."""
+        """A recipe for finite pairs around both directions: the profile's own, else from the curves."""
         recipe = getattr(self.profile, "pair_source", None)
         if recipe is not None:
             return recipe()

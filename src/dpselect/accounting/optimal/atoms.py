@@ -96,8 +96,8 @@ _NEGLIGIBLE = 45.0
 def split_atoms(pair: DominatingPair, law: Repetitions, count: int) -> Atoms:
     """The atoms of a pair, the heavy ones cut into about `count` pieces of the same loss.
 
-    Cuts are at equally spaced masses, at masses equally spaced in their logarithm (S may be a tiny part of an atom), and
-    where log phi'' falls by equal steps (down to exp(-45) of its largest value).
+    Cuts are at equally spaced masses, at masses equally spaced in their logarithm (S may be a tiny part of an atom),
+    and where log phi'' falls by equal steps (down to exp(-45) of its largest value).
     """
     third = max(2, count // 12)
     scan = np.concatenate(([0.0], np.geomspace(1e-18, 1.0, 4000)))

@@ -14,8 +14,7 @@ ranges of u bound h and its derivative over a box.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -39,6 +38,7 @@ class Cuts(Bracketed):
 
     atoms: Atoms
     law: Repetitions
+    _found: dict[float, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too; rounded up."""
@@ -48,9 +48,13 @@ class Cuts(Bracketed):
         """The best value met at a cut: attained by some mechanism and some set."""
         return self._search(epsilon)[0]
 
-    @lru_cache(maxsize=256)  # noqa: B019 - upper and lower come from one search
     def _search(self, epsilon: float) -> tuple[float, float]:
-        """The best value met and a bound on all values, by halving boxes that may hold more than the best."""
+        """The best value met and a bound on all values; remembered, because upper and lower come from one search."""
+        if epsilon not in self._found:
+            self._found[epsilon] = self._searched(epsilon)
+        return self._found[epsilon]
+
+    def _searched(self, epsilon: float) -> tuple[float, float]:
         factor = float(np.exp(min(epsilon, LARGEST_EPSILON)))
         best, dropped = 0.0, 0.0
         for none in (True, False):
@@ -58,7 +62,7 @@ class Cuts(Bracketed):
         return best, min(1.0, max(best, dropped) * ROUND_UP)
 
     def _halve(self, factor: float, none: bool, best: float, dropped: float) -> tuple[float, float]:
-        """The best value, and the largest bound over the boxes that were given up."""
+        """Halve boxes that may hold more than the best value; that, and the largest bound over those given up."""
         n = float(self.atoms.size)
         size = n / _START
         x, y = (v.ravel() for v in np.meshgrid(size * np.arange(_START), size * np.arange(_START), indexing="ij"))
@@ -140,7 +144,7 @@ class _Ranges:
         h_high, h_low = _released(law, u_low), _released(law, u_high)
         fall_low, fall_high = _fall(law, u_high, h_low)[0], _fall(law, u_low, h_high)[1]
         # with S the slope of P(S) h(u) is h - P(S) |h'|, with N it is P(S) |h'|; with "none" N and S change places
-        own, other = (low, high) if none else (high, low)
+        own = low if none else high
         own_slope = np.maximum(h_low - own[1] * fall_high, 0.0), np.maximum(h_high - own[0] * fall_low, 0.0)
         other_slope = own[0] * fall_low, own[1] * fall_high
         smallest, largest = (

@@ -23,7 +23,6 @@ LARGEST_EPSILON = 600.0
 _WIDE_DELTA = 1.1
 _WIDE_EPSILON = 1.5e-3
 _RECURSION_POINTS = 9
-_SMALLEST = 1e-300
 _NEGLIGIBLE = 1e-17
 
 
@@ -44,15 +43,19 @@ class Bracketed(ABC):
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
-        epsilon, slope = self._attained_root(delta)
-        step = 0.0
+        root, slope = self._attained_root(delta)
+        epsilon, step = root, 0.0
         while epsilon < min(limit, LARGEST_EPSILON):
             value = self.upper(epsilon)
             if value <= delta:
-                return epsilon
+                return self._sharpened(delta, root, epsilon)
             step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
             epsilon += step
-        return limit
+        return self._sharpened(delta, root, limit)
+
+    def _sharpened(self, delta: float, root: float, epsilon: float) -> float:  # noqa: ARG002
+        """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
+        return epsilon
 
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
@@ -75,7 +78,8 @@ class Bracketed(ABC):
         """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
 
         def excess(epsilon: float) -> float:
-            return math.log(max(self.lower(epsilon), _SMALLEST) / delta)
+            # far below delta the value does not matter, and a floor keeps the root finder's steps sensible
+            return math.log(max(self.lower(epsilon) / delta, 1e-4))
 
         low, high = 0.0, 0.5
         if excess(low) <= 0.0:
@@ -85,7 +89,7 @@ class Bracketed(ABC):
             if low >= LARGEST_EPSILON:
                 return math.inf, 1.0
         root = float(brentq(excess, low, high, xtol=1e-12, rtol=1e-9, maxiter=60))
-        step = 1e-3 * root + 1e-6
+        step = 1e-4 * root + 1e-7
         return root, max((excess(root) - excess(root + step)) / step, 1e-3)
 
 
@@ -117,12 +121,9 @@ class Direction(Bracketed):
             value = min(value, float(recursed[0]))
         return value
 
-    def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
-        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
-        epsilon = super().smallest_safe(delta, limit)
-        start = self._attained_root(delta)[0]
-        if start * (1.0 + _WIDE_EPSILON) < epsilon:
-            return min(epsilon, self._by_recursion(delta, start, min(epsilon, 1.5 * start + 1e-3)))
+    def _sharpened(self, delta: float, root: float, epsilon: float) -> float:
+        if root * (1.0 + _WIDE_EPSILON) < epsilon:
+            return min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
         return epsilon
 
     def largest_unsafe(self, delta: float) -> float:

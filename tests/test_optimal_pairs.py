@@ -1,0 +1,84 @@
+"""Finite pairs around mechanisms: pessimistic ones lie above the profile, optimistic ones below, splitting is neutral."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpselect.privacy import Guarantee, approximate_dp, dp_sgd, from_profile, gaussian, laplace, pure_dp
+from dpselect.privacy.discretise import coarsen, loss_grid, pieces, splice
+from dpselect.privacy.pairs import GaussianPairs, ProfilePairs
+from dpselect.privacy.profile import GaussianProfile
+
+EPSILONS = np.linspace(-4.0, 6.0, 61)
+
+BASES: list[Guarantee] = [
+    gaussian(noise_multiplier=0.3),
+    gaussian(noise_multiplier=1.0),
+    gaussian(noise_multiplier=20.0),
+    laplace(scale=0.5),
+    pure_dp(epsilon=1.0),
+    approximate_dp(epsilon=0.5, delta=1e-5),
+    dp_sgd(noise_multiplier=1.0, sampling_rate=0.02, steps=50),
+]
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: str(base.terms))
+@pytest.mark.parametrize("atoms", [20, 400])
+def test_pairs_enclose_the_profile(base: Guarantee, atoms: int) -> None:
+    assert base.profile is not None
+    enclosures = base.pair_source()(atoms)
+    for enclosure, curve in zip(enclosures, (base.profile.remove, base.profile.add), strict=True):
+        exact = curve(EPSILONS)
+        upper = enclosure.pessimistic
+        assert np.all(upper.hockey_stick(EPSILONS) >= exact * (1 - 1e-10) - 1e-15)
+        assert np.sum(upper.upper) == pytest.approx(1.0, abs=1e-12)
+        assert np.sum(upper.lower) == pytest.approx(1.0, abs=1e-12)
+        assert enclosure.optimistic is not None
+        assert np.all(enclosure.optimistic.hockey_stick(EPSILONS) <= exact * (1 + 1e-10) + 1e-15)
+
+
+def test_a_table_is_its_own_pair() -> None:
+    """Chords between (0.5, 0.1), (1, 0.01), (2, 1e-6), and the chord across loss 0 that convexity adds."""
+    base = from_profile([0.5, 1.0, 2.0], [0.1, 0.01, 1e-6])
+    pair = base.pair_source()(100)[0].pessimistic
+    assert pair.hockey_stick(np.array([0.5, 1.0, 2.0, 3.0])) == pytest.approx([0.1, 0.01, 1e-6, 1e-6], rel=1e-9)
+    assert np.all(pair.hockey_stick(EPSILONS[EPSILONS >= 0]) <= base.delta(EPSILONS[EPSILONS >= 0]) * (1 + 1e-9))
+
+
+def test_a_pair_from_a_profile_is_close_to_it() -> None:
+    profile = GaussianProfile(1.0)
+    pair = ProfilePairs(profile)(2000)[0].pessimistic
+    exact = profile.remove(EPSILONS)
+    ratio = pair.hockey_stick(EPSILONS) / exact
+    assert np.all(ratio >= 1 - 1e-9)
+    assert np.all(ratio[EPSILONS < 5] <= 1.001)
+
+
+def test_coarsening_and_splitting() -> None:
+    fine = GaussianPairs(1.0)(3000)[0].pessimistic
+    both = coarsen(fine, loss_grid(fine, 300))
+    curve = fine.hockey_stick(EPSILONS)
+    assert both.optimistic is not None
+    assert np.all(both.pessimistic.hockey_stick(EPSILONS) >= curve * (1 - 1e-12))
+    assert np.all(both.optimistic.hockey_stick(EPSILONS) <= curve * (1 + 1e-12))
+    assert np.max(both.pessimistic.hockey_stick(EPSILONS) - curve) < 1e-4
+    few = coarsen(fine, loss_grid(fine, 12)).pessimistic
+    cut = pieces(few, np.geomspace(1e-12, 0.5, 80))
+    assert cut.losses.size > 2 * few.losses.size
+    assert cut.hockey_stick(EPSILONS) == pytest.approx(few.hockey_stick(EPSILONS), rel=1e-12, abs=1e-15)
+    # pieces near either end are small beside the mass beyond them
+    assert np.min(cut.upper[cut.upper > 0.0]) < 1e-9
+
+
+def test_splicing_keeps_each_side() -> None:
+    """Positive losses of one dominating pair, negative ones of another: the curve is the larger near 0, else theirs."""
+    first, second = GaussianPairs(1.0)(60)[0].pessimistic, GaussianPairs(1.0)(1000)[0].pessimistic
+    joined = splice(first, second)
+    exact = GaussianProfile(1.0).remove(EPSILONS)
+    assert np.all(joined.hockey_stick(EPSILONS) >= exact * (1 - 1e-10))
+    assert joined.hockey_stick(EPSILONS[EPSILONS > 0]) == pytest.approx(first.hockey_stick(EPSILONS[EPSILONS > 0]))
+    below = EPSILONS[EPSILONS < -2]
+    assert joined.hockey_stick(below) == pytest.approx(second.hockey_stick(below), abs=2e-3)
+    assert np.sum(joined.upper) == pytest.approx(1.0, abs=1e-12)
+    assert np.sum(joined.lower) == pytest.approx(1.0, abs=1e-12)
