@@ -264,3 +264,25 @@ def test_delta_is_checked_against_the_public_row_count_under_replace_one(tmp_pat
     }
     with pytest.raises(StudyError, match="number of rows"):
         run(tmp_path, document)
+
+
+def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
+    from dpselect.ledger import Ledger
+
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        ledger.create_budget("iris", epsilon=4, delta=1e-4)
+    privacy = {**STUDY["privacy"], "ledger": "budget.db", "budget": "iris"}
+    release = run(tmp_path, changed("privacy", privacy)).release
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        spent = ledger.budget("iris").spent()
+        assert float(spent.epsilon) == pytest.approx(release["guarantee"]["epsilon"], rel=1e-9)
+        assert ledger.verify()
+    assert release["receipt"]["sequence"] >= 1
+    assert release["receipt"]["head"]
+    with pytest.raises(BudgetError, match="left"):
+        run(tmp_path, changed("privacy", privacy), folder="second")
+
+
+def test_ledger_and_budget_go_together():
+    with pytest.raises(StudyError, match="go together"):
+        parse_study(changed("privacy", {**STUDY["privacy"], "ledger": "budget.db"}))

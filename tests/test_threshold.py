@@ -70,7 +70,7 @@ def test_no_set_beats_the_two_cuts(seed: int) -> None:
         upper, lower = curve.upper(epsilon), curve.lower(epsilon)
         attained = brute_force(p, q, law, epsilon)
         assert attained <= upper + 1e-11
-        assert lower <= upper <= lower * (1 + 1e-4) + 1e-9
+        assert lower <= upper <= lower * (1 + 2e-4) + 1e-6
 
 
 def test_the_lower_value_is_attained_by_pieces() -> None:
@@ -93,14 +93,13 @@ def test_the_lower_value_is_attained_by_pieces() -> None:
 
 @pytest.mark.parametrize("stop", [0.3, 0.05, 0.001])
 def test_pure_bases_have_the_exact_form(stop: float) -> None:
-    """epsilon + log((e^epsilon + g) / (1 + g e^epsilon)), below 2 epsilon: the best constants for Liu, Talwar's search."""
+    """epsilon + log((e^epsilon + g) / (1 + g e^epsilon)), below 2 epsilon: the best constant for Liu, Talwar's search."""
     for epsilon in (0.2, 1.0, 3.0):
         exact = epsilon + math.log((math.exp(epsilon) + stop) / (1.0 + stop * math.exp(epsilon)))
         total = threshold_stopping(pure_dp(epsilon=epsilon), stop_probability=stop)
-        # cells of the certified search are ends of intervals, hence a little above
-        assert exact - 1e-9 <= total.epsilon(delta=0.0) <= exact * 1.005
+        assert exact - 1e-9 <= total.epsilon(delta=0.0) <= exact + 1e-4
         lower, upper = total.epsilon_bracket(delta=1e-9)
-        assert lower <= upper <= min(exact * (1 + 1e-9), 1.002 * lower)
+        assert lower <= upper <= min(exact + 1e-4, 1.002 * lower)
         assert lower >= 0.99 * exact - 1e-3
 
 

@@ -119,9 +119,9 @@ def _pure_first(tries: Repetitions, epsilon: float) -> float:
     """
     if not math.isfinite(epsilon) or epsilon == 0.0:
         return epsilon
-    edges = np.concatenate(([0.0], np.geomspace(1e-15, 0.5, 2000), 1.0 - np.geomspace(0.5, 1e-15, 2000)[1:], [1.0]))
+    edges = np.concatenate(([0.0], np.geomspace(1e-15, 0.5, 2000), 1.0 - np.geomspace(0.5, 1e-8, 2000)[1:], [1.0]))
     bound = math.inf
-    for _ in range(12):
+    for _ in range(16):
         low, high = edges[:-1], edges[1:]
         reached = np.minimum(math.exp(epsilon) * high, 1.0 - math.exp(-epsilon) * (1.0 - high))
         log_h = np.log(_released(tries, low)) - np.log(_released(tries, reached))
@@ -132,9 +132,8 @@ def _pure_first(tries: Repetitions, epsilon: float) -> float:
         log_none[-1] = least * epsilon + math.log(float(tries.pgf(s_max)) / (s_max**least * float(tries.pmf(least))))
         cells = np.maximum(epsilon + log_h, log_none)
         previous, bound = bound, min(bound, float(np.max(cells)))
-        if previous - bound < 1e-9 * bound:
-            break
-        loose = np.flatnonzero(cells > bound - 0.1 * (previous - bound if math.isfinite(previous) else bound))
+        # the last cell has its own bound, which does not need a smaller cell
+        loose = np.flatnonzero(cells[:-1] > bound - 2.0 * min(previous - bound, bound))
         edges = np.sort(np.append(edges, 0.5 * (low[loose] + high[loose])))
     return bound * ROUND_UP
 

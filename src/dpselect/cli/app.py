@@ -13,6 +13,7 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.account import account
+from dpselect.cli.ledger import ledger_app
 from dpselect.cli.plan import plan
 from dpselect.cli.tune import tune
 from dpselect.errors import ArgumentError, BudgetError, ContentError
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.command()(tune)
 app.command()(account)
 app.command()(plan)
+app.add_typer(ledger_app)
 
 
 def _version(shown: bool) -> None:

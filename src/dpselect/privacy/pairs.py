@@ -175,6 +175,11 @@ class ProfilePairs:
     profile: PrivacyProfile
     knots: tuple[float, ...] | None = None
 
+    @property
+    def attained(self) -> bool:
+        """Whether there are optimistic pairs: the profile is made of the knots' chords, and not itself a bound."""
+        return self.knots is not None
+
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
         epsilons = self._epsilons(atoms)
         curves = [np.clip(curve(epsilons), 0.0, 1.0) for curve in (self.profile.remove, self.profile.add)]

@@ -42,7 +42,7 @@ def privacy_plot(single: Guarantee, search: Guarantee, *, epsilon: float, delta:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.add_subplot()
-        grid = np.unique(np.append(np.linspace(0.0, 1.4 * epsilon, 90), epsilon))
+        grid = np.unique(np.append(np.linspace(0.0, 1.4 * epsilon, 36), epsilon))
         for guarantee, label, colour in ((single, "one run", _COLOURS[0]), (search, "whole search", _COLOURS[1])):
             values = np.asarray(guarantee.delta(grid))
             axes.plot(grid, np.where(values > 0, values, np.nan), label=label, color=colour)

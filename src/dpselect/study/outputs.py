@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,13 @@ def check_folder(folder: Path, *, resume: bool) -> None:
         raise StudyError(f"output.folder {str(folder)!r} already holds a release: choose another folder")
 
 
-def describe_release(name: str, result: TuneResult, price: Price, *, declare_score: bool) -> dict[str, Any]:
-    """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs."""
+def describe_release(
+    name: str, result: TuneResult, price: Price, *, declare_score: bool, ledger: bool = False
+) -> dict[str, Any]:
+    """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs.
+
+    With `ledger` also the receipt of the reservation, for `dpselect ledger verify --receipt`.
+    """
     found = result.value is not None
     return {
         "study": name,
@@ -44,6 +50,7 @@ def describe_release(name: str, result: TuneResult, price: Price, *, declare_sco
         "model": MODEL if found else None,
         "guarantee": price.search.describe(delta=price.delta),
         "replayable": result.replayable,
+        "receipt": asdict(result.receipt) if ledger and result.receipt is not None else None,
         "versions": {"dpselect": dpselect.__version__},
     }
 

@@ -6,14 +6,16 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpselect.accounting.named import law_named
-from dpselect.errors import ArgumentError, StudyError
-from dpselect.privacy import Adjacency
+from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.ledger import Ledger
+from dpselect.privacy import Adjacency, Spender
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
 from dpselect.study.data import Rows, Table, load, open_table, plan_columns
@@ -90,6 +92,7 @@ def run_study(
         "constant_runs": study.runs.constant,
         "fingerprint": _fingerprint(study),
     }
+    spender = _spender(study, price, folder, base_folder, resume=resume)
     check_store(folder / _STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **search)
 
     rows = load(study.data, table)
@@ -97,7 +100,13 @@ def run_study(
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
 
     def write(result: TuneResult) -> None:
-        release = describe_release(study.name, result, price, declare_score=study.validation.release_score)
+        release = describe_release(
+            study.name,
+            result,
+            price,
+            declare_score=study.validation.release_score,
+            ledger=study.privacy.ledger is not None,
+        )
         model = None
         if result.value is not None:
             model = model_bytes(
@@ -116,7 +125,7 @@ def run_study(
         store=folder / _STORE,
         resume=resume,
         executor=ProcessExecutor(workers=runs.workers) if runs.executor == "process" else InlineExecutor(),
-        ledger=FileSpender(folder / _BUDGET, epsilon=price.epsilon, delta=price.delta),
+        ledger=spender,
         label=study.name,
         random=random,
         release=write,
@@ -127,6 +136,22 @@ def run_study(
     )
     release = json.loads((folder / RELEASE).read_text(encoding="utf-8"))
     return StudyRun(folder, release, result.key_variable)
+
+
+def _spender(study: Study, price: Price, folder: Path, base_folder: Path, *, resume: bool) -> Spender:
+    """The budget that the study names, or a file of its own that has room for this search and no other."""
+    where, name = study.privacy.ledger, study.privacy.budget
+    if where is None or name is None:
+        return FileSpender(folder / _BUDGET, epsilon=price.epsilon, delta=price.delta)
+    ledger = Ledger.open(where if "://" in where else base_folder / where)
+    budget = ledger.budget(name).at(delta=price.delta)
+    left = ledger.budget(name).remaining()
+    if not resume and (left.epsilon < Fraction(price.epsilon) or left.delta < Fraction(price.delta)):
+        raise BudgetError(
+            f"the search costs epsilon {price.epsilon:.6g} at delta {price.delta:g}; budget {name!r} has epsilon "
+            f"{float(left.epsilon):.6g} and delta {float(left.delta):g} left"
+        )
+    return budget
 
 
 def _public_validation(study: Study, base_folder: Path) -> Table | None:

@@ -65,18 +65,22 @@ class Data(_Strict):
 
 
 class Privacy(_Strict):
-    """`[privacy]`: the total for the whole search, or a noise multiplier; the adjacency; public row count."""
+    """`[privacy]`: the total for the whole search, or a noise multiplier; the adjacency; public row count; a ledger."""
 
     epsilon: Positive | None = None
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
     noise_multiplier: Positive | None = None
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
     nominal_rows: Annotated[int, Field(ge=1)] | None = None
+    ledger: str | None = None
+    budget: str | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Privacy:
         if (self.epsilon is None) == (self.noise_multiplier is None):
             raise ValueError("give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)")
+        if (self.ledger is None) != (self.budget is None):
+            raise ValueError("ledger (a file or URL) and budget (a name in it) go together")
         if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and self.nominal_rows is None:
             raise ValueError(
                 "nominal_rows is needed under add_or_remove_one: the true row count is private, so a public figure "

@@ -155,6 +155,8 @@ class SealedStore:
             "account": receipt.account,
             "identifier": receipt.identifier,
             "charged": dict(receipt.charged),
+            "sequence": receipt.sequence,
+            "head": receipt.head,
         }
         self._receipt = json.dumps(fields)
         self._write("UPDATE search SET stage = ?, receipt = ?", (Stage.RESERVED.value, self._receipt))

@@ -55,7 +55,8 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     else:
         pairs = base.pair_source()
         profile = BestOfProfile(pairs, law, atoms, pure, failure)
-        attained = all(enclosure.optimistic is not None for enclosure in pairs(16))
+        # asked of the recipe, not of its pairs: a privacy-loss distribution is built only when an answer needs it
+        attained = getattr(pairs, "attained", True)
         lower = BestOfLowerProfile(pairs, law, atoms) if attained else None
     return Guarantee(
         adjacency=base.adjacency,

@@ -26,7 +26,7 @@ from dpselect.repetitions import Repetitions
 __all__ = ["Cuts"]
 
 _START = 32
-_RELATIVE = 1e-5
+_RELATIVE = 1e-4
 _MOST_BOXES = 20_000
 _SMALLEST_BOX = 1e-12
 _NEGLIGIBLE = 1e-18

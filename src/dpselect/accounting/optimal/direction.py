@@ -21,7 +21,9 @@ __all__ = ["Bracketed", "Chords", "Direction"]
 
 LARGEST_EPSILON = 600.0
 _WIDE_DELTA = 1.1
-_WIDE_EPSILON = 1.5e-3
+_WIDE = 1e-3
+_VERY_WIDE = 5e-3
+_RECURSION_ATOMS = 800
 _RECURSION_POINTS = 9
 _NEGLIGIBLE = 1e-17
 
@@ -48,12 +50,12 @@ class Bracketed(ABC):
         while epsilon < min(limit, LARGEST_EPSILON):
             value = self.upper(epsilon)
             if value <= delta:
-                return self._sharpened(delta, root, epsilon)
+                return self._sharpened(delta, root, epsilon, limit)
             step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
             epsilon += step
-        return self._sharpened(delta, root, limit)
+        return self._sharpened(delta, root, limit, limit)
 
-    def _sharpened(self, delta: float, root: float, epsilon: float) -> float:  # noqa: ARG002
+    def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:  # noqa: ARG002
         """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
         return epsilon
 
@@ -95,15 +97,29 @@ class Bracketed(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Direction(Bracketed):
-    """Best-of-K over atoms, fine ones for `columns`, and coarser ones (built on demand) for `recursion`."""
+    """Best-of-K over the atoms of one pair, heavy ones cut into pieces.
 
-    fine: Atoms
-    coarse: Callable[[], Atoms]
+    `cut(n)` gives the atoms for about n pieces. Where the bracket stays wide, more pieces are tried first, and then, for
+    laws of K whose phi' has several scales, the recursion on fewer.
+    """
+
+    cut: Callable[[int], Atoms]
+    pieces: int
     law: Repetitions
+    final: bool = False
+
+    @cached_property
+    def fine(self) -> Atoms:
+        """The atoms on which delta is bounded."""
+        return self.cut(self.pieces)
 
     @cached_property
     def _coarse(self) -> Atoms:
-        return self.coarse()
+        return self.cut(min(self.pieces, _RECURSION_ATOMS))
+
+    @cached_property
+    def _finer(self) -> Direction:
+        return Direction(self.cut, 3 * self.pieces, self.law, final=True)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0 that holds for every splitting of the atoms; rounded up."""
@@ -121,18 +137,23 @@ class Direction(Bracketed):
             value = min(value, float(recursed[0]))
         return value
 
-    def _sharpened(self, delta: float, root: float, epsilon: float) -> float:
-        if root * (1.0 + _WIDE_EPSILON) < epsilon:
-            return min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
+    def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:
+        if epsilon > root * (1.0 + _WIDE) and not self.final:
+            epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
+            if epsilon > root * (1.0 + _VERY_WIDE):
+                epsilon = min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
         return epsilon
 
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
         root = super().largest_unsafe(delta)
-        if root < LARGEST_EPSILON and self.upper(root) > _WIDE_DELTA * self.lower(root):
+        if self.final or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
+            return root
+        root = max(root, self._finer.largest_unsafe(delta))
+        if self.upper(root * (1.0 + _VERY_WIDE)) > delta:
             grid = np.linspace(root, 1.02 * root + 1e-3, _RECURSION_POINTS)
             above = attained(self._coarse, self.law, grid) > delta
-            return max(root, float(np.max(grid, where=above, initial=0.0)))
+            root = max(root, float(np.max(grid, where=above, initial=0.0)))
         return root
 
     def _by_recursion(self, delta: float, low: float, high: float) -> float:

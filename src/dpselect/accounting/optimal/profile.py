@@ -21,7 +21,6 @@ from dpselect.repetitions import Repetitions
 
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "FirstOfLowerProfile", "FirstOfProfile"]
 
-_RECURSION_ATOMS = 800
 _TABLE_FROM = 129
 _TABLE_KNOTS = 200
 
@@ -129,12 +128,10 @@ class _BestOf(_TwoSided):
     """The best of K runs."""
 
     def _curve(self, direction: int) -> Bracketed:
-        def coarse() -> Atoms:
-            atoms = min(self.atoms, _RECURSION_ATOMS)
-            return split_atoms(self._pick(self.pairs(atoms)[direction]), self.law, atoms)
+        def cut(pieces: int) -> Atoms:
+            return split_atoms(self._pick(self.pairs(pieces)[direction]), self.law, pieces)
 
-        fine = split_atoms(self._pick(self.enclosures[direction]), self.law, self.atoms)
-        return Direction(fine, coarse, self.law)
+        return Direction(cut, self.atoms, self.law)
 
 
 class _FirstOf(_TwoSided):
