@@ -13,9 +13,21 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+def plain_blocks(text):
+    """The contents of the fenced blocks that name no language."""
+    fence, lines = None, []
+    for line in text.splitlines():
+        if line.strip().startswith("```"):
+            if fence == "```":
+                yield "\n".join(lines)
+            fence, lines = (line.strip(), []) if fence is None else (None, [])
+        else:
+            lines.append(line)
+
+
 def sessions():
     for page in PAGES:
-        for block in re.findall(r"^```\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
+        for block in plain_blocks(page.read_text(encoding="utf-8")):
             for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
                 command, _, shown = part.replace("\\\n", " ").partition("\n")
                 if command.startswith("dpselect ") and shown.strip():

@@ -51,6 +51,7 @@ def laws(random: np.random.Generator) -> Repetitions:
     ][int(random.integers(6))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_set_beats_the_two_cuts(seed: int) -> None:
     """Every set of up to seven unequal pieces of a pair, infinite and minus infinite losses among them."""
@@ -73,6 +74,7 @@ def test_no_set_beats_the_two_cuts(seed: int) -> None:
         assert lower <= upper <= lower * (1 + 2e-4) + 1e-6
 
 
+@pytest.mark.slow
 def test_the_lower_value_is_attained_by_pieces() -> None:
     """On atoms fine enough the best cut is a set of whole atoms: brute force over all pairs of cuts finds it."""
     atoms = Atoms.of(gaussian(noise_multiplier=2.0).pair_source()(200)[0].pessimistic)
@@ -91,6 +93,7 @@ def test_the_lower_value_is_attained_by_pieces() -> None:
     assert best <= Cuts(atoms, law).upper(1.5) <= 1.01 * best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [0.3, 0.05, 0.001])
 def test_pure_bases_have_the_exact_form(stop: float) -> None:
     """epsilon + log((e^epsilon + g) / (1 + g e^epsilon)), below 2 epsilon: the best constant for Liu, Talwar's search."""
@@ -103,15 +106,17 @@ def test_pure_bases_have_the_exact_form(stop: float) -> None:
         assert lower >= 0.99 * exact - 1e-3
 
 
+@pytest.mark.slow
 def test_conditioned_truncation_is_free_and_capped_is_not() -> None:
-    """Conditioned: at most the unlimited search. Capped at 2 tries: more than 2 epsilon (the mass piles up)."""
+    """Conditioned: at most the pure cost of the unlimited search. Capped at 10 tries: more than 2 epsilon."""
     base = pure_dp(epsilon=0.5)
     free = threshold_stopping(base, stop_probability=0.01)
-    for limit in (1, 2, 10, 100):
+    for limit in (2, 20):
         conditioned = threshold_stopping(base, stop_probability=0.01, max_runs=limit)
-        assert conditioned.epsilon(delta=1e-9) <= free.epsilon(delta=1e-9) * (1 + 1e-6)
+        assert conditioned.epsilon(delta=0.0) <= free.epsilon(delta=0.0) + 1e-4
+        assert conditioned.epsilon(delta=1e-5) <= conditioned.epsilon(delta=0.0)
     hard = threshold_stopping(base, stop_probability=0.01, max_runs=10, truncation="capped")
-    assert hard.epsilon_bracket(delta=1e-9)[0] > 1.0, "ten failures in a row cost about ten epsilon"
+    assert hard.epsilon_bracket(delta=1e-5)[0] > 1.0, "ten failures in a row cost more than 2 epsilon"
 
 
 def test_the_papers_theorem() -> None:
@@ -131,6 +136,7 @@ def test_the_papers_theorem() -> None:
         assert optimal.epsilon(delta=1e-4) <= liu_talwar_theorem_3_1(other, stop_probability=0.1).epsilon(delta=1e-4)
 
 
+@pytest.mark.slow
 def test_conditional_sampling_with_a_floor_coin_is_the_same_search() -> None:
     """The coin before each round: T is geometric on 0, 1, ...; the pure cost is that of the coin after each failure."""
     from dpselect.accounting import conditional_sampling
@@ -148,6 +154,7 @@ def test_conditional_sampling_with_a_floor_coin_is_the_same_search() -> None:
     )
 
 
+@pytest.mark.slow
 def test_gaussian_brackets_are_narrow_and_results_compose() -> None:
     total = threshold_stopping(gaussian(noise_multiplier=4.0), stop_probability=0.05)
     lower, upper = total.epsilon_bracket(delta=1e-6)

@@ -26,6 +26,7 @@ from dpselect.repetitions import Geometric, Repetitions, capped
 __all__ = ["first_acceptable", "liu_talwar_theorem_3_1", "threshold_stopping"]
 
 ATOMS = 2000
+_MOST_EDGES = 50_000
 _TRUNCATIONS = ("conditioned", "capped")
 
 
@@ -98,7 +99,7 @@ def first_acceptable(base: Guarantee, tries: Repetitions, *, atoms: int = ATOMS)
     tilted, failure = lemma_20(law=tries, failure=base.failure)
     pure = _pure_first(tilted, base.pure_epsilon) if failure < 1.0 else math.inf
     pairs = base.pair_source()
-    attained = all(enclosure.optimistic is not None for enclosure in pairs(16))
+    attained = getattr(pairs, "attained", True)
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the first acceptable of T tries",
@@ -132,6 +133,9 @@ def _pure_first(tries: Repetitions, epsilon: float) -> float:
         log_none[-1] = least * epsilon + math.log(float(tries.pgf(s_max)) / (s_max**least * float(tries.pmf(least))))
         cells = np.maximum(epsilon + log_h, log_none)
         previous, bound = bound, min(bound, float(np.max(cells)))
+        # every round is a valid bound: stop where halving gains little, or where too many cells tie
+        if previous - bound <= 1e-8 * bound or edges.size > _MOST_EDGES:
+            break
         # the last cell has its own bound, which does not need a smaller cell
         loose = np.flatnonzero(cells[:-1] > bound - 2.0 * min(previous - bound, bound))
         edges = np.sort(np.append(edges, 0.5 * (low[loose] + high[loose])))

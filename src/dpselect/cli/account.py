@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -36,7 +37,9 @@ def price(base: Guarantee, repetitions: str, bound: str | None) -> tuple[Guarant
             raise ArgumentError("repetitions 'grid': give count=, a whole number of at least 1")
         if bound not in (None, "composition"):
             raise ArgumentError(f"bound {bound!r} does not price a grid: its candidates differ; use composition")
-        return compose(*[base] * count), "composition", {"law": GRID, "count": count}
+        # exact for releasing all candidates, an upper bound for releasing the best: no lower value is known
+        total = replace(compose(*[base] * count), lower_profile=None)
+        return total, "composition", {"law": GRID, "count": count}
     law = law_named(name, settings)
     return best_of(base, law, bound=bound), bound or "smallest", law.describe()
 
@@ -71,7 +74,8 @@ def account(
         typer.echo(json.dumps(result))
         return
     typer.echo(f"epsilon {upper:.6g} at delta {delta:g} for the whole search ({statement.theorem})")
-    typer.echo(f"epsilon {single.epsilon(delta):.6g} for one run; no valid bound is below {lower:.6g}")
+    below = f"; no valid bound is below {lower:.6g}" if lower > 0.0 else ""
+    typer.echo(f"epsilon {single.epsilon(delta):.6g} for one run{below}")
 
 
 def _finite(value: float) -> float | None:

@@ -132,7 +132,7 @@ def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> Dominating
 
     Both must dominate the same mechanism. H_a(P || P') at a >= 1 depends on the atoms of larger loss only, at a < 1 on
     those of smaller loss only, so each half keeps its side of the curve; loss 0 takes the mass that is left. Where
-    the two disagree on the total variation the smaller side is raised.
+    the two disagree on the total variation the smaller side is raised; where that is impossible the first is returned.
     """
     high, low = upper_half.losses > 0.0, lower_half.losses < 0.0
     p_high, q_high = upper_half.upper[high], upper_half.lower[high]
@@ -146,7 +146,11 @@ def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> Dominating
         l_high, q_high, p_high = -flipped[0][::-1], flipped[1][::-1], flipped[2][::-1]
     p_rest = 1.0 - float(np.sum(p_high)) - float(np.sum(p_low))
     q_rest = 1.0 - float(np.sum(q_high)) - float(np.sum(q_low))
-    rest = max(0.0, 0.5 * (p_rest + q_rest))
+    rest = 0.5 * (p_rest + q_rest)
+    if rest < -1e-13:
+        # raising left no room: the halves differ too much to be joined
+        return upper_half
+    rest = max(0.0, rest)
     return DominatingPair(
         losses=np.concatenate((l_low, [0.0], l_high)),
         upper=np.concatenate((p_low, [rest], p_high)),

@@ -57,6 +57,12 @@ class Cuts(Bracketed):
     def _searched(self, epsilon: float) -> tuple[float, float]:
         factor = float(np.exp(min(epsilon, LARGEST_EPSILON)))
         best, dropped = 0.0, 0.0
+        if not self.atoms.size:
+            t, nothing = self.atoms, np.zeros(1)
+            for none in (True, False):
+                rise = self._mass(nothing, np.array([t.infinite]), none)
+                best = max(best, float((rise - factor * self._mass(np.array([t.zero]), nothing, none))[0]))
+            return best, min(1.0, best * ROUND_UP)
         for none in (True, False):
             best, dropped = self._halve(factor, none, best, dropped)
         return best, min(1.0, max(best, dropped) * ROUND_UP)
@@ -103,8 +109,12 @@ class Cuts(Bracketed):
             p_step, q_step = p.steps[k], factor * q.steps[k]
             change = np.maximum(np.abs(p_step * p_high - q_step * q_low), np.abs(p_step * p_low - q_step * q_high))
             top = top + 0.5 * change + 0.25 * self._bend(start, end) * q.steps[k] * p_high
-        corner = p.largest - factor * q.smallest
-        return at_cut[0] - factor * at_cut[1], np.minimum(top, corner)
+        top = np.minimum(top, p.largest - factor * q.smallest)
+        if not none and t.infinite == 0.0:
+            # J is P'(S) times at most (largest ratio) h(u) - E h(u'): settles boxes in which S may vanish
+            largest = np.exp(min(float(t.losses[-1]), LARGEST_EPSILON))
+            top = np.where(largest * p.released[1] <= factor * q.released[0], 0.0, top)
+        return at_cut[0] - factor * at_cut[1], top
 
     def _bend(self, start: Array, end: Array) -> Array:
         """How far likelihood ratios differ between two places: masses of P follow those of P' along a curve."""
@@ -132,6 +142,7 @@ class _Ranges:
     middle: tuple[Array, Array]
     steps: tuple[Array, Array]
     slopes: tuple[tuple[Array, Array], tuple[Array, Array]]
+    released: tuple[Array, Array]
     smallest: Array
     largest: Array
 
@@ -158,6 +169,7 @@ class _Ranges:
             middle=(0.5 * (low[0] + low[1]), 0.5 * (high[0] + high[1])),
             steps=(steps[0], steps[1]),
             slopes=(own_slope, other_slope) if none else (other_slope, own_slope),
+            released=(h_low, h_high),
             smallest=smallest,
             largest=largest,
         )

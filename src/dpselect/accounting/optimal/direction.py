@@ -99,8 +99,8 @@ class Bracketed(ABC):
 class Direction(Bracketed):
     """Best-of-K over the atoms of one pair, heavy ones cut into pieces.
 
-    `cut(n)` gives the atoms for about n pieces. Where the bracket stays wide, more pieces are tried first, and then, for
-    laws of K whose phi' has several scales, the recursion on fewer.
+    `cut(n)` gives the atoms for about n pieces. Where the bracket stays wide, more pieces are tried first, and then,
+    for laws of K whose phi' has several scales, the recursion on fewer.
     """
 
     cut: Callable[[int], Atoms]
