@@ -34,7 +34,7 @@ def sessions():
                     yield pytest.param(command, shown.strip(), id=f"{page.name}: {' '.join(command.split())[:60]}")
 
 
-@pytest.mark.parametrize(("command", "shown"), sessions())
+@pytest.mark.parametrize(("command", "shown"), list(sessions()))
 def test_commands_print_what_is_shown(command, shown):
     result = CliRunner().invoke(app, shlex.split(command)[1:])
     assert result.exit_code == 0, result.output

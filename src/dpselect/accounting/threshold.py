@@ -50,10 +50,10 @@ def threshold_stopping(
 
     >>> from dpselect.privacy import pure_dp
     >>> total = threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05)
-    >>> round(total.epsilon(delta=0.0), 4), threshold_stopping(
+    >>> round(total.epsilon(delta=0.0), 2), threshold_stopping(
     ...     pure_dp(epsilon=1.0), stop_probability=0.05, bound="paper"
     ... ).epsilon(delta=0.0)
-    (1.8904, 2.0)
+    (1.89, 2.0)
     """
     stop = number("stop_probability", stop_probability, above=0.0, below=1.0)
     limit = None if max_runs is None else integer("max_runs", max_runs, at_least=1)
