@@ -84,7 +84,8 @@ class TestBestOf:
         assert np.all(published >= best_of(base, law, bound="renyi").renyi_curve(orders) * (1 - 1e-4))
 
     def test_unknown_bound(self):
-        with pytest.raises(BoundUnavailableError, match="'optimal', 'renyi', 'pure', 'profile', 'published', got 'best'"):
+        known = "'optimal', 'renyi', 'pure', 'profile', 'published', got 'best'"
+        with pytest.raises(BoundUnavailableError, match=known):
             best_of(zcdp(rho=0.1), LAW, bound="best")
 
     def test_absent_bound_lists_the_others(self):
@@ -172,9 +173,7 @@ class TestCalibrate:
         """The profile of DP-SGD allows less noise than its Renyi curve does."""
 
         def make(bound):
-            return lambda s: best_of(
-                dp_sgd(noise_multiplier=s, sampling_rate=0.05, steps=200), LAW, bound=bound
-            )
+            return lambda s: best_of(dp_sgd(noise_multiplier=s, sampling_rate=0.05, steps=200), LAW, bound=bound)
 
         full = calibrate(make(None), epsilon=3.0, delta=1e-5, relative=1e-3)
         renyi = calibrate(make("renyi"), epsilon=3.0, delta=1e-5, relative=1e-3)

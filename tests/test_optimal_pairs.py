@@ -72,7 +72,7 @@ def test_coarsening_and_splitting() -> None:
 
 
 def test_splicing_keeps_each_side() -> None:
-    """Positive losses of one dominating pair, negative ones of another; sums stay 1; halves too unlike are not joined."""
+    """Positive losses of one pair, negative ones of another; sums stay 1; halves too unlike are not joined."""
     rough, fine = GaussianPairs(1.0)(300)[0].pessimistic, GaussianPairs(1.0)(1000)[0].pessimistic
     joined = splice(rough, fine)
     exact = GaussianProfile(1.0).remove(EPSILONS)

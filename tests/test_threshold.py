@@ -96,7 +96,7 @@ def test_the_lower_value_is_attained_by_pieces() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("stop", [0.3, 0.05, 0.001])
 def test_pure_bases_have_the_exact_form(stop: float) -> None:
-    """epsilon + log((e^epsilon + g) / (1 + g e^epsilon)), below 2 epsilon: the best constant for Liu, Talwar's search."""
+    """epsilon + log((e^epsilon + g) / (1 + g e^epsilon)), below 2 epsilon: the best constant for this search."""
     for epsilon in (0.2, 1.0, 3.0):
         exact = epsilon + math.log((math.exp(epsilon) + stop) / (1.0 + stop * math.exp(epsilon)))
         total = threshold_stopping(pure_dp(epsilon=epsilon), stop_probability=stop)
