@@ -234,8 +234,11 @@ def test_a_read_only_file(written):
         os.chmod(folder, 0o755)
         path = shutil.copy(written, folder)
         os.chmod(path, 0o444)
-        script = (
-            "import os; from dpselect.ledger import *; from dpselect.privacy import pure_dp; os.setuid(65534)\n"
+        first = shutil.copy(written, os.path.join(folder, "first.db"))
+        script = (  # the first ledger imports all that is needed: the interpreter's files may be closed to others
+            "import os; from dpselect.ledger import *; from dpselect.privacy import pure_dp\n"
+            f"with Ledger.open({first!r}) as ledger: ledger.budget('b').reserve(pure_dp(epsilon=0.1), label='s')\n"
+            "os.setuid(65534)\n"
             f"try: Ledger.open({path!r}).budget('b').reserve(pure_dp(epsilon=1), label='s')\n"
             "except LedgerUnavailableError as error: print(error)"
         )
