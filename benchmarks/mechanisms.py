@@ -18,10 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.mechanisms import SparseVector, exponential_mechanism, permute_and_flip, report_noisy_max, top_k
-from dpselect.randomness import keyed_source
-from dpselect.randomness.tabulated_gaussian import tabulated_gaussian_array
-from dpselect.randomness.whole_numbers import discrete_gaussian_array, discrete_laplace_array
+from dpselect.mechanisms import (
+    SparseVector,
+    exponential_mechanism,
+    gaussian_steps,
+    permute_and_flip,
+    report_noisy_max,
+    top_k,
+)
+from dpselect.randomness import discrete_gaussian_array, discrete_laplace_array, keyed_source
 
 Run = Callable[[], Any]
 EPSILON = 2.0
@@ -161,12 +166,8 @@ def noise(repeats: int) -> None:
         "NumPy normal": (lambda: generator.standard_normal(count), numpy_normal),
         "normal": (lambda: random.normal(count), numpy_normal),
         "discrete Gaussian, deviation 2": (lambda: discrete_gaussian_array(4.0, count, random), numpy_normal),
-        "discrete Gaussian, table, deviation 2": (lambda: tabulated_gaussian_array(4.0, count, random), numpy_normal),
-        "discrete Gaussian, table, deviation 500": (
-            lambda: tabulated_gaussian_array(250_000.0, count, random),
-            numpy_normal,
-        ),
         "discrete Gaussian, deviation 1000": (lambda: discrete_gaussian_array(1e6, count, random), numpy_normal),
+        "Gaussian of 2**30 grid steps": (lambda: gaussian_steps(2.0**30, count, random), numpy_normal),
     }
     for label, (run, unit) in ours.items():
         spent = seconds(run, repeats)

@@ -22,7 +22,8 @@ RESPONSE = de.RandomizedResponseDpEvent(0.3, 4)
 def test_dp_sgd_is_the_same_as_its_event():
     event = de.SelfComposedDpEvent(de.PoissonSampledDpEvent(0.01, de.GaussianDpEvent(1.0)), 1000)
     ours = dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)
-    assert from_dp_event(event).epsilon(delta=1e-5) == pytest.approx(ours.epsilon(delta=1e-5), rel=1e-6)
+    # their meshes differ: each is within 2e-5 of the limit
+    assert from_dp_event(event).epsilon(delta=1e-5) == pytest.approx(ours.epsilon(delta=1e-5), rel=4e-5)
     assert from_dp_event(event).epsilon(delta=1e-5) == pytest.approx(1.829, abs=2e-3)
 
 

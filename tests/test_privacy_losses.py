@@ -50,8 +50,8 @@ def test_the_repair_never_falls_below_dp_accounting_and_stays_beside_it(setting)
     for pmf in (distribution._pmf_remove, distribution._pmf_add):
         ours = pair_from_pmf(pmf).hockey_stick(epsilons)
         theirs = np.array([pmf.get_delta_for_epsilon(e) for e in epsilons])
-        # theirs sums terms of both signs of noise; 1e-13 relative is the rounding of both sums
-        assert np.all(ours >= theirs * (1 - 1e-13) - 1e-17)
+        # theirs sums terms of both signs of noise; 1e-12 relative is the rounding of both sums, which profiles add
+        assert np.all(ours >= theirs * (1 - 1e-12) - 1e-17)
         assert np.all(ours <= theirs + np.maximum(1e-6 * theirs, 2e-12))
 
 
@@ -160,7 +160,8 @@ def test_many_steps_lie_above_an_optimistic_estimate():
     assert profile is not None
     epsilons = np.linspace(0.0, 6.0, 61)
     for ours, pmf in ((profile.remove(epsilons), event._pmf_remove), (profile.add(epsilons), event._pmf_add)):
-        assert np.all(ours >= np.array([pmf.get_delta_for_epsilon(e) for e in epsilons]))
+        # the library's own composition counts 1e-15 of truncated tail as infinite loss; ours has no such floor
+        assert np.all(ours >= np.array([pmf.get_delta_for_epsilon(e) for e in epsilons]) - 1.1e-15)
 
 
 PROFILES = {

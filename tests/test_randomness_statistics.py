@@ -66,15 +66,6 @@ def test_normal_tails():
     assert ks(stats.norm.sf(1.02 * tail) / stats.norm.sf(3.0), stats.uniform.cdf) < REJECT
 
 
-def test_normal_inverts_the_distribution_function():
-    """Exact, not statistical: the value for a word is the quantile of its middle, to 1e-13 relative."""
-    source, same = keyed_source("inverse"), keyed_source("inverse")
-    z, words = source.normal(2000), same.words(2000)
-    tails = ((words >> np.uint64(1)).astype(np.float64) + 0.5) * 2.0**-64
-    assert np.allclose(stats.norm.sf(np.abs(z)), tails, rtol=1e-13, atol=0)
-    assert np.array_equal(z < 0, (words & np.uint64(1)) == 1)
-
-
 def test_laplace_sign_and_magnitude_are_independent():
     """Chi-square on sign by quartile of the magnitude, 2e5 draws: catches a dependence of 2%."""
     x = keyed_source("sign").laplace(N)

@@ -6,6 +6,7 @@ Statistical tests are seeded; a correct sampler would fail one of them at rate 1
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,12 +20,10 @@ from scipy import stats
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms import noisy_ranking
 from dpselect.mechanisms.noisy_ranking import Contender, ranking
-from dpselect.randomness import keyed_source, whole_numbers
+from dpselect.randomness import bulk_gaussian, discrete_gaussian_array, keyed_source, whole_numbers
 from dpselect.randomness.lazy import LazyGumbel, LazyLaplace, LazyUniform, coin, exponential_enclosure, tail_enclosure
-from dpselect.randomness.tabulated_gaussian import TABULATED_DISTANCE, _table, tabulated_gaussian_array
 from dpselect.randomness.whole_numbers import (
     discrete_gaussian,
-    discrete_gaussian_array,
     discrete_laplace,
     discrete_laplace_array,
     exponential_coin,
@@ -239,33 +238,83 @@ def test_discrete_gaussian(variance: float) -> None:
 def test_bulk_samplers_at_large_scales() -> None:
     drawn = discrete_laplace_array(2.0**20, 20_000, keyed_source("large"))
     assert stats.kstest(drawn / 2.0**20, "laplace").pvalue > FALSE_ALARM
-    drawn = discrete_gaussian_array(2.0**38, 20_000, keyed_source("large"))
-    assert stats.kstest(drawn / 2.0**19, "norm").pvalue > FALSE_ALARM
+    for exponent in (19, 58):
+        drawn = discrete_gaussian_array(4.0**exponent, 20_000, keyed_source("large"))
+        assert stats.kstest(drawn / 2.0**exponent, "norm").pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("variance", [2.0**-10, 0.3, 7.0, 1e4, 2.0**18])
-def test_tabulated_gaussian_keeps_its_distance(variance: float) -> None:
-    """The table's exact law, as whole-number arithmetic gives it, against 40 digits."""
-    coins, shift, reach = _table(variance)
-    cells, full = len(coins), 1 << 49
-    masses = [0] * cells
-    for cell, (coin_, step) in enumerate(zip(coins.tolist(), shift.tolist(), strict=True)):
-        masses[cell] += coin_
-        masses[cell + step] += full - coin_
-    mpmath.mp.dps = 40
-    weights = [mpmath.exp(-(mpmath.mpf(k - reach) ** 2) / (2 * mpmath.mpf(variance))) for k in range(2 * reach + 1)]
-    tail = mpmath.erfc(reach / mpmath.sqrt(2 * variance))
-    total, unit = mpmath.fsum(weights), mpmath.mpf(full) * cells
-    apart = mpmath.fsum(abs(w / total - m / unit) for w, m in zip(weights, masses, strict=False)) + tail
-    assert not any(masses[2 * reach + 1 :])
-    assert sum(masses) == full * cells
-    assert apart <= TABULATED_DISTANCE
+VARIANCES = [2.0**-60, 0.12, 1.0, 30.0, 1e6, 2.0**38 / 3, 2.0**116]
 
 
-def test_tabulated_gaussian_draws() -> None:
-    for variance in (0.3, 30.0):
-        drawn = tabulated_gaussian_array(variance, (300, 500), keyed_source(str(variance)))
-        assert chi_square(drawn.ravel(), gaussian_law(variance, 200)) > FALSE_ALARM
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_the_gaussian_table_allows_the_exact_law(variance: float) -> None:
+    """What exactness rests on, with 60 digits: no acceptance above one, and no sure coin above an acceptance."""
+    table = bulk_gaussian._table(Fraction(variance))
+    np.testing.assert_array_equal(np.bincount(table.block), table.entries)
+    assert int(table.entries.sum()) == 1 << 16
+    mpmath.mp.dps = 60
+    kept = mpmath.mpf(0)
+    for block, (entries, sure) in enumerate(zip(table.entries[:-1].tolist(), table.sure.tolist(), strict=False)):
+        ends = [block * table.width - table.edge + place for place in (0, table.width - 1)]
+        densities = [mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * mpmath.mpf(variance))) for x in ends]
+        weight = mpmath.mpf(table.scale) * table.width
+        assert weight * max(densities) <= entries
+        assert sure <= weight / entries * min(densities) * 2**32
+        kept += weight * sum(densities) / 2
+    assert kept > 0.95 * 2**16 or variance < 0.02  # few rejections: 0 is one block of three
+    # beyond the edge: a coin of one or more is too high, and stays so from step to step
+    step = bulk_gaussian._tail_step(Fraction(variance), table.edge)
+    at_edge = mpmath.exp(-(mpmath.mpf(table.edge) ** 2) / (2 * mpmath.mpf(variance)))
+    assert table.scale * 4 * step * at_edge * 2**32 <= 1
+    assert mpmath.exp(-mpmath.mpf(table.edge) * step / mpmath.mpf(variance)) <= 0.5
+
+
+@pytest.mark.parametrize("variance", [0.12, 30.0, 1e6, 2.0**116])
+def test_sure_fast_and_exact_decisions_agree(variance: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words through the table's shortcut, through double precision and through rational arithmetic."""
+    table = bulk_gaussian._table(Fraction(variance))
+    never_sure = replace(table, sure=np.zeros_like(table.sure))
+    drawn = [np.empty(3000, dtype=np.int64) for _ in range(3)]
+    rejected = [t.propose(out, keyed_source("agree")) for t, out in zip((table, never_sure), drawn, strict=False)]
+    monkeypatch.setattr(bulk_gaussian, "_MARGIN", 2.0**33)
+    rejected.append(never_sure.propose(drawn[2], keyed_source("agree")))
+    for other, places in zip(drawn[1:], rejected[1:], strict=True):
+        np.testing.assert_array_equal(rejected[0], places)
+        kept = np.delete(np.arange(3000), places)
+        np.testing.assert_array_equal(drawn[0][kept], other[kept])
+
+
+def test_proposals_beyond_the_edge_have_their_law() -> None:
+    """P(number) times the factor of its density is the scale of the table, for every number beyond the edge."""
+    table, random = bulk_gaussian._table(Fraction(3000)), keyed_source("beyond")
+    step = bulk_gaussian._tail_step(Fraction(3000), table.edge)
+    found = [table._beyond(random) for _ in range(4000)]
+    law = {}
+    for rounds in range(40):
+        for place in range(step):
+            for x in (table.edge + rounds * step + place, -1 - table.edge - rounds * step - place):
+                law[x] = 2.0 ** -(rounds + 2) / step
+    assert all(weight * Fraction(law[x]) == Fraction(table.scale) for x, weight in found)
+    assert chi_square(np.array([x for x, _ in found]), law) > FALSE_ALARM
+
+
+def test_a_tail_proposal_that_is_accepted_gets_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All entries on the tails and every coin at zero: with an acceptance of one each gets a number beyond the edge."""
+    table = bulk_gaussian._table(Fraction(4))
+    tails = replace(table, block=np.full_like(table.block, len(table.entries) - 1))
+    monkeypatch.setattr(type(tails), "_exactly", lambda self, x, weight, bits: (Fraction(1), Fraction(1)))
+    monkeypatch.setattr(bulk_gaussian, "_MARGIN", 2.0**33)
+    out = np.zeros(50, dtype=np.int64)
+    assert len(tails.propose(out, keyed_source("tails"))) == 0
+    assert np.all((out >= table.edge) | (out < -table.edge))
+
+
+def test_normal_doubles_are_the_discrete_gaussian_on_a_fine_grid() -> None:
+    whole = discrete_gaussian_array(2.0**116, (3, 1000), keyed_source("fine"))
+    np.testing.assert_array_equal(keyed_source("fine").normal((3, 1000)), whole * 2.0**-58)
+    # low bits of the whole numbers are fair: 3000 draws, six standard errors
+    for bit in (0, 7, 20, 45):
+        assert abs(np.mean((whole >> bit) & 1) - 0.5) < 6 * 0.5 / 3000**0.5
 
 
 def test_close_calls_are_settled_exactly() -> None:

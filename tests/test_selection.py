@@ -8,7 +8,7 @@ from dpselect.accounting.threshold import threshold_stopping
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Geometric, Harmonic, Poisson
+from dpselect.repetitions import Fixed, Geometric, Harmonic, Poisson, capped
 from dpselect.selection import select_above, select_best, uniform_mixture
 from dpselect.selection.above import first_above
 from dpselect.selection.best import best_outcome
@@ -67,6 +67,23 @@ def test_guarantees_are_those_of_the_accounting():
     expected = threshold_stopping(BASE, stop_probability=0.1, max_runs=20)
     assert above.guarantee.epsilon(0.0) == expected.epsilon(0.0) <= 2.0 * (1 + 1e-9)
     assert not above.replayable
+
+
+@pytest.mark.parametrize(
+    "law", [capped(Geometric(gamma=0.1), 5), Geometric(gamma=0.1).at_most(5)], ids=["capped", "cut"]
+)
+def test_two_ways_to_limit_the_runs_are_two_laws(law):
+    """min(K, 5) costs more than 3 epsilon, K given K <= 5 less; each is priced by the law that is run."""
+    release = select_best(die, repetitions=law, guarantee=pure_dp(epsilon=1.0), random=keyed_source(2))
+    assert release.guarantee.epsilon(0.0) == best_of(pure_dp(epsilon=1.0), law).epsilon(0.0)
+    # Liu, Talwar 2019: exact constants of the two truncations
+    expected = 3.01226050 if law.pmf(5) > 0.5 else 2.18859530
+    assert release.guarantee.epsilon(0.0) == pytest.approx(expected, rel=1e-6)
+    ran = []
+    for key in range(50):
+        ran.clear()
+        select_best(lambda r: (ran.append(1) or 0.0, 0), repetitions=law, guarantee=BASE, random=keyed_source(key))
+        assert 1 <= len(ran) <= 5
 
 
 def test_failures_and_nan_rank_last():

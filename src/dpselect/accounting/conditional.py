@@ -9,7 +9,7 @@ depends on the data: never release it, nor the time it took.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, SupportsFloat
 
@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from dpselect.accounting.cells import Cells, partition
 from dpselect.accounting.feasible_region import Curve, TradeOff, both_ways, trade_offs
 from dpselect.accounting.lemma7 import supremum
+from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.accounting.profile_bounds import Tabulated
 from dpselect.accounting.renyi_bounds import NodedCurve, renyi_curve_of
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import extend
 from dpselect.privacy.renyi import RenyiCurve
-from dpselect.repetitions import Logarithmic
+from dpselect.repetitions import Geometric, Logarithmic
 
 __all__ = ["conditional_sampling", "corollary_16", "proposition_15"]
 
@@ -206,16 +207,24 @@ class ConditionalProfile:
         self.__dict__.update(state)
 
 
-def conditional_sampling(base: Guarantee, *, floor: SupportsFloat) -> Guarantee:
+def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | None = None) -> Guarantee:
     """The guarantee of running a mechanism until its output is acceptable, with a stop coin before every round.
 
     Each round stops with probability `floor` (in (0, 1)) and releases "none", else runs the base, and releases its
     output if it lies in a set fixed without the data. `floor` bounds the expected number of rounds by its inverse.
     The number of rounds must stay secret (owed by the caller).
 
+    `bound` is one of
+
+    - "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed numerically
+      (`epsilon_bracket` gives both sides): with probability 1 - floor a search that tosses the coin after each failure
+      (`threshold_stopping`), else "none";
+    - "published": a Renyi curve and hockey-stick bounds over the same region (quicker and looser);
+    - None for the optimal bound with the Renyi curve beside it, as far as there is one.
+
     Pure bases cost epsilon + log((exp(epsilon) + floor) / (1 + floor exp(epsilon))), below the 2 epsilon of
-    Corollary 16 (1). A base with a failure mass is priced by its profile alone. Same adjacency; rounded up.
-    Source: Papernot, Steinke 2022, Appendix C.
+    Corollary 16 (1). Same adjacency; rounded up. Raises `BoundUnavailableError` for another `bound`.
+    Source: Papernot, Steinke 2022, Appendix C; for "optimal" docs/theory/optimal-selection.md.
 
     >>> from dpselect.privacy import gaussian
     >>> total = conditional_sampling(gaussian(noise_multiplier=0.2 ** -0.5), floor=0.1)
@@ -223,16 +232,34 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat) -> Guarantee:
     2.53
     """
     floor = number("floor", floor, above=0.0, below=1.0)
+    if bound not in (None, "optimal", "published"):
+        raise BoundUnavailableError(f"bound must be 'optimal' or 'published', got {bound!r}")
+    found = _published(base, floor) if bound == "published" else _optimal(base, floor)
+    curved = bound != "optimal" and base.failure == 0.0 and renyi_curve_of(base) is not None
+    terms = {
+        "mechanism": "conditional-sampling",
+        "base": dict(base.terms),
+        "floor": floor,
+        "bound": bound or "smallest",
+    }
+    return replace(found, terms=terms, renyi_curve=ConditionalRenyi(base, floor) if curved else None)
+
+
+def _optimal(base: Guarantee, floor: float) -> Guarantee:
+    """The coin before the first round, then a coin after each failure."""
+    found = first_acceptable(base, Geometric(gamma=floor), chance=1.0 - floor)
+    return replace(found, theorem="optimal accounting of conditional sampling")
+
+
+def _published(base: Guarantee, floor: float) -> Guarantee:
+    """Bounds over the region of the probabilities of acceptance; a failure mass is priced by the profile alone."""
     pure = math.inf
     if base.failure == 0.0 and math.isfinite(base.pure_epsilon):
         small = math.exp(-base.pure_epsilon)
         pure = (base.pure_epsilon + math.log1p(floor * small) - math.log(small + floor)) * ROUND_UP
-    curved = base.failure == 0.0 and renyi_curve_of(base) is not None
     return Guarantee(
         adjacency=base.adjacency,
         theorem="conditional sampling (Papernot, Steinke 2022, Appendix C)",
-        terms={"mechanism": "conditional-sampling", "base": dict(base.terms), "floor": floor},
         pure_epsilon=pure,
-        renyi_curve=ConditionalRenyi(base, floor) if curved else None,
         profile=ConditionalProfile(base, floor),
     )

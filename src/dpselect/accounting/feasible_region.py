@@ -38,7 +38,9 @@ _RANGE = np.concatenate(([0.0], np.geomspace(1e-6, 200.0, 160)))
 _LINES = 1000
 _REGION_ORDERS = 1.0 + np.geomspace(0.02, 3e4, 48)
 _LARGEST_ORDER = 1e5
-_REGION_POINTS = 240
+_LOGITS = np.linspace(-60.0, 6.0, 241)
+_COARSER = 10
+_BELOW_ONE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
@@ -110,23 +112,15 @@ def _envelope(slopes: Array, intercepts: Array) -> tuple[Array, Array, Array]:
 
     Which lines are kept can only cost tightness: every one of them is a bound everywhere.
     """
-    kept: list[tuple[float, float]] = []
-    breaks: list[float] = []
-    for slope, intercept in zip(slopes.tolist(), intercepts.tolist(), strict=True):
-        if kept and slope >= kept[-1][0]:
-            continue
-        while kept:
-            crossing = (intercept - kept[-1][1]) / (kept[-1][0] - slope)
-            if crossing > (breaks[-1] if breaks else 0.0):
-                break
-            kept.pop()
-            if breaks:
-                breaks.pop()
-        if kept:
-            breaks.append(crossing)
-        kept.append((slope, intercept))
-    table = np.array(kept)
-    return table[:, 0], table[:, 1], np.array(breaks)
+    falls = np.append(True, slopes[1:] < np.minimum.accumulate(slopes)[:-1])
+    slopes, intercepts = slopes[falls], intercepts[falls]
+    while True:
+        breaks = (intercepts[1:] - intercepts[:-1]) / (slopes[:-1] - slopes[1:])
+        # a line that takes over no earlier than it hands over lies above its neighbours
+        above = np.append(0.0, breaks) >= np.append(breaks, np.inf)
+        if not above.any():
+            return slopes, intercepts, breaks
+        slopes, intercepts = slopes[~above], intercepts[~above]
 
 
 def loss_range(curve: Curve) -> float:
@@ -159,36 +153,51 @@ def renyi_trade_off(orders: Array, epsilons: Array) -> LineTradeOff:
     finite = np.isfinite(epsilons) & (orders <= _LARGEST_ORDER)
     if not np.any(finite):
         return LineTradeOff(np.zeros(1), np.ones(1))
-    a, bound = orders[finite][:, None], epsilons[finite][:, None]
-    t = np.linspace(-60.0, 6.0, _REGION_POINTS)
-    log_v, log_rest = -np.log1p(np.exp(-t)), -np.log1p(np.exp(t))
-    v = np.exp(log_v)
-    # the first term of the moment alone already bounds v'
-    start = ((a - 1.0) / a) * (bound + log_v)
-    x = np.exp(np.minimum(start, -1e-9))
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        for _ in range(5):
-            log_x, log_y = np.log(x), np.log1p(-x)
-            one = np.exp(a * log_x - (a - 1.0) * (log_v + bound))
-            two = np.exp(a * log_y - (a - 1.0) * (log_rest + bound))
-            slope_x = a * (one / x - two / (1.0 - x))
-            slope_v = -(a - 1.0) * (one / v - two * np.exp(-log_rest))
-            step = np.where(slope_x > 0.0, (one + two - 1.0) / slope_x, 0.0)
-            x = np.clip(x - np.maximum(step, 0.0), v, 1.0 - 1e-9)
-        # F(v, x) + F_v (v1 - v) + F_x (x1 - x) <= 1 for every allowed (v1, x1)
-        slope = -slope_v / slope_x
-        intercept = (1.0 - one - two) / slope_x + np.exp(log_x) - slope * v
-    usable = np.isfinite(slope) & np.isfinite(intercept) & (slope_x > 0.0) & (slope > 1e-6)
-    height = np.where(usable, slope * v + intercept, np.inf)
-    pick = np.argmin(height, axis=0), np.arange(v.size)
+    a, bound = orders[finite], epsilons[finite]
+    # which order is best changes slowly with v: look at few v first, then only at the neighbours of their best orders
+    coarse = _tangents(a[:, None], bound[:, None], _LOGITS[::_COARSER], steps=2)[2].argmin(axis=0)
+    near = np.interp(_LOGITS, _LOGITS[::_COARSER], coarse).round().astype(int) + np.array([[-1], [0], [1]])
+    near = np.clip(near, 0, a.size - 1)
+    slope, intercept, height = _tangents(a[near], bound[near], _LOGITS, steps=4)
+    pick = np.argmin(height, axis=0), np.arange(_LOGITS.size)
     good = np.isfinite(height[pick])
     best_slope, best_intercept = slope[pick][good], intercept[pick][good]
-    # exponents of size order * log v are rounded absolutely
-    best_intercept = best_intercept + 1e-9 * (np.abs(best_intercept) + best_slope * v[good])
     return LineTradeOff(
         np.concatenate((best_slope, 1.0 / best_slope, [0.0])),
         np.concatenate((best_intercept, 1.0 - (1.0 - best_intercept) / best_slope, [1.0])),
     )
+
+
+def _tangents(a: Array, bound: Array, t: Array, *, steps: int) -> tuple[Array, Array, Array]:
+    """Slope and intercept of a line for each order (rows) and each v = 1/(1 + exp(-t)), and its height at v.
+
+    Any number of Newton steps leaves an outer point, whose tangent is valid.
+    """
+    log_v, log_rest = -np.log1p(np.exp(-t)), -np.log1p(np.exp(t))
+    v = np.exp(log_v)
+    # the first term of the moment alone already bounds v'
+    x = np.exp(np.minimum(((a - 1.0) / a) * (bound + log_v), -1e-9))
+    below, below_rest = (a - 1.0) * (log_v + bound), (a - 1.0) * (log_rest + bound)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        one, two, slope_x = _moment(a, x, below, below_rest)
+        for _ in range(steps):
+            x = np.clip(x - np.maximum(np.where(slope_x > 0.0, (one + two - 1.0) / slope_x, 0.0), 0.0), v, _BELOW_ONE)
+            one, two, slope_x = _moment(a, x, below, below_rest)
+        slope_v = -(a - 1.0) * (one / v - two * np.exp(-log_rest))
+        # F(v, x) + F_v (v1 - v) + F_x (x1 - x) <= 1 for every allowed (v1, x1)
+        slope = -slope_v / slope_x
+        intercept = (1.0 - one - two) / slope_x + x - slope * v
+    usable = np.isfinite(slope) & np.isfinite(intercept) & (slope_x > 0.0) & (slope > 1e-6)
+    # exponents of size order * log v are rounded absolutely
+    intercept = np.where(usable, intercept + 1e-9 * (np.abs(intercept) + slope * v), np.inf)
+    return slope, intercept, np.where(usable, slope * v + intercept, np.inf)
+
+
+def _moment(a: Array, x: Array, below: Array, below_rest: Array) -> tuple[Array, Array, Array]:
+    """The two terms of F, which is 1 on the edge of the region, and its slope in x."""
+    one = np.exp(a * np.log(x) - below)
+    two = np.exp(a * np.log1p(-x) - below_rest)
+    return one, two, a * (one / x - two / (1.0 - x))
 
 
 def trade_offs(

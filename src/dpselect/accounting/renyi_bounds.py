@@ -79,9 +79,24 @@ class NodedCurve:
 
     def __init__(self, base: Guarantee, curve: RenyiCurve) -> None:
         """`curve` is the best Renyi curve of `base`."""
-        self.base, self.curve = base, curve
-        self.orders, self.epsilons = _NODES, np.asarray(curve(_NODES))
+        self.base, self.curve, self.orders = base, curve, _NODES
+        self._epsilons: Array | None = None
         self._later: tuple[Array, Array] | None = None
+
+    @property
+    def epsilons(self) -> Array:
+        """The curve at the nodes."""
+        if self._epsilons is None:
+            self._epsilons = np.asarray(self.curve(self.orders))
+        return self._epsilons
+
+    def _at(self, orders: Array) -> Array:
+        """The curve at `orders`, and at the nodes by the way: one call costs less than two."""
+        if self._epsilons is not None:
+            return np.asarray(self.curve(orders))
+        both = np.asarray(self.curve(np.concatenate((self.orders, orders))))
+        self._epsilons = both[: self.orders.size]
+        return both[self.orders.size :]
 
     def smallest(self, form: Form, at_nodes: Array, *, zooms: int) -> tuple[float, float]:
         """(order, value) where `form` is smallest: the best node, or the best point found around it."""
@@ -104,7 +119,7 @@ class NodedCurve:
         Divergences do not decrease with the order. The nodes and the place where `form` is smallest stand for the later
         orders; they are worked out on the first call.
         """
-        epsilons = np.asarray(self.curve(orders))
+        epsilons = self._at(orders)
         if self._later is None:
             both = form(np.concatenate((self.orders, orders)), np.concatenate((self.epsilons, epsilons)))
             at_nodes, own = both[: self.orders.size], both[self.orders.size :]

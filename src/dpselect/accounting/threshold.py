@@ -14,19 +14,14 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-import numpy as np
-
-from dpselect.accounting.optimal.profile import FirstOfLowerProfile, FirstOfProfile
-from dpselect.accounting.theorems import lemma_20
+from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.repetitions import Geometric, Repetitions, capped
 
-__all__ = ["first_acceptable", "liu_talwar_theorem_3_1", "threshold_stopping"]
+__all__ = ["liu_talwar_theorem_3_1", "threshold_stopping"]
 
-ATOMS = 2000
-_MOST_EDGES = 50_000
 _TRUNCATIONS = ("conditioned", "capped")
 
 
@@ -50,10 +45,10 @@ def threshold_stopping(
 
     >>> from dpselect.privacy import pure_dp
     >>> total = threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05)
-    >>> round(total.epsilon(delta=0.0), 2), threshold_stopping(
-    ...     pure_dp(epsilon=1.0), stop_probability=0.05, bound="paper"
-    ... ).epsilon(delta=0.0)
-    (1.89, 2.0)
+    >>> round(total.epsilon(delta=0.0), 4)
+    1.8904
+    >>> threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05, bound="paper").epsilon(delta=0.0)
+    2.0
     """
     stop = number("stop_probability", stop_probability, above=0.0, below=1.0)
     limit = None if max_runs is None else integer("max_runs", max_runs, at_least=1)
@@ -86,66 +81,6 @@ def threshold_stopping(
         profile=total.profile,
         lower_profile=total.lower_profile,
     )
-
-
-def first_acceptable(base: Guarantee, tries: Repetitions, *, atoms: int = ATOMS) -> Guarantee:
-    """The first acceptable output among T tries, or "none", priced by the supremum over mechanisms and acceptable sets.
-
-    T is drawn from `tries` independently of the data. Covers conditional sampling with a stop coin before each round
-    (Papernot, Steinke 2022, Appendix C): T is then geometric on 0, 1, ..., the law of one less than a geometric.
-    The statement and its proof: docs/theory/optimal-selection.md. Rounded up.
-    """
-    atoms = integer("atoms", atoms, at_least=16, at_most=200_000)
-    tilted, failure = lemma_20(law=tries, failure=base.failure)
-    pure = _pure_first(tilted, base.pure_epsilon) if failure < 1.0 else math.inf
-    pairs = base.pair_source()
-    attained = getattr(pairs, "attained", True)
-    return Guarantee(
-        adjacency=base.adjacency,
-        theorem="optimal accounting of the first acceptable of T tries",
-        terms={"mechanism": "first-acceptable", "base": dict(base.terms), "tries": tries.describe()},
-        failure=failure,
-        pure_epsilon=pure,
-        profile=FirstOfProfile(pairs, tries, atoms, pure, failure),
-        lower_profile=FirstOfLowerProfile(pairs, tries, atoms) if attained else None,
-    )
-
-
-def _pure_first(tries: Repetitions, epsilon: float) -> float:
-    """Pure epsilon of the first acceptable of T: the base's plus the largest log h(u) / h(u'), or the ratio of "none".
-
-    h(u) = (1 - phi(1 - u)) / u falls with u, and so does the probability phi(1 - u) of "none"; an epsilon-private base
-    allows u' <= min(exp(epsilon) u, 1 - exp(-epsilon) (1 - u)). Cells of u by their ends, so rounded up; they are
-    halved where the bound is largest until it stops falling.
-    """
-    if not math.isfinite(epsilon) or epsilon == 0.0:
-        return epsilon
-    edges = np.concatenate(([0.0], np.geomspace(1e-15, 0.5, 2000), 1.0 - np.geomspace(0.5, 1e-8, 2000)[1:], [1.0]))
-    bound = math.inf
-    for _ in range(16):
-        low, high = edges[:-1], edges[1:]
-        reached = np.minimum(math.exp(epsilon) * high, 1.0 - math.exp(-epsilon) * (1.0 - high))
-        log_h = np.log(_released(tries, low)) - np.log(_released(tries, reached))
-        with np.errstate(divide="ignore"):
-            log_none = np.log(tries.pgf(1.0 - low)) - np.log(tries.pgf(np.maximum(1.0 - reached, 0.0)))
-        # where both probabilities of "none" vanish: phi(s) / s^m does not fall with s, m the smallest T
-        least, s_max = float(tries.minimum), 1.0 - low[-1]
-        log_none[-1] = least * epsilon + math.log(float(tries.pgf(s_max)) / (s_max**least * float(tries.pmf(least))))
-        cells = np.maximum(epsilon + log_h, log_none)
-        previous, bound = bound, min(bound, float(np.max(cells)))
-        # every round is a valid bound: stop where halving gains little, or where too many cells tie
-        if previous - bound <= 1e-8 * bound or edges.size > _MOST_EDGES:
-            break
-        # the last cell has its own bound, which does not need a smaller cell
-        loose = np.flatnonzero(cells[:-1] > bound - 2.0 * min(previous - bound, bound))
-        edges = np.sort(np.append(edges, 0.5 * (low[loose] + high[loose])))
-    return bound * ROUND_UP
-
-
-def _released(tries: Repetitions, u: np.ndarray) -> np.ndarray:
-    """h(u), E[T] at u = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(u > 0.0, tries.success_probability(u) / u, tries.mean)
 
 
 def liu_talwar_theorem_3_1(base: Guarantee, *, stop_probability: SupportsFloat, cap: int | None = None) -> Guarantee:

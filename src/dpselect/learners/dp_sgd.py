@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -12,11 +13,12 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.learners.classifier import PrivateClassifier
 from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
+from dpselect.learners.early_stopping import EarlyStopping
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.mechanisms.grid import grid_at_most
-from dpselect.privacy import Adjacency, Guarantee, dp_sgd
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["DPSGDClassifier"]
@@ -41,14 +43,25 @@ class _Schedule:
     normalizer: float
 
     def run(self, model: Model, rows: Array, numbers: NDArray[np.intp], random: RandomSource) -> Weights:
-        """The average of the last iterates; every use of the rows is one noisy sum of a Poisson sample."""
+        """The average of the last iterates."""
+        *_, (_, average) = self.train(model, rows, numbers, random, [self.steps])
+        assert average is not None
+        return average
+
+    def train(
+        self, model: Model, rows: Array, numbers: NDArray[np.intp], random: RandomSource, stops: Sequence[int]
+    ) -> Iterator[tuple[int, Weights | None]]:
+        """After each step its number and, at a stop, the average of the last iterates.
+
+        Every use of the rows is one noisy sum of a Poisson sample.
+        """
         step = grid_at_most(self.clip_norm) * STEP
         deviation = self.noise_multiplier * self.clip_norm / (STEP * step)
         unit = STEP * step / self.normalizer
-        first_averaged = self.steps - max(1, round(self.averaged_share * self.steps))
+        averaged = {k: max(1, round(self.averaged_share * k)) for k in stops}
         weights = model.initial(random)
         velocity = tuple(np.zeros_like(w) for w in weights)
-        average = velocity
+        totals = dict.fromkeys(stops, velocity)
         for t in range(self.steps):
             sample = np.flatnonzero(random.bernoulli(self.sampling_rate, len(rows)))
             sums = [np.zeros(w.shape, dtype=np.int64) for w in weights]
@@ -60,9 +73,10 @@ class _Schedule:
             gradient = [(total + gaussian_steps(deviation, total.shape, random)) * unit for total in sums]
             velocity = tuple(self.momentum * v + g for v, g in zip(velocity, gradient, strict=True))
             weights = tuple(w - self.learning_rate * v for w, v in zip(weights, velocity, strict=True))
-            if t >= first_averaged:
-                average = tuple(a + w for a, w in zip(average, weights, strict=True))
-        return tuple(a / (self.steps - first_averaged) for a in average)
+            for k in stops:
+                if k - averaged[k] <= t < k:
+                    totals[k] = tuple(a + w for a, w in zip(totals[k], weights, strict=True))
+            yield t + 1, tuple(a / averaged[t + 1] for a in totals[t + 1]) if t + 1 in averaged else None
 
 
 class DPSGDClassifier(PrivateClassifier):
@@ -100,12 +114,16 @@ class DPSGDClassifier(PrivateClassifier):
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
             `PublicRowCountWarning`.
         adjacency: "add_or_remove_one".
+        early_stopping: an `EarlyStopping` whose last stop is `steps`, or None. At each of its stops the average of the
+            last iterates up to there is scored, and may be where training ends; the price is that of the stop.
         random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.
         weights_: one array a layer, of shape (inputs + 1, outputs), for rows divided by `row_norm`.
-        guarantee_: what the fit promises; the same as `guarantee()`.
+        guarantee_: what the fit promises; the same as `guarantee()`, or less after an early stop.
+        n_steps_, scores_, receipt_: with `early_stopping`, the steps taken, the scores at the stops passed, and the
+            receipt of its spender (None without one).
 
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
     naming a parameter. Afterwards only for a container: shape, sparse, complex.
@@ -135,6 +153,7 @@ class DPSGDClassifier(PrivateClassifier):
         classes: Sequence[Any] | NDArray[Any] | None = None,
         nominal_rows: float | None = None,
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
+        early_stopping: EarlyStopping | None = None,
         random: RandomSource | None = None,
     ) -> None:
         self.noise_multiplier = noise_multiplier
@@ -150,18 +169,38 @@ class DPSGDClassifier(PrivateClassifier):
         self.classes = classes
         self.nominal_rows = nominal_rows
         self.adjacency = adjacency
+        self.early_stopping = early_stopping
         self.random = random
 
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy of a released model must not carry a budget, or the private rows of a score
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "early_stopping": None}
+
     def guarantee(self) -> Guarantee:
-        """What one `fit` promises, from the parameters alone, before there is data.
+        """What one `fit` promises, from the parameters alone, before there is data; with early stopping at worst.
 
         >>> round(DPSGDClassifier(noise_multiplier=10.0, steps=100).guarantee().epsilon(delta=1e-5), 1)
         0.5
         """
+        price = self.price()
+        return self._work(int(self.steps)) if price is None else price.worst()
+
+    def price(self) -> OutputGuarantee | None:
+        """The price by stopping point, or None without early stopping."""
+        self._work(1)
+        steps = integer("steps", self.steps, at_least=1)
+        if self.early_stopping is None:
+            return None
+        if steps != self.early_stopping.stops[-1]:
+            raise ArgumentError(f"steps must be the last stop of early_stopping, got {self.steps!r}")
+        return self.early_stopping.guarantee(self._work)
+
+    def _work(self, steps: int) -> Guarantee:
         return dp_sgd(
             noise_multiplier=number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6),
             sampling_rate=self.sampling_rate,
-            steps=self.steps,
+            steps=steps,
             adjacency=self.adjacency,
         )
 
@@ -187,7 +226,8 @@ class DPSGDClassifier(PrivateClassifier):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
-        guarantee = self.guarantee()
+        price = self.price()
+        adjacency = self._work(1).adjacency
         self._schedule(1.0)
         self._model(1, 1)
         row_norm = number("row_norm", self.row_norm, above=0.0)
@@ -196,7 +236,7 @@ class DPSGDClassifier(PrivateClassifier):
 
         count, features = self._prepare(X)
         labels = labels_of(y, count)
-        nominal = public_row_count(nominal, count, guarantee.adjacency)
+        nominal = public_row_count(nominal, count, adjacency)
         classes = public_classes(self.classes, labels)
         numbers = class_numbers(labels, classes)
         rows = unit_rows(X, row_norm, intercept=True)
@@ -205,9 +245,17 @@ class DPSGDClassifier(PrivateClassifier):
         known = numbers >= 0
         model = self._model(features + 1, len(classes))
         schedule = self._schedule(float(self.sampling_rate) * nominal)
-        self.weights_ = schedule.run(model, rows[known], numbers[known], random)
-        self.classes_ = classes
-        self._scorer = model
-        self._intercept = True
-        self.guarantee_ = guarantee
+        self.classes_, self._scorer, self._intercept = classes, model, True
+        if self.early_stopping is None or price is None:
+            self.weights_ = schedule.run(model, rows[known], numbers[known], random)
+            self.guarantee_ = self._work(schedule.steps)
+            return self
+        shown = copy.copy(self)  # so that a run that fails leaves no weights without their guarantee
+        with self.early_stopping.open(price, random=random) as run:
+            for step, average in schedule.train(model, rows[known], numbers[known], random, self.early_stopping.stops):
+                shown.weights_ = average if average is not None else ()
+                if run.stop(step, shown):
+                    break
+        self.weights_, self.guarantee_ = shown.weights_, run.guarantee
+        self.n_steps_, self.scores_, self.receipt_ = run.steps, run.scores, run.receipt
         return self

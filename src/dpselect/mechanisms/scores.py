@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["CHUNK", "ScoreChunks", "Scores", "as_doubles", "read_scores"]
+__all__ = ["CHUNK", "ScoreChunks", "Scores", "as_doubles", "read_parts", "read_scores"]
 
 Array = NDArray[np.float64]
 CHUNK = 1 << 15
@@ -84,28 +84,36 @@ def _tame(chunk: Array) -> Array:
     return np.minimum(np.fmax(chunk, -np.inf), _LARGEST)
 
 
-def _part(part: ArrayLike) -> NDArray[Any]:
+def _part(part: ArrayLike, name: str) -> NDArray[Any]:
     array = np.asanyarray(part)
     if array.ndim != 1:
-        raise ArgumentError(f"scores must be one-dimensional, got {array.ndim} dimensions")
+        raise ArgumentError(f"{name} must be one-dimensional, got {array.ndim} dimensions")
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
-        raise TypeError(f"scores must be doubles or whole numbers, got dtype {array.dtype}")
+        raise TypeError(f"{name} must be doubles or whole numbers, got dtype {array.dtype}")
     return array
+
+
+def read_parts(numbers: ArrayLike | ScoreChunks, name: str) -> Callable[[], Iterator[NDArray[Any]]]:
+    """A function that starts over and yields one-dimensional arrays of numbers: one, or a stream's parts.
+
+    `numbers` is anything that NumPy reads as a one-dimensional array of numbers (a memory map is not copied), an Arrow
+    chunked array, or `ScoreChunks`. Raises `TypeError` for another dtype and `ArgumentError` for another shape; for
+    the parts of a stream when they are read.
+    """
+    iterchunks = getattr(numbers, "iterchunks", None)  # pyarrow.ChunkedArray has it too
+    if iterchunks:
+        return lambda: (_part(part, name) for part in iterchunks())
+    whole = _part(numbers, name)  # type: ignore[arg-type]
+    return lambda: iter([whole])
 
 
 def read_scores(scores: ArrayLike | ScoreChunks) -> Scores:
     """One pass: how many scores there are and the largest.
 
-    `scores` is anything that NumPy reads as a one-dimensional array of numbers (a memory map is not copied), an Arrow
-    chunked array, or `ScoreChunks`. Raises `TypeError` for another dtype and `ArgumentError` for another shape or an
-    empty vector. The number of candidates is public.
+    `scores` and errors are those of `read_parts`; `ArgumentError` for an empty vector as well. The number of candidates
+    is public.
     """
-    iterchunks = getattr(scores, "iterchunks", None)  # pyarrow.ChunkedArray has it too
-    whole = None if iterchunks else _part(scores)  # type: ignore[arg-type]
-
-    def parts() -> Iterator[Any]:
-        return map(_part, iterchunks()) if iterchunks else iter([whole])
-
+    parts = read_parts(scores, "scores")
     count, best, clean = 0, -math.inf, True
     for part in parts():
         count += len(part)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NoReturn, SupportsFloat, SupportsInt
+from typing import Any, NoReturn, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.mechanisms.scores import ScoreChunks, read_parts
+from dpselect.mechanisms.sparse_vector_prices import refined_sparse_vector_guarantee, sparse_vector_guarantee
 from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["SparseVector", "number_of_positives", "sparse_vector_guarantee"]
+__all__ = ["SparseVector"]
 
 _SMALLEST, _LARGEST = 2.0**-300, 2.0**300
 _BATCH = 1 << 22
@@ -38,15 +41,19 @@ class SparseVector:
         max_positives: how many positives are answered at most (up to 100,000); the session halts there.
         sensitivity: how far one query moves between neighbours at most (owed by the caller).
         monotonic: whether between neighbours all queries of the session move in the same direction (owed).
+        max_queries: how many queries are answered at most; None for any number.
         adjacency: which data sets are neighbours.
 
-    `guarantee` prices the session by its number of positives. Queries and thresholds may depend on earlier answers
+    `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
+    counts is fixed before the session (the refined one is never dearer). It is charged when it is over, with all of its
+    answers: `with budget.reserve(sv.guarantee, label=..., interactive=True) as charge: ...; charge.settle(answers)`,
+    where `interactive` keeps other mechanisms out meanwhile. Queries and thresholds may depend on earlier answers
     but on nothing else that is private. While a session is open no other mechanism's output on the same data may steer
     it unless its price is composed with this one's worst case. The object holds the secret threshold noise: it cannot
     be copied or pickled and refuses to answer in a forked child, where it would give two sessions one noise.
 
     A value that is NaN counts as -inf; a threshold that is NaN raises `ArgumentError`, as do parameters out of range
-    or thresholds of another length. `BudgetError`: asked after the session has halted.
+    or thresholds of another length. `BudgetError`: asked after the session has halted, or for more than `max_queries`.
 
     >>> from dpselect.randomness import keyed_source
     >>> sv = SparseVector(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2, random=keyed_source(1))
@@ -64,12 +71,15 @@ class SparseVector:
         max_positives: int,
         sensitivity: SupportsFloat = 1.0,
         monotonic: bool = False,
+        max_queries: int | None = None,
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
         random: RandomSource | None = None,
     ) -> None:
         self._epsilon_threshold = _parameter("epsilon_threshold", epsilon_threshold)
         self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
         self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=_MOST_POSITIVES)
+        self._max_queries = None if max_queries is None else integer("max_queries", max_queries, at_least=1)
+        self._monotonic = bool(monotonic)
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
         unit = Fraction(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
@@ -78,7 +88,7 @@ class SparseVector:
             rate=unit / Fraction(sensitivity),
             random=resolve(random),
         )
-        self._positives = 0
+        self._positives = self._asked = 0
         self._process = os.getpid()
         self._lock = threading.Lock()
 
@@ -89,6 +99,18 @@ class SparseVector:
             epsilon_threshold=self._epsilon_threshold,
             epsilon_queries=self._epsilon_queries,
             max_positives=self._max_positives,
+            adjacency=self._adjacency,
+        )
+
+    @property
+    def refined_guarantee(self) -> OutputGuarantee:
+        """The price by positives and negatives; the cell is `answer_counts(answers)`."""
+        return refined_sparse_vector_guarantee(
+            epsilon_threshold=self._epsilon_threshold,
+            epsilon_queries=self._epsilon_queries,
+            max_positives=self._max_positives,
+            monotonic=self._monotonic,
+            max_queries=self._max_queries,
             adjacency=self._adjacency,
         )
 
@@ -106,36 +128,51 @@ class SparseVector:
         """Whether the noisy value reaches the noisy threshold."""
         parsed = _public(threshold)
         with self._lock:
-            self._check()
+            self._check(1)
             answer = self._test.single(float(value), parsed)
             self._positives += answer
+            self._asked += 1
         return answer
 
-    def above_many(self, values: ArrayLike, thresholds: ArrayLike) -> NDArray[np.bool_]:
+    def above_many(self, values: ArrayLike | ScoreChunks, thresholds: ArrayLike) -> NDArray[np.bool_]:
         """The answers to a batch of queries, in order: as `above` one by one, at the speed of a comparison.
 
-        `thresholds` is one number or as many as there are values. The batch is fixed before any of its answers is
-        known. The result ends with the last positive that the session may give, so it may be shorter than `values`.
+        `values` may be an array, a memory map, an Arrow column or `ScoreChunks`, which is read in parts (its lengths
+        first). `thresholds` is one number or as many as there are values. The batch is fixed before any of its answers
+        is known. The result ends with the last positive that the session may give, so it may be shorter than `values`.
         """
-        value, threshold = _batch(values, thresholds)
+        parts = read_parts(values, "values")
+        count = sum(map(len, parts()))
+        threshold = _thresholds(thresholds, count)
         with self._lock:
-            self._check()
-            answers = np.zeros(len(value), dtype=bool)
-            for start in range(0, len(value), _BATCH):
-                part = slice(start, start + _BATCH)
+            self._check(count)
+            self._asked += count
+            answers = np.zeros(count, dtype=bool)
+            start = 0
+            for part in _batches(parts()):
+                stop = start + len(part)
+                if stop > count:
+                    break
                 left = self._max_positives - self._positives
-                found = self._test.many(value[part], threshold[part] if threshold.ndim else threshold, left)
+                found = self._test.many(part, threshold[start:stop] if threshold.ndim else threshold, left)
                 answers[start + found] = True
                 self._positives += len(found)
                 if self.halted:
                     return answers[: start + int(found[-1]) + 1].copy()
+                start = stop
+        if start != count:
+            raise RuntimeError("values changed while they were read")
         return answers
 
-    def _check(self) -> None:
+    def _check(self, queries: int) -> None:
         if os.getpid() != self._process:
             raise ForkedSourceError("this sparse vector was made before a fork: two sessions would share one noise")
         if self.halted:
             raise BudgetError("the sparse vector has given all its positive answers; open and charge a new one")
+        if self._max_queries is not None and self._asked + queries > self._max_queries:
+            raise BudgetError(
+                f"the sparse vector answers {self._max_queries} queries, no more; open and charge a new one"
+            )
 
     def __repr__(self) -> str:
         return f"<SparseVector {'halted' if self.halted else 'open'}>"
@@ -159,52 +196,16 @@ def _public(threshold: SupportsFloat) -> float:
     return parsed
 
 
-def _batch(values: ArrayLike, thresholds: ArrayLike) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    value = np.asanyarray(values)
+def _thresholds(thresholds: ArrayLike, count: int) -> NDArray[np.float64]:
     threshold = np.asarray(thresholds, dtype=np.float64)
-    if value.ndim != 1 or value.dtype.kind not in "fiub" or value.dtype.itemsize > 8:
-        raise ArgumentError("values must be a one-dimensional array of doubles or whole numbers")
-    if threshold.shape not in ((), value.shape):
+    if threshold.shape not in ((), (count,)):
         raise ArgumentError("thresholds must be one number or as many as values")
     if np.isnan(threshold.sum()) and np.isnan(threshold).any():
         raise ArgumentError("thresholds must not be NaN")
-    return value, threshold
+    return threshold
 
 
-def number_of_positives(answers: ArrayLike | SupportsInt) -> int:
-    """The cell of a session's answers: how many of them are positive.
-
-    >>> number_of_positives([False, True, False, True])
-    2
-    """
-    return int(np.count_nonzero(np.asarray(answers)))
-
-
-def sparse_vector_guarantee(
-    *,
-    epsilon_threshold: float,
-    epsilon_queries: float,
-    max_positives: int,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> OutputGuarantee:
-    """epsilon_threshold + epsilon_queries * (number of positives) / max_positives, by the number of positives.
-
-    Worst case: Lyu, Su, Li (2017), Theorem 4 (their Theorem 5 for monotonic queries). By output: Hartmann et al.,
-    "Output differential privacy", Lemma 8: moving the threshold noise by one sensitivity costs epsilon_threshold and
-    makes every negative answer at least as likely; each positive is then off by two sensitivities (one, for monotonic
-    queries) against its own noise, which costs epsilon_queries/max_positives. Prices are rounded up.
-
-    >>> sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2).epsilons[1]
-    2.0
-    """
-    first, total = Fraction(epsilon_threshold), Fraction(epsilon_queries)
-    return OutputGuarantee(
-        cell=number_of_positives,
-        epsilons={c: _up(first + total * c / max_positives) for c in range(max_positives + 1)},
-        adjacency=adjacency,
-    )
-
-
-def _up(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+def _batches(parts: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    for part in parts:
+        for start in range(0, len(part), _BATCH):
+            yield part[start : start + _BATCH]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-__all__ = ["log1mexp", "log_weighted_sum", "sum_up"]
+__all__ = ["fraction_up", "log1mexp", "log_weighted_sum", "sum_up"]
 
 
 def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
@@ -40,3 +40,13 @@ def sum_up(values: Sequence[float]) -> float:
     if math.isfinite(total) and Fraction(total) < sum(map(Fraction, values)):
         return math.nextafter(total, math.inf)
     return total
+
+
+def fraction_up(value: Fraction) -> float:
+    """The smallest double at or above a rational number.
+
+    >>> fraction_up(Fraction(1, 10)), fraction_up(Fraction(1, 3)) >= Fraction(1, 3)
+    (0.1, True)
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

@@ -14,6 +14,7 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.loss_composition import compose_distributions
 from dpselect.privacy.mechanisms import gaussian
 from dpselect.privacy.pld import LossProfile, LossSource, discretisable, suitable_interval
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
@@ -30,12 +31,7 @@ class ComposedLoss:
     sources: tuple[tuple[LossSource, int], ...]
 
     def __call__(self, interval: float) -> Any:
-        total = None
-        for source, count in self.sources:
-            part = source(interval)
-            part = part.self_compose(count) if count > 1 else part
-            total = part if total is None else total.compose(part)
-        return total
+        return compose_distributions([(source(interval), count) for source, count in self.sources])
 
 
 def compose(*guarantees: Guarantee) -> Guarantee:

@@ -132,7 +132,8 @@ def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> Dominating
 
     Both must dominate the same mechanism. H_a(P || P') at a >= 1 depends on the atoms of larger loss only, at a < 1 on
     those of smaller loss only, so each half keeps its side of the curve; loss 0 takes the mass that is left. Where
-    the two disagree on the total variation the smaller side is raised; where that is impossible the first is returned.
+    the two disagree on the total variation the smaller side is raised. Where less than no mass is left, the joined
+    curve bends the wrong way at 1; the true curve, being convex, lies below its convex hull too, which is taken.
     """
     high, low = upper_half.losses > 0.0, lower_half.losses < 0.0
     p_high, q_high = upper_half.upper[high], upper_half.lower[high]
@@ -147,15 +148,40 @@ def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> Dominating
     p_rest = 1.0 - float(np.sum(p_high)) - float(np.sum(p_low))
     q_rest = 1.0 - float(np.sum(q_high)) - float(np.sum(q_low))
     rest = 0.5 * (p_rest + q_rest)
-    if rest < -1e-13:
-        # raising left no room: the halves differ too much to be joined
-        return upper_half
-    rest = max(0.0, rest)
+    if rest < 0.0:
+        (l_low, p_low, q_low), (l_high, p_high, q_high), rest = _straighten(
+            (l_low, p_low, q_low), (l_high, p_high, q_high), rest
+        )
+        if rest < 0.0:  # no profile lies below both halves: promise nothing
+            return DominatingPair(losses=np.array([-np.inf, np.inf]), upper=np.eye(2)[1], lower=np.eye(2)[0])
     return DominatingPair(
         losses=np.concatenate((l_low, [0.0], l_high)),
         upper=np.concatenate((p_low, [rest], p_high)),
         lower=np.concatenate((q_low, [rest], q_high)),
     )
+
+
+_Half = tuple[Array, Array, Array]
+
+
+def _straighten(low: _Half, high: _Half, rest: float) -> tuple[_Half, _Half, float]:
+    """The hull of a curve that bends the wrong way at 1; halves are (losses, P-masses, P'-masses).
+
+    A negative mass `rest` of loss 0 is shared by the nearest atoms on either side so that both totals stay; atoms with
+    less than their share are used up. Returns what is left of `rest` too: 0 unless atoms run out.
+    """
+    (l_low, p_low, q_low), (l_high, p_high, q_high) = (tuple(x.copy() for x in half) for half in (low, high))
+    i, j = l_low.size - 1, 0
+    while rest < 0.0 and i >= 0 and j < l_high.size and np.isfinite(l_low[i]) and np.isfinite(l_high[j]):
+        a, b = l_low[i], l_high[j]
+        # P'-mass (exp(b) - 1) / (exp(b) - exp(a)) of each unit goes to loss a, the rest to loss b
+        below, above = (x / np.expm1(a - b) for x in (np.expm1(-b), np.exp(-b) * np.expm1(a)))
+        moved = min(-rest, q_low[i] / below, q_high[j] / above)
+        q_low[i], q_high[j] = max(0.0, q_low[i] - moved * below), max(0.0, q_high[j] - moved * above)
+        p_low[i], p_high[j] = q_low[i] * np.exp(a), q_high[j] * np.exp(b)
+        rest += moved
+        i, j = i - (q_low[i] == 0.0), j + (q_high[j] == 0.0)
+    return (l_low, p_low, q_low), (l_high, p_high, q_high), min(rest, 0.0)
 
 
 def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array, Array, Array]:

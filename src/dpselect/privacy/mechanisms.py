@@ -20,11 +20,13 @@ from dpselect.privacy.pld import LossProfile, event_loss, suitable_interval
 from dpselect.privacy.profile import GaussianProfile, LaplaceProfile, RandomizedResponseProfile, TabulatedProfile
 from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
+from dpselect.privacy.sampled_gaussian_loss import sampled_gaussian_mesh
 
 __all__ = ["approximate_dp", "dp_sgd", "from_profile", "gaussian", "laplace", "pure_dp", "renyi_dp", "zcdp"]
 
 Array = NDArray[np.float64]
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
+_SAMPLED_LOSSES = "privacy-loss distribution of the sampled Gaussian (Zhu, Dong, Wang 2022, Theorem 11)"
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,9 @@ def dp_sgd(
 ) -> Guarantee:
     """`steps` rounds of the Gaussian mechanism on Poisson samples: DP-SGD, under adding or removing one row.
 
-    The Renyi curve is computed by quadrature at every real order (Mironov, Talwar, Zhang 2019); the privacy-loss
-    distribution comes from dp-accounting. Raises `AdjacencyError` under replace-one, where it does not apply.
+    The Renyi curve is computed by quadrature at every real order (Mironov, Talwar, Zhang 2019), the privacy-loss
+    distribution in closed form for a step and composed by transforms, rounded up. Raises `AdjacencyError` under
+    replace-one, where it does not apply.
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0)
     sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0)
@@ -245,12 +248,14 @@ def dp_sgd(
     if sampling_rate == 1.0:  # every row is in every step: Gaussian noise, which composes exactly
         return replace(gaussian(noise_multiplier=noise_multiplier / math.sqrt(steps), adjacency=adjacency), terms=terms)
     curve = SampledGaussianRenyi(noise_multiplier, sampling_rate, steps)
-    loss, interval = event_loss(event, adjacency), suitable_interval(curve)
+    loss = event_loss(event, adjacency)
+    finest = sampled_gaussian_mesh(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
+    interval = suitable_interval(curve, finest=finest)
     return Guarantee(
         adjacency=adjacency,
         theorem="DP-SGD (Abadi et al. 2016)",
         terms=terms,
         renyi_curve=curve,
-        profile=LossProfile(loss, interval) if interval is not None else None,
+        profile=LossProfile(loss, interval, _SAMPLED_LOSSES) if interval is not None else None,
         loss=loss if interval is not None else None,
     )

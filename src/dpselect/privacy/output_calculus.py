@@ -9,14 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, SupportsFloat
 
 from dpselect.errors import AdjacencyError, ArgumentError, number
-from dpselect.numerics import ROUND_UP, sum_up
+from dpselect.numerics import ROUND_UP, fraction_up, sum_up
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.output import OutputGuarantee
 
-__all__ = ["coarsen", "from_dp", "from_subsets", "mixture", "parallel", "pointwise_minimum"]
+__all__ = ["coarsen", "first_answer", "from_dp", "from_subsets", "mixture", "parallel", "pointwise_minimum"]
 
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 Table = Mapping[Hashable, float]
@@ -208,4 +209,53 @@ def pointwise_minimum(guarantees: Sequence[OutputGuarantee]) -> OutputGuarantee:
     epsilons: dict[Hashable, float] = {cells: epsilon for cells, epsilon in joint.items()}  # noqa: C416 - the keys' type
     return OutputGuarantee(
         cell=_Paired(tuple(g.cell for g in guarantees), of_pair=False), epsilons=epsilons, adjacency=adjacency
+    )
+
+
+def _stage(output: tuple[int, Any] | None) -> int:
+    """0 for no answer, else the stage that answered."""
+    if output is None:
+        return 0
+    if not isinstance(output, tuple) or len(output) != 2 or not isinstance(output[0], int) or output[0] < 1:
+        raise ArgumentError("the output of a cascade must be None or (stage, value), with stages from 1 on")
+    return output[0]
+
+
+def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> OutputGuarantee:
+    """Mechanisms on the same data, one after the other, until one answers: outputs are (stage, value) or None.
+
+    `none` is the cell of "no answer" in every stage; only after it the next one runs. Stages count from 1; how many
+    there are and their order do not depend on the data (owed by the caller). The cells of the result are the stages,
+    and 0 for None:
+
+        epsilon(j) = sum of epsilon_i(none) over i < j, plus the dearest other cell of j;  epsilon(0) = their sum;
+        delta = 1 - prod_i (1 - delta_i)
+
+    Proof by induction (Hartmann et al. 2022, Lemma 20, with one more look at delta). Of the first stage's mass an
+    excess x <= delta_1 is not covered by exp(epsilon) times the neighbour's; only what remains, 1 - x at most, can be
+    followed by the excess d of the rest: x + (1 - x) d <= delta_1 + (1 - delta_1) d. For propose-test-release with
+    two stages this is their Lemma 10, but with the delta of both stages, as Definition 9 alone does not give less.
+    Where the stage is not released, `coarsen` the result.
+
+    Prices and delta are rounded up. Raises `ArgumentError` when a stage prices `none` or nothing else.
+
+    >>> test = OutputGuarantee(cell=lambda y: y is not None, epsilons={True: 1.0, False: 0.5}, delta=0.01)
+    >>> both = first_answer([test, test], none=False)
+    >>> dict(both.epsilons), round(both.delta, 6), both.price(both.cell((2, "found")))
+    ({0: 1.0, 1: 1.0, 2: 1.5}, 0.0199, 1.5)
+    """
+    if not stages:
+        raise ArgumentError("stages must not be empty")
+    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in stages)
+    epsilons: dict[Hashable, float] = {}
+    before, kept = Fraction(0), Fraction(1)
+    for stage, guarantee in enumerate(stages, start=1):
+        answers = {c: e for c, e in _table(guarantee, "every stage").items() if c != none}
+        if not answers or len(answers) == len(_table(guarantee, "every stage")):
+            raise ArgumentError("every stage must price `none` and at least one answer")
+        epsilons[stage] = fraction_up(before + Fraction(max(answers.values())))
+        before += Fraction(guarantee.price(none))
+        kept *= 1 - Fraction(guarantee.delta)
+    return OutputGuarantee(
+        cell=_stage, epsilons={0: fraction_up(before), **epsilons}, delta=fraction_up(1 - kept), adjacency=adjacency
     )

@@ -1,31 +1,34 @@
-"""Privacy-loss distributions: built and composed by dp-accounting, repaired and read here.
+"""Privacy-loss distributions of events and of profiles, read as pairs.
 
-dp-accounting composes by fast Fourier transform, which leaves a noise floor: bins of about -2e-17 and totals off by
-1e-5 (in the add direction, where its connect-the-dots step cancels at the lowest losses). `pair_from_pmf` repairs
-them so that the curve is only raised. What remains owed is that the library's masses are right; guarantees that rest
-on them say so in their theorem.
+Gaussians, sampled or not, are discretised here (`sampled_gaussian_loss`), and every composition is ours
+(`loss_composition`). Other mechanisms come from dp-accounting: what then remains owed is that the library's masses of
+one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their theorem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from dp_accounting import dp_event
-from dp_accounting.pld import pld_pmf, pld_privacy_accountant, privacy_loss_distribution
+from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
 from dp_accounting.privacy_accountant import NeighboringRelation
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.connect_the_dots import connect_the_dots, on_mesh
 from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.loss_composition import compose_distributions, unit_mass
 from dpselect.privacy.pairs import LossPairs, PairSource
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
-from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
+from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.sampled_gaussian_loss import sampled_gaussian_losses
 
 __all__ = [
     "LossProfile",
@@ -45,22 +48,37 @@ LossSource = Callable[[float], Any]
 DEFAULT_INTERVAL = 1e-4
 _WIDEST = 2e4
 _FARTHEST = 600.0
+_SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 62.0, 5e3, 1e5, 2e6])
 
 
-def suitable_interval(curve: RenyiCurve | None, pure_epsilon: float = float("inf")) -> float | None:
-    """The mesh for a mechanism's losses: 1e-4, wider by powers of two so that about 1e6 cells cover them.
+def suitable_interval(
+    curve: RenyiCurve | None, pure_epsilon: float = float("inf"), finest: float | None = None
+) -> float | None:
+    """The mesh for a mechanism's losses: 1e-4, or near `finest`, wider by powers of two so that 1e6 cells cover them.
 
     None where the losses reach so far that no distribution is worth building; the other curves still answer.
     """
     spread = pure_epsilon
     if curve is not None:
-        spread = min(spread, epsilon_from_renyi(curve, 1e-12))
+        spread = min(spread, _spread(curve))
+    interval = (
+        DEFAULT_INTERVAL
+        if finest is None
+        else DEFAULT_INTERVAL * 2.0 ** math.floor(math.log2(finest / DEFAULT_INTERVAL))
+    )
     if not np.isfinite(spread):
-        return DEFAULT_INTERVAL if curve is None else None
-    interval = DEFAULT_INTERVAL
-    while spread > 5e5 * interval:
+        return interval if curve is None else None
+    cells = 5e5 if finest is None else 2e5
+    while spread > cells * interval:
         interval *= 2.0
     return interval if spread <= _WIDEST else None
+
+
+def _spread(curve: RenyiCurve) -> float:
+    """Roughly epsilon at delta = 1e-12 (Mironov 2017, Proposition 3), from one evaluation."""
+    orders = np.union1d(_SPREAD_ORDERS, np.asarray(getattr(curve, "orders", ()), dtype=np.float64))
+    with np.errstate(over="ignore"):
+        return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
 
 
 def discretisable(profile: PrivacyProfile) -> bool:
@@ -87,16 +105,11 @@ def _dense(pmf: Any) -> tuple[Array, Array, float]:
 def pair_from_pmf(pmf: Any) -> DominatingPair:
     """The pair (P, P') of a dp-accounting pmf, repaired so that its hockey-stick curve is only raised.
 
-    Upper tails are what the curve depends on, monotonically, so each repair raises or keeps them: negative bins
-    become zero, excess over unit mass is cut at the lowest losses, missing mass goes to the infinite loss, and so
-    does four standard errors of the transform's noise, whose size a bin shows in the most negative bin. P' gets
-    exp(-loss) times the masses of P, cut to unit mass at the lowest losses; what it then lacks has loss -inf.
+    Upper tails are what the curve depends on, monotonically, and `unit_mass` raises or keeps them. P' gets exp(-loss)
+    times the masses of P, cut to unit mass at the lowest losses; what it then lacks has loss -inf.
     """
     losses, upper, infinite = _dense(pmf)
-    noise = max(0.0, -float(np.min(upper)))
-    infinite += 4.0 * noise * float(np.sqrt(upper.size))
-    upper = _cut_to(np.maximum(upper, 0.0), 1.0 - infinite)
-    infinite += max(0.0, 1.0 - infinite - float(np.sum(upper)))
+    upper, infinite = unit_mass(upper, infinite)
     with np.errstate(over="ignore", under="ignore"):
         lower = _cut_to(np.where(upper > 0.0, upper * np.exp(-losses), 0.0), 1.0)
     missing = max(0.0, 1.0 - float(np.sum(lower)))
@@ -171,20 +184,38 @@ class event_loss:
     adjacency: Adjacency
 
     def __call__(self, interval: float) -> Any:
-        return self._of(self.event, interval)
+        return compose_distributions(list(self._parts(self.event, 1, interval)))
 
-    def _of(self, event: Any, interval: float) -> Any:
+    def _parts(self, event: Any, count: int, interval: float) -> Iterator[tuple[Any, int]]:
+        """The distributions of the mechanisms in the event, each with how often it runs."""
         if isinstance(event, dp_event.ComposedDpEvent) and event.events:
-            return reduce(lambda total, part: total.compose(part), (self._of(e, interval) for e in event.events))
-        single = not isinstance(event, dp_event.SelfComposedDpEvent)
-        if single or isinstance(event.event, dp_event.GaussianDpEvent):  # equal Gaussians it composes exactly
-            accountant = pld_privacy_accountant.PLDAccountant(relation(self.adjacency), interval)
-            accountant.compose(event)
-            if accountant._contains_non_dp_event:
-                raise ArgumentError("event holds a mechanism without privacy")
-            return accountant._pld
-        part = self._of(event.event, interval)
-        return part.self_compose(event.count) if event.count > 1 else part
+            for part in event.events:
+                yield from self._parts(part, count, interval)
+        elif isinstance(event, dp_event.SelfComposedDpEvent):
+            yield from self._parts(event.event, count * event.count, interval)
+        elif isinstance(event, dp_event.GaussianDpEvent):  # equal Gaussians compose exactly
+            yield self._single(dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), interval), 1
+        else:
+            yield self._single(event, interval), count
+
+    def _single(self, event: Any, interval: float) -> Any:
+        noise, rate = self._gaussian(event)
+        if noise > 0.0 and rate > 0.0:
+            remove, add = sampled_gaussian_losses(noise_multiplier=noise, sampling_rate=rate, width=interval)
+            pmfs = (remove.to_pmf(),) if rate == 1.0 else (remove.to_pmf(), add.to_pmf())
+            return privacy_loss_distribution.PrivacyLossDistribution(*pmfs)
+        accountant = pld_privacy_accountant.PLDAccountant(relation(self.adjacency), interval)
+        accountant.compose(event)
+        if accountant._contains_non_dp_event:
+            raise ArgumentError("event holds a mechanism without privacy")
+        return accountant._pld
+
+    def _gaussian(self, event: Any) -> tuple[float, float]:
+        """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
+        sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
+        inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
+        ours = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
+        return (float(inner.noise_multiplier), float(rate)) if ours else (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -197,36 +228,10 @@ class profile_loss:
     profile: PrivacyProfile
 
     def __call__(self, interval: float) -> Any:
-        forward = _connect_the_dots(self.profile.remove, interval)
-        backward = None if isinstance(self.profile, SymmetricProfile) else _connect_the_dots(self.profile.add, interval)
-        return privacy_loss_distribution.PrivacyLossDistribution(forward, backward)
-
-
-def _connect_the_dots(curve: Callable[[Array], Array], interval: float) -> Any:
-    # past `top` the curve is as low as it gets, or too low to matter; what is left is mass at the infinite loss
-    floor = max(1e-14, float(curve(np.array([_FARTHEST]))[0]) * (1.0 + 1e-9))
-    top = interval * 2.0
-    while top < _FARTHEST and float(curve(np.array([top]))[0]) > floor:
-        top *= 2.0
-    points = int(np.ceil(top / interval))
-    epsilons = np.arange(-points, points + 1, dtype=np.float64) * interval
-    clipped = np.clip(curve(epsilons), np.maximum(-np.expm1(epsilons), 0.0), 1.0)
-    deltas = np.minimum.accumulate(np.asarray(clipped, dtype=np.float64))
-    hull = _lower_hull(epsilons, deltas)
-    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, -points, points, hull)
-
-
-def _lower_hull(epsilons: Array, deltas: Array) -> Array:
-    """The largest function below `deltas` that is convex in exp(epsilon) and 1 at exp(epsilon) = 0."""
-    x, y = np.append(0.0, np.exp(epsilons)), np.append(1.0, deltas)
-    kept: list[int] = []
-    for i in range(x.size):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (y[b] - y[a]) * (x[i] - x[a]) > (y[i] - y[a]) * (x[b] - x[a]):
-                kept.pop()
-            else:
-                break
-        kept.append(i)
-    hull = np.interp(x, x[kept], y[kept])
-    return np.asarray(np.minimum(hull, y))[1:]
+        remove = on_mesh(self.profile.remove, interval)
+        if isinstance(self.profile, SymmetricProfile):
+            forward = connect_the_dots(interval, remove, remove)
+            return privacy_loss_distribution.PrivacyLossDistribution(forward.to_pmf())
+        add = on_mesh(self.profile.add, interval)
+        forward, backward = connect_the_dots(interval, remove, add), connect_the_dots(interval, add, remove)
+        return privacy_loss_distribution.PrivacyLossDistribution(forward.to_pmf(), backward.to_pmf())

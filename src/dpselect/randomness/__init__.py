@@ -1,10 +1,9 @@
 """The only place that draws."""
 
+from dpselect.randomness.bulk_gaussian import discrete_gaussian_array
 from dpselect.randomness.source import RandomSource, keyed_source, resolve, system_source
-from dpselect.randomness.tabulated_gaussian import tabulated_gaussian_array
 from dpselect.randomness.whole_numbers import (
     discrete_gaussian,
-    discrete_gaussian_array,
     discrete_laplace,
     discrete_laplace_array,
     exponential_coin,
@@ -22,5 +21,4 @@ __all__ = [
     "keyed_source",
     "resolve",
     "system_source",
-    "tabulated_gaussian_array",
 ]

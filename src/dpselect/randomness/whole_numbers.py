@@ -1,15 +1,14 @@
-"""Whole-number noise with exact laws: one at a time by rational arithmetic, and in bulk.
+"""Whole-number noise with exact laws: one at a time by rational arithmetic, and Laplace noise in bulk.
 
-The bulk samplers compute in double precision and look at how close each number came to being another one; the few
-that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log and exp are
-within a factor 1 +- 2**-44 (they are documented to be within a few units of 2**-53) the laws are exact.
+The bulk sampler computes in double precision and looks at how close each number came to being another one; the few
+that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log is within a
+factor 1 +- 2**-44 (it is documented to be within a few units of 2**-53) the law is exact.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from dpselect.randomness.source import RandomSource, resolve
 
 __all__ = [
     "discrete_gaussian",
-    "discrete_gaussian_array",
     "discrete_laplace",
     "discrete_laplace_array",
     "exponential_coin",
@@ -212,51 +210,3 @@ def _survival(scale: Fraction, k: int, bits: int) -> tuple[Fraction, Fraction]:
     low, high = exponential_enclosure(k / scale, bits + 4)
     one_low, one_high = exponential_enclosure(1 / scale, bits + 4)
     return 2 * low / (1 + one_high), 2 * high / (1 + one_low)
-
-
-def discrete_gaussian_array(
-    variance: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
-) -> NDArray[np.int64]:
-    """Independent whole numbers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**38.
-
-    The same rejection in bulk: proposals from `discrete_laplace_array`, coins of 32 bits that are settled exactly where
-    double precision cannot tell. Raises `ArgumentError` for a variance outside [2**-60, 2**38].
-
-    >>> from dpselect.randomness import keyed_source
-    >>> int(abs(discrete_gaussian_array(4.0, 1000, keyed_source(1))).max()) < 14
-    True
-    """
-    number("variance", variance, at_least=2.0**-60, at_most=2.0**38)
-    exact, random = Fraction(variance), resolve(random)
-    shape = size if isinstance(size, tuple) else (size,)
-    drawn = np.empty(math.prod(shape), dtype=np.int64)
-    scale = math.isqrt(math.floor(exact)) + 1
-    filled = 0
-    while filled < len(drawn):
-        proposals = _laplace_block(Fraction(scale), min(_BLOCK, 2 * (len(drawn) - filled) + 16), random)
-        kept = proposals[_accepted(proposals, exact, scale, random)][: len(drawn) - filled]
-        drawn[filled : filled + len(kept)] = kept
-        filled += len(kept)
-    return drawn.reshape(shape)
-
-
-def _accepted(proposals: NDArray[np.int64], variance: Fraction, scale: int, random: RandomSource) -> NDArray[np.bool_]:
-    """Coins of probability exp(-(|proposal| - variance/scale)^2 / (2 variance))."""
-    centre = variance / scale
-    words = random.words((len(proposals) + 1) // 2).view(np.uint32)[: len(proposals)]
-    exponent = np.abs(proposals).astype(np.float64)
-    exponent -= float(centre)
-    exponent *= exponent
-    exponent *= -0.5 / float(variance)
-    exponent += 32.0 * math.log(2.0)
-    with np.errstate(under="ignore"):
-        np.exp(exponent, out=exponent)
-    exponent -= words
-    margin = 2.0**-6
-    accepted = exponent >= 1.0 + margin
-    possible = exponent > -margin
-    for place in np.flatnonzero(possible & ~accepted):
-        distance = abs(int(proposals[place])) - centre
-        exact = partial(exponential_enclosure, distance * distance / (2 * variance))
-        accepted[place] = LazyUniform(random, int(words[place]), 32).below(exact)
-    return accepted

@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.errors import ArgumentError
+from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 
-__all__ = ["Candidate", "Outcome", "run_once", "uniform_mixture"]
+__all__ = ["Candidate", "Outcome", "PrivateCandidate", "run_once"]
 
 Candidate = Callable[[RandomSource], tuple[float, Any]]
 """`candidate(random) -> (score, output)` is one run; all its randomness comes from `random`."""
 
 _TAG_BITS = 128
+
+
+@dataclass(frozen=True, repr=False)
+class PrivateCandidate:
+    """A candidate together with what one run of it promises, its score and its failure included.
+
+    It is a candidate itself: call it, or hand it to `select_best(it, guarantee=it.guarantee, ...)`. It shows nothing of
+    the data that `run` holds.
+
+    >>> from dpselect.privacy import laplace
+    >>> noisy = PrivateCandidate(lambda random: (float(random.laplace(1)[0]), "found"), laplace(scale=1.0))
+    >>> noisy.guarantee.epsilon(delta=0)
+    1.0
+    """
+
+    run: Candidate
+    guarantee: Guarantee
+
+    def __call__(self, random: RandomSource) -> tuple[float, Any]:
+        """One run."""
+        return self.run(random)
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,25 +67,3 @@ def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:
         return Outcome(float(score), tag, output)
     except Exception:
         return None
-
-
-def uniform_mixture(candidates: Sequence[Candidate]) -> Candidate:
-    """A proposal that runs one of several candidates, drawn uniformly each time, with replacement.
-
-    Its guarantee is any that covers every candidate (`dpselect.accounting.mixture` gives the average, which is
-    smaller). Raises `ArgumentError` when there is none, `TypeError` for what cannot be called.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> uniform_mixture([lambda random: (1.0, "a")])(keyed_source(1))
-    (1.0, 'a')
-    """
-    chosen = tuple(candidates)
-    if not chosen:
-        raise ArgumentError("candidates must hold at least one candidate")
-    if not all(callable(candidate) for candidate in chosen):
-        raise TypeError("candidates must be callables: candidate(random) -> (score, output)")
-
-    def mixture(random: RandomSource) -> tuple[float, Any]:
-        return chosen[random.below(len(chosen))](random)
-
-    return mixture

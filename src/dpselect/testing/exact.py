@@ -110,7 +110,7 @@ def finite_guarantee(upper: Sequence[float], lower: Sequence[float]) -> Guarante
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
         theorem=pair.theorem,
         terms={"mechanism": "finite", "upper": list(pair.upper), "lower": list(pair.lower)},
-        pure_epsilon=float(pair(np.array([math.inf]))[0]),
+        pure_epsilon=max(float(pair(np.array([math.inf]))[0]), 0.0),  # equal laws round below zero
         renyi_curve=pair,
         profile=pair,
     )

@@ -45,6 +45,14 @@ class Atoms:
             zero=float(np.sum(pair.lower[q_only])),
         )
 
+    def merged(self, count: int) -> Atoms:
+        """Every `count` neighbours as one atom: a pair that this one dominates."""
+        if self.size <= count:
+            return self
+        starts = np.arange(0, self.size, count)
+        p, q = np.add.reduceat(self.p, starts), np.add.reduceat(self.q, starts)
+        return Atoms(losses=np.log(p) - np.log(q), p=p, q=q, infinite=self.infinite, zero=self.zero)
+
     @property
     def size(self) -> int:
         """The number of atoms of finite loss."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
+from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, Remembered
 from dpselect.accounting.pure_bounds import pure_best_of
 from dpselect.accounting.theorems import lemma_20
 from dpselect.errors import integer
@@ -53,10 +53,11 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         profile = OnceProfile(base.best_profile(), chance)
         lower = None if base.lower_profile is None else OnceProfile(base.lower_profile, chance)
     else:
-        pairs = base.pair_source()
-        profile = BestOfProfile(pairs, law, atoms, pure, failure)
+        recipe = base.pair_source()
         # asked of the recipe, not of its pairs: a privacy-loss distribution is built only when an answer needs it
-        attained = getattr(pairs, "attained", True)
+        attained = getattr(recipe, "attained", True)
+        pairs = Remembered(recipe)
+        profile = BestOfProfile(pairs, law, atoms, pure, failure)
         lower = BestOfLowerProfile(pairs, law, atoms) if attained else None
     return Guarantee(
         adjacency=base.adjacency,

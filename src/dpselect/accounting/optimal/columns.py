@@ -29,6 +29,7 @@ _BLOCK = 16
 _SPLIT = 4
 _NEGLIGIBLE = 2e-10
 _LOOSE = 2e-5
+_WIDE = 3e-4
 _MOST_RESCANNED = 400
 
 
@@ -50,24 +51,33 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     if problem.first == atoms.size:
         return ColumnBounds(upper=infinite, lower=infinite)
     peaks = find_peaks(problem)
-    lower = infinite + _path_value(problem, peaks)
+    gains = _peak_gains(problem, peaks)
+    lower = infinite + _path_value(problem, peaks, gains)
     if not certify:
         return ColumnBounds(upper=1.0, lower=min(1.0, lower))
-    columns = _certified(problem, peaks, lower)
-    attained = np.maximum(np.maximum(problem.gains(peaks.far), problem.gains(peaks.near)), 0.0)
-    loose = np.flatnonzero(columns - attained > _LOOSE * (lower + np.sum(columns - attained)))
-    if 0 < loose.size <= _MOST_RESCANNED:
+    columns = _certified(problem, peaks, gains, lower)
+    excess = columns - np.maximum(np.maximum(*gains), 0.0)
+    total = float(np.sum(excess))
+    loose = np.flatnonzero(excess > _LOOSE * (lower + total))
+    if total > _WIDE * lower and 0 < loose.size <= _MOST_RESCANNED:
         peaks = rescan(problem, peaks, loose)
-        lower = max(lower, infinite + _path_value(problem, peaks))
-        columns = np.minimum(columns, _certified(problem, peaks, lower))
+        gains = _peak_gains(problem, peaks)
+        lower = max(lower, infinite + _path_value(problem, peaks, gains))
+        columns = np.minimum(columns, _certified(problem, peaks, gains, lower))
     upper = infinite + float(np.sum(columns))
     return ColumnBounds(upper=min(1.0, max(upper, lower)), lower=min(1.0, lower))
 
 
-def _path_value(problem: Problem, peaks: Peaks) -> float:
+def _peak_gains(problem: Problem, peaks: Peaks) -> tuple[Array, Array]:
+    """What every column gains on its far and on its near peak."""
+    far = problem.gains(peaks.far)
+    return far, far if np.array_equal(peaks.near, peaks.far) else problem.gains(peaks.near)
+
+
+def _path_value(problem: Problem, peaks: Peaks, gains: tuple[Array, Array]) -> float:
     """The value of an order of the atoms: S from some column t on, N atoms below t taken from the better peak."""
     b = problem.columns
-    far, near = problem.gains(peaks.far), problem.gains(peaks.near)
+    far, near = gains
     chosen = np.minimum(np.where(far >= near, peaks.far, peaks.near), b)
     start, best = _last_maximum(np.cumsum(np.maximum(far, near)[::-1])[::-1]), 0.0
     for _ in range(2):
@@ -88,14 +98,14 @@ def _last_maximum(tails: Array) -> int:
     return int(np.flatnonzero(tails >= largest - 1e-12 * abs(largest))[-1])
 
 
-def _certified(problem: Problem, peaks: Peaks, scale: float) -> Array:
+def _certified(problem: Problem, peaks: Peaks, gains: tuple[Array, Array], scale: float) -> Array:
     """For every column a bound on the integral of the positive part of the best slope."""
     far_slack, near_slack = _wrong_signs(problem, peaks, scale)
-    far = _Candidate(problem.gains(peaks.far), *problem.range_in_column(peaks.far), far_slack)
+    far = _Candidate(gains[0], *problem.range_in_column(peaks.far), far_slack)
     double = peaks.turn <= problem.columns
     if not np.any(double):
         return far.positive()
-    near = _Candidate(problem.gains(peaks.near), *problem.range_in_column(peaks.near), near_slack)
+    near = _Candidate(gains[1], *problem.range_in_column(peaks.near), near_slack)
     # the better of two peaks, and what the other can exceed it by somewhere inside the atom
     both = np.minimum(far.positive() + near.excess_over(far), near.positive() + far.excess_over(near))
     return np.asarray(np.where(double, both, far.positive()))

@@ -5,18 +5,22 @@ released, or "none". With u = P(U), P(S and released) = P(S) h(u) for S inside U
 optimum for an adversary the outcomes sorted by loss are N (acceptable, not in S), R (rejected), S, each an interval
 (docs/theory/optimal-selection.md), so delta at epsilon >= 0 is the largest value over cuts x <= y of
 
-    J = P(S) h(u) [+ phi(1 - u)]  -  E ( P'(S) h(u') [+ phi(1 - u')] ),     N = [0, x), S = [y, n), u = P(N) + P(S),
+    J = A - E A',   A = P(S) h(u) [+ phi(1 - u)],   N = [0, x), S = [y, n), u = P(N) + P(S),
 
-with the bracketed terms when "none" belongs to the adversary's set too. Branch and bound over boxes of cuts, inside
-atoms too: J at the middle plus half the largest change along either side. h falls and is convex, so the ends of the
-ranges of u bound h and its derivative over a box.
+with the bracketed term when "none" belongs to the adversary's set too, and A' the same under P'. Branch and bound over
+boxes of cuts, inside atoms too, each divided along the side that leaves more open. The bound on a box is J at one
+corner plus the most that J can grow along two sides, or A and A' bounded by themselves, or A - A' by its slopes.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Array, Atoms
 from dpselect.accounting.optimal.direction import LARGEST_EPSILON, Bracketed
@@ -25,154 +29,305 @@ from dpselect.repetitions import Repetitions
 
 __all__ = ["Cuts"]
 
-_START = 32
-_RELATIVE = 1e-4
-_MOST_BOXES = 20_000
-_SMALLEST_BOX = 1e-12
+_START = 16
+_PARTS = 4
+_SHARES = np.linspace(0.0, 1.0, _PARTS + 1)
+
+_RELATIVE = 2e-4
+"""Boxes that may exceed the best value by this share are given up; `_ROUGH` while only a root is looked for."""
+_ROUGH = 1e-3
 _NEGLIGIBLE = 1e-18
+_SMALLEST_SIDE = 1e-12
+_MOST_WORK = 1_000_000
+"""Boxes after which the search ends with the bound it has: for losses so small that all cuts are nearly alike."""
+
+_ROUNDING = 1e-12
+_SLOPE_ROUNDING = 1e-11
+_LARGEST_EXPONENT = 690.0
+
+_MOST_STEPS = 60
+_FAR_BELOW = 0.1
+"""Values below this share of the delta looked for need not be told apart."""
+_ROOT = 2e-5
+
+
+class Found(NamedTuple):
+    """The best cut met, the masses A and A' of the adversary's set there, its J, and a bound on J over all cuts."""
+
+    best: float
+    mass: float
+    other_mass: float
+    top: float
+
+
+class _Bounds(NamedTuple):
+    """For each box: J, A and A' at a corner, a bound on J, what rounding may add to it, what the sides leave open."""
+
+    values: Array
+    masses: Array
+    top: Array
+    rounding: Array
+    still_open: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts(Bracketed):
-    """One direction of the first acceptable outcome among T tries, over the atoms of a pair."""
+    """One direction of the first acceptable outcome among T tries, over the atoms of a pair.
+
+    With probability 1 - `chance`, whatever the data, there is no try and the release is "none".
+    """
 
     atoms: Atoms
     law: Repetitions
-    _found: dict[float, tuple[float, float]] = field(default_factory=dict, repr=False)
+    chance: float = 1.0
+    _found: dict[float, Found] = field(default_factory=dict, repr=False)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too; rounded up."""
-        return self._search(epsilon)[1]
+        return self._search(epsilon).top
 
     def lower(self, epsilon: float) -> float:
         """The best value met at a cut: attained by some mechanism and some set."""
-        return self._search(epsilon)[0]
+        return self._search(epsilon).best
 
-    def _search(self, epsilon: float) -> tuple[float, float]:
-        """The best value met and a bound on all values; remembered, because upper and lower come from one search."""
+    def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
+        root, slope = self._attained_root(delta)
+        step = max(2e-4 * root, 1.5 * _RELATIVE / slope) + 1e-12
+        epsilon = root + step if root > 0.0 else 0.0
+        while epsilon < min(limit, LARGEST_EPSILON):
+            if self._searched(epsilon, delta).top <= delta:
+                return epsilon
+            epsilon, step = epsilon + step, 2.0 * step
+        return limit
+
+    def largest_unsafe(self, delta: float) -> float:
+        """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
+        return min(self._attained_root(delta)[0], LARGEST_EPSILON) * (1.0 - 1e-9)
+
+    def rough_root(self, delta: float) -> float:
+        """The epsilon at which the attained value crosses delta, inf if there is none."""
+        return self._attained_root(delta)[0]
+
+    def _attained_root(self, delta: float) -> tuple[float, float]:
+        """The largest epsilon met at which some cut attains delta, and the fall of log J per epsilon there.
+
+        Every cut met attains delta at an epsilon of its own, log((A - delta) / A'). The next epsilon is Newton's for
+        log J, whose slope is that of the best cut, or where that leaves the bracket (J of a pure base falls to 0 like
+        a square) for the root of J, or else halves the bracket.
+        """
+        root, slope, high, epsilon, below = 0.0, 1.0, LARGEST_EPSILON, 0.0, (0.0, 0.0, 0.0)
+        for _ in range(_MOST_STEPS):
+            found = self._searched(epsilon, _FAR_BELOW * delta, _ROUGH)
+            step = found.best / (found.mass - found.best) if 0.0 < found.best < found.mass else 0.0
+            if found.best > delta:
+                below = epsilon, step, found.best
+            else:
+                high = epsilon
+            if found.best > 0.0 and found.mass > delta:
+                if found.other_mass <= 0.0:
+                    return math.inf, 1.0
+                own = math.log(found.mass - delta) - math.log(found.other_mass)
+                if own > root:
+                    root, slope = own, (found.mass - delta) / delta
+            if high <= root * (1.0 + _ROOT) or epsilon == high == 0.0:
+                break
+            ahead = epsilon + math.log(found.best / delta) * step if step else math.inf
+            if not root < ahead < high:
+                ahead = below[0] + 2.0 * below[1] * (1.0 - math.sqrt(delta / below[2])) if below[1] else math.inf
+            if not root < ahead < high:
+                ahead = 0.5 * (root + min(high, 2.0 * root + 1.0))
+            if ahead <= root * (1.0 + _ROOT) and found.best <= delta * (1.0 + 1e-3):
+                break
+            epsilon = ahead
+        return root, max(slope, 1e-3)
+
+    def _search(self, epsilon: float) -> Found:
+        """What is found at an epsilon; remembered, because upper and lower come from one search."""
+        epsilon = min(epsilon, LARGEST_EPSILON)
         if epsilon not in self._found:
             self._found[epsilon] = self._searched(epsilon)
         return self._found[epsilon]
 
-    def _searched(self, epsilon: float) -> tuple[float, float]:
-        factor = float(np.exp(min(epsilon, LARGEST_EPSILON)))
-        best, dropped = 0.0, 0.0
-        if not self.atoms.size:
-            t, nothing = self.atoms, np.zeros(1)
-            for none in (True, False):
-                rise = self._mass(nothing, np.array([t.infinite]), none)
-                best = max(best, float((rise - factor * self._mass(np.array([t.zero]), nothing, none))[0]))
-            return best, min(1.0, best * ROUND_UP)
-        for none in (True, False):
-            best, dropped = self._halve(factor, none, best, dropped)
-        return best, min(1.0, max(best, dropped) * ROUND_UP)
+    def _searched(self, epsilon: float, enough: float = 0.0, relative: float = _RELATIVE) -> Found:
+        """The search itself; a bound of `enough` or less, or that is near the best value met, is not sharpened."""
+        found, given_up = Found(0.0, 1.0, 1.0, 0.0), 0.0
+        for none in (False, True):
+            found, given_up = self._divide(epsilon, none, found, given_up, enough, relative)
+        top = max(found.best, given_up) * ROUND_UP
+        return found._replace(top=min(1.0, top))
 
-    def _halve(self, factor: float, none: bool, best: float, dropped: float) -> tuple[float, float]:
-        """Halve boxes that may hold more than the best value; that, and the largest bound over those given up."""
-        n = float(self.atoms.size)
-        size = n / _START
-        x, y = (v.ravel() for v in np.meshgrid(size * np.arange(_START), size * np.arange(_START), indexing="ij"))
+    def _divide(
+        self, epsilon: float, none: bool, found: Found, given_up: float, enough: float, relative: float
+    ) -> tuple[Found, float]:
+        """Divide boxes that may hold more than the best value; that, and the largest bound over those given up."""
+        boxes, work = self._first_boxes, 0
         while True:
-            inside = (x < y + size) & (x < n) & (y < n)
-            x, y = x[inside], y[inside]
-            middle, top = self._box(factor, none, x, np.minimum(x + size, n), y, np.minimum(y + size, n))
-            best = max(best, float(np.max(middle)))
-            kept = top > best * (1.0 + _RELATIVE) + _NEGLIGIBLE
-            dropped = max(dropped, float(np.max(top[~kept], initial=0.0)))
-            x, y, top = x[kept], y[kept], top[kept]
-            if not x.size or x.size > _MOST_BOXES or size < _SMALLEST_BOX:
-                return best, max(dropped, float(np.max(top, initial=0.0)))
-            size *= 0.5
-            x, y = np.concatenate((x, x, x + size, x + size)), np.concatenate((y, y + size, y, y + size))
+            at = self._bounds(epsilon, none, boxes)
+            k = int(np.argmax(at.values))
+            if at.values[k] > found.best:
+                found = Found(float(at.values[k]), float(at.masses[0, k]), float(at.masses[1, k]), 0.0)
+            settled = max(found.best * (1.0 + relative) + _NEGLIGIBLE, enough)
+            small = boxes[1::2] - boxes[::2] < _SMALLEST_SIDE
+            kept = (at.top > settled) & ~np.all(small, axis=0)
+            work += boxes.shape[1]
+            if work > _MOST_WORK:
+                kept[:] = False
+            given_up = max(given_up, float(np.max((at.top + at.rounding)[~kept], initial=0.0)))
+            if not np.any(kept):
+                return found, given_up
+            wide = ((at.still_open >= 0.5 * np.max(at.still_open, axis=0)) | small[::-1]) & ~small
+            boxes = _divided(boxes[:, kept], wide[:, kept])
 
-    def _box(self, factor: float, none: bool, x_0: Array, x_1: Array, y_0: Array, y_1: Array) -> tuple[Array, Array]:
-        """J at a cut in each box of cuts, and a bound on J over the box."""
+    @cached_property
+    def _first_boxes(self) -> Array:
+        """Boxes of cuts (x_0, x_1, y_0, y_1) that cover all cuts x <= y."""
+        nodes = np.unique(np.round(np.linspace(0.0, self.atoms.size, _START + 1)))
+        if nodes.size == 1:
+            return np.zeros((4, 1))
+        first, second = np.triu_indices(nodes.size - 1)
+        return np.array([nodes[first], nodes[first + 1], nodes[second], nodes[second + 1]])
+
+    def _bounds(self, epsilon: float, none: bool, boxes: Array) -> _Bounds:
+        """J at the corner (x_0, y_1) of every box, and bounds on J over it.
+
+        From that corner every cut of the box is reached by raising x and then lowering y, or the other way round,
+        with x <= y all the way; what comes first moves along an edge of the box.
+        """
+        t, law, scale = self._sides, self.law, math.exp(epsilon)
+        x_0, x_1, y_0, y_1 = boxes
+        low, low_end, high, high_start = t.below(x_0), t.below(x_1), t.above(y_1), t.above(y_0)
+        u_0 = np.minimum(low + high, 1.0)
+        h_0 = _released(law, u_0)
+        masses = self._mass(none, high, h_0, t.rejected(x_0, y_1, u_0))
+        values = masses[0] - scale * masses[1]
+
+        # What A gains by more N or S, per mass, falls with u: bounds at the smallest and the largest u of either way.
+        slope, fall = np.exp(law.log_derivative(u_0)), _largest_fall(law, u_0, h_0)
+        ends = np.array(
+            [low_end[0] + high[0], low_end[0] + high_start[0], low_end[1] + high_start[1], low[1] + high_start[1]]
+        )
+        ends = np.minimum(ends, 1.0)
+        least_slope, least_fall = np.exp(law.log_derivative(ends)), _least_fall(law, ends)
+        in_n, in_s = (1.0, 0.0) if none else (0.0, 1.0)
+        n_gain = in_n * slope[1] + np.array([high[1], high_start[1]]) * fall[1]
+        n_cost = in_n * least_slope[:2] + high[0] * least_fall[:2]
+        s_gain = in_s * slope[0] + np.array([low_end[0], low[0]]) * fall[0]
+        s_cost = in_s * least_slope[2:] + low[1] * least_fall[2:]
+        # where P' of N rises by dm, P does by at least exp(loss at x_0) dm; where P of S does, P' by exp(-loss at y_1)
+        n_loss, s_loss = t.losses[_atom(x_0, t.size)], t.losses[_last_atom(y_1, t.size)]
+        n_step, s_step = t.between(x_0, x_1)[1], t.between(y_0, y_1)[0]
+        n_cost = n_cost * np.exp(_clipped(n_loss - epsilon))
+        s_cost = s_cost * np.exp(_clipped(epsilon - s_loss))
+        up, down = 1.0 + _SLOPE_ROUNDING, 1.0 - _SLOPE_ROUNDING
+        n_open = self.chance * scale * n_step * np.maximum(up * n_gain - down * n_cost, 0.0)
+        s_open = self.chance * s_step * np.maximum(up * s_gain - down * s_cost, 0.0)
+        x_first = n_open[0] + s_open[0] <= n_open[1] + s_open[1]
+        still_open = np.where(x_first, [n_open[0], s_open[0]], [n_open[1], s_open[1]])
+
+        # A rises with S and falls with N
+        u = np.minimum(np.array([low[0] + high_start[0], low_end[1] + high[1]]), 1.0)
+        left = np.array([1.0 - u[0], t.rejected(x_1, y_1, u)[1]])
+        most = self._mass(none, np.array([high_start[0], high[1]]), _released(law, u), left)
+        # A - A' is at most its largest slopes times P'(N) - P(N) and P(S) - P'(S), both small where losses are
+        shift_n = np.maximum(low[1] - low[0] - n_step * np.minimum(np.expm1(_clipped(n_loss)), 0.0), 0.0)
+        shift_s = np.maximum(high[0] - high[1] - s_step * np.minimum(np.expm1(_clipped(-s_loss)), 0.0), 0.0)
+        worst_slope, worst_fall = np.max(slope, axis=0), np.max(fall, axis=0)
+        apart = (in_n * worst_slope + np.max(high_start, axis=0) * worst_fall) * shift_n
+        apart = apart + (in_s * worst_slope + np.max(low_end, axis=0) * worst_fall) * shift_s
+        apart = self.chance * apart - math.expm1(epsilon) * most[1]
+        sharp, crude = values + np.sum(still_open, axis=0), np.minimum(most[0] - scale * most[1], apart)
+        rounding = _ROUNDING * np.where(sharp <= crude, masses[0] + scale * masses[1], most[0])
+        return _Bounds(values, masses, np.minimum(sharp, crude), rounding, still_open)
+
+    def _mass(self, none: bool, high: Array, h: Array, rejected: Array) -> Array:
+        """P(S) h(u), and with it the probability of "none" if the adversary's set holds it."""
+        released = self.chance * high * h
+        return released + self.chance * self.law.pgf(rejected) + (1.0 - self.chance) if none else released
+
+    @cached_property
+    def _sides(self) -> _Sides:
         t = self.atoms
-        x, y = 0.5 * (x_0 + x_1), np.maximum(0.5 * (y_0 + y_1), 0.5 * (x_0 + x_1))
-        at_cut = [
-            self._mass(_from_below(below, x, masses), _from_above(above, y, masses), none)
-            for below, above, masses in ((t.below_p, t.above_p, t.p), (t.below_q, t.above_q, t.q))
-        ]
-        p, q = (
-            _Ranges.of(
-                self.law,
-                none,
-                tuple(_from_below(below, v, masses) for v in (x_0, x_1)),
-                tuple(_from_above(above, v, masses) for v in (y_1, y_0)),
-                tuple(_between(below, above, masses, *side) for side in ((x_0, x_1), (y_0, y_1))),
-            )
-            for below, above, masses in ((t.below_p, t.above_p, t.p), (t.below_q, t.above_q, t.q))
+        return _Sides(
+            t.losses if t.size else np.zeros(1),
+            np.array([t.p, t.q]),
+            np.array([t.below_p, t.below_q]),
+            np.array([t.above_p, t.above_q]),
         )
-        top = self._mass(*p.middle, none) - factor * self._mass(*q.middle, none)
-        for k, (start, end) in enumerate(((x_0, x_1), (y_0, y_1))):
-            (p_low, p_high), (q_low, q_high) = p.slopes[k], q.slopes[k]
-            p_step, q_step = p.steps[k], factor * q.steps[k]
-            change = np.maximum(np.abs(p_step * p_high - q_step * q_low), np.abs(p_step * p_low - q_step * q_high))
-            top = top + 0.5 * change + 0.25 * self._bend(start, end) * q.steps[k] * p_high
-        top = np.minimum(top, p.largest - factor * q.smallest)
-        if not none and t.infinite == 0.0:
-            # J is P'(S) times at most (largest ratio) h(u) - E h(u'): settles boxes in which S may vanish
-            largest = np.exp(min(float(t.losses[-1]), LARGEST_EPSILON))
-            top = np.where(largest * p.released[1] <= factor * q.released[0], 0.0, top)
-        return at_cut[0] - factor * at_cut[1], top
-
-    def _bend(self, start: Array, end: Array) -> Array:
-        """How far likelihood ratios differ between two places: masses of P follow those of P' along a curve."""
-        last = self.atoms.size - 1
-        low = np.minimum(start.astype(np.intp), last)
-        high = np.clip(np.ceil(end).astype(np.intp) - 1, low, last)
-        ratios = np.exp(np.minimum(self.atoms.losses, LARGEST_EPSILON))
-        return np.asarray(ratios[high] - ratios[low])
-
-    def _mass(self, low: Array, high: Array, none: bool) -> Array:
-        """P(S) h(u), and phi(1 - u) with it if the adversary's set holds "none"."""
-        u = np.minimum(low + high, 1.0)
-        released = high * _released(self.law, u)
-        return released + self.law.pgf(np.maximum(1.0 - u, 0.0)) if none else np.asarray(released)
 
 
-@dataclass(frozen=True)
-class _Ranges:
-    """Under one distribution, over each box: the middle, the steps across it, bounds on the slopes along its sides.
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    """Masses under P and P' (two rows) up to and from places that may lie inside atoms, none by subtraction from 1."""
 
-    The mass of the adversary's set falls with N at a rate between the two `slopes[0]` and grows with S at one between
-    the two `slopes[1]`.
-    """
+    losses: Array
+    masses: Array
+    running: Array
+    remaining: Array
 
-    middle: tuple[Array, Array]
-    steps: tuple[Array, Array]
-    slopes: tuple[tuple[Array, Array], tuple[Array, Array]]
-    released: tuple[Array, Array]
-    smallest: Array
-    largest: Array
+    @property
+    def size(self) -> int:
+        """The number of atoms of finite loss."""
+        return self.masses.shape[1]
 
-    @classmethod
-    def of(
-        cls, law: Repetitions, none: bool, low: tuple[Array, ...], high: tuple[Array, ...], steps: tuple[Array, ...]
-    ) -> _Ranges:
-        """From the smallest and largest masses of N and of S, and the masses of the sides of the box."""
-        u_low, u_high = np.minimum(low[0] + high[0], 1.0), np.minimum(low[1] + high[1], 1.0)
-        h_high, h_low = _released(law, u_low), _released(law, u_high)
-        fall_low, fall_high = _fall(law, u_high, h_low)[0], _fall(law, u_low, h_high)[1]
-        # with S the slope of P(S) h(u) is h - P(S) |h'|, with N it is P(S) |h'|; with "none" N and S change places
-        own = low if none else high
-        own_slope = np.maximum(h_low - own[1] * fall_high, 0.0), np.maximum(h_high - own[0] * fall_low, 0.0)
-        other_slope = own[0] * fall_low, own[1] * fall_high
-        smallest, largest = (
-            high[0] * _released(law, np.minimum(low[1] + high[0], 1.0)),
-            high[1] * _released(law, np.minimum(low[0] + high[1], 1.0)),
-        )
-        if none:
-            smallest = smallest + law.pgf(np.maximum(1.0 - low[1] - high[0], 0.0))
-            largest = largest + law.pgf(np.maximum(1.0 - low[0] - high[1], 0.0))
-        return cls(
-            middle=(0.5 * (low[0] + low[1]), 0.5 * (high[0] + high[1])),
-            steps=(steps[0], steps[1]),
-            slopes=(own_slope, other_slope) if none else (other_slope, own_slope),
-            released=(h_low, h_high),
-            smallest=smallest,
-            largest=largest,
-        )
+    def below(self, place: Array) -> Array:
+        """The masses below places."""
+        if not self.size:
+            return np.repeat(self.running, place.size, axis=1)
+        atom = _atom(place, self.size)
+        return np.asarray(self.running[:, atom] + (place - atom) * self.masses[:, atom])
+
+    def above(self, place: Array) -> Array:
+        """The masses above places."""
+        if not self.size:
+            return np.repeat(self.remaining, place.size, axis=1)
+        atom = _atom(place, self.size)
+        return np.asarray(self.remaining[:, atom + 1] + (1.0 - (place - atom)) * self.masses[:, atom])
+
+    def between(self, start: Array, end: Array) -> Array:
+        """The masses between places, 0 where they do not ascend; each from the end where it keeps its digits."""
+        rising, falling = self.below(end) - self.below(start), self.above(start) - self.above(end)
+        near = np.where(self.below(start) <= self.above(end), rising, falling)
+        if self.size:
+            first, last = _atom(start, self.size), _last_atom(end, self.size)
+            near = np.where(first == last, (end - start) * self.masses[:, first], near)
+        return np.maximum(near, 0.0)
+
+    def rejected(self, start: Array, end: Array, u: Array) -> Array:
+        """1 - u, for P' (whose value is multiplied by exp(epsilon)) from the masses between."""
+        return np.array([1.0 - u[0], np.minimum(self.between(start, end)[1], 1.0)])
+
+
+def _atom(place: Array, size: int) -> NDArray[np.intp]:
+    """The atom a place lies in, the later one at a node."""
+    return np.minimum(place.astype(np.intp), max(size - 1, 0))
+
+
+def _last_atom(place: Array, size: int) -> NDArray[np.intp]:
+    """The atom a place lies in, the earlier one at a node."""
+    return np.clip(np.ceil(place).astype(np.intp) - 1, 0, max(size - 1, 0))
+
+
+def _clipped(exponent: Array) -> Array:
+    """An exponent, lower where exp of it would leave double precision."""
+    return np.minimum(exponent, _LARGEST_EXPONENT)
+
+
+def _divided(boxes: Array, wide: NDArray[np.bool_]) -> Array:
+    """Boxes cut into parts along x, along y or both, at nodes where a side spans several atoms; only those x <= y."""
+    for side in (0, 1):
+        cut = wide[side]
+        start, end = boxes[2 * side, cut], boxes[2 * side + 1, cut]
+        places = start + (end - start) * _SHARES[:, None]
+        places = np.where(end - start > 1.5, np.round(places), places)
+        places[0], places[-1] = start, end
+        divided = np.repeat(boxes[:, None, cut], _PARTS, axis=1)
+        divided[2 * side], divided[2 * side + 1] = places[:-1], places[1:]
+        some = (places[:-1] < places[1:]).ravel()
+        divided = divided.reshape(4, -1)[:, some]
+        follow = np.tile(wide[:, cut], (1, _PARTS))[:, some]
+        boxes, wide = np.concatenate((boxes[:, ~cut], divided), axis=1), np.concatenate((wide[:, ~cut], follow), axis=1)
+    return boxes[:, boxes[0] <= boxes[3]]
 
 
 def _released(law: Repetitions, u: Array) -> Array:
@@ -181,32 +336,15 @@ def _released(law: Repetitions, u: Array) -> Array:
         return np.where(u > 0.0, law.success_probability(u) / u, law.mean)
 
 
-def _fall(law: Repetitions, u: Array, h: Array) -> tuple[Array, Array]:
-    """Bounds on -h'(u) = (h(u) - phi'(1 - u)) / u, half a mean of phi'' between 1 - u and 1."""
-    slope = np.exp(law.log_derivative(u))
+def _largest_fall(law: Repetitions, u: Array, h: Array) -> Array:
+    """An upper bound on -h'(u) = (h(u) - phi'(1 - u)) / u, a mean of t phi''(1 - t u) over t in [0, 1]."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        quotient = np.where(u > 0.0, (h - slope) / u, 0.0)
-        error = np.where(u > 0.0, 1e-12 * h / u, np.inf)
-    smallest, largest = 0.5 * law.second_derivative(u), 0.5 * float(law.second_derivative(0.0))
-    return np.maximum(smallest, quotient - error), np.minimum(largest, quotient + error)
+        quotient = np.where(u > 0.0, ((1.0 + _ROUNDING) * h - np.exp(law.log_derivative(u))) / u, np.inf)
+    return np.minimum(0.5 * float(law.second_derivative(0.0)), quotient)
 
 
-def _from_below(running: Array, place: Array, masses: Array) -> Array:
-    """The mass below a place that may lie inside an atom."""
-    atom = np.minimum(place.astype(np.intp), masses.size - 1)
-    return np.asarray(running[atom] + (place - atom) * masses[atom])
-
-
-def _from_above(running: Array, place: Array, masses: Array) -> Array:
-    """The mass above a place that may lie inside an atom."""
-    atom = np.minimum(place.astype(np.intp), masses.size - 1)
-    return np.asarray(running[atom + 1] + (1.0 - (place - atom)) * masses[atom])
-
-
-def _between(below: Array, above: Array, masses: Array, start: Array, end: Array) -> Array:
-    """The mass between two places, rounded up."""
-    first, last = (np.minimum(v.astype(np.intp), masses.size - 1) for v in (start, end))
-    lower = _from_below(below, end, masses) - _from_below(below, start, masses)
-    upper = _from_above(above, start, masses) - _from_above(above, end, masses)
-    far = np.where(below[last] <= above[first], lower, upper)
-    return np.asarray(np.where(first == last, (end - start) * masses[first], far)) * (1.0 + 1e-9)
+def _least_fall(law: Repetitions, u: Array) -> Array:
+    """A lower bound on -h'(u)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        quotient = ((1.0 - _ROUNDING) * _released(law, u) - np.exp(law.log_derivative(u))) / u
+    return np.maximum(0.5 * law.second_derivative(u), np.where(u > 0.0, quotient, 0.0))

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -26,6 +26,9 @@ _VERY_WIDE = 5e-3
 _RECURSION_ATOMS = 800
 _RECURSION_POINTS = 9
 _NEGLIGIBLE = 1e-17
+_MERGED = 8
+_SCAN = 49
+_FLAT_SHARE = 0.2
 
 
 class Bracketed(ABC):
@@ -42,6 +45,10 @@ class Bracketed(ABC):
     def sharp_upper(self, epsilon: float) -> float:
         """`upper`, with more effort where it is far from `lower`."""
         return self.upper(epsilon)
+
+    def coarser(self) -> Bracketed:
+        """The same curve, quicker and less accurate if it can be: good enough for chords between distant knots."""
+        return self
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
@@ -73,26 +80,52 @@ class Bracketed(ABC):
 
     def top(self) -> float:
         """An epsilon past which the curve has fallen to 1e-17 or to its floor."""
-        floor = self.lower(LARGEST_EPSILON)
-        return min(self._attained_root(max(_NEGLIGIBLE, floor * 1.001))[0], LARGEST_EPSILON)
+        floor = self.rough(LARGEST_EPSILON)
+        return min(self.rough_root(max(_NEGLIGIBLE, floor * 1.001)), LARGEST_EPSILON)
 
-    def _attained_root(self, delta: float) -> tuple[float, float]:
-        """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
+    def rough(self, epsilon: float) -> float:
+        """About what is attained at epsilon; cheaper than `lower` where a curve has something cheaper."""
+        return self.lower(epsilon)
 
-        def excess(epsilon: float) -> float:
-            # far below delta the value does not matter, and a floor keeps the root finder's steps sensible
-            return math.log(max(self.lower(epsilon) / delta, 1e-4))
-
+    def rough_root(self, delta: float) -> float:
+        """About the epsilon at which the attained value crosses delta, inf if there is none: where to start looking."""
+        excess = self._excess(self.rough, delta)
         low, high = 0.0, 0.5
         if excess(low) <= 0.0:
-            return 0.0, 1.0
+            return 0.0
         while excess(high) > 0.0:
             low, high = high, 2.0 * high
             if low >= LARGEST_EPSILON:
+                return math.inf
+        return float(brentq(excess, low, high, rtol=1e-5, maxiter=60))
+
+    def _attained_root(self, delta: float) -> tuple[float, float]:
+        """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
+        excess = self._excess(self.lower, delta)
+        low = high = min(self.rough_root(delta), LARGEST_EPSILON)
+        step = 1e-4 * low + 1e-6
+        while low > 0.0 and excess(low) <= 0.0:
+            low, high, step = max(0.0, low - step), low, 8.0 * step
+        if low == 0.0 and excess(low) <= 0.0:
+            return 0.0, 1.0
+        while excess(high) > 0.0:
+            if high >= LARGEST_EPSILON:
                 return math.inf, 1.0
-        root = float(brentq(excess, low, high, xtol=1e-12, rtol=1e-9, maxiter=60))
+            low, high, step = high, high + step, 8.0 * step
+        root = float(brentq(excess, low, high, xtol=1e-12, rtol=1e-8, maxiter=60))
         step = 1e-4 * root + 1e-7
         return root, max((excess(root) - excess(root + step)) / step, 1e-3)
+
+    @staticmethod
+    def _excess(curve: Callable[[float], float], delta: float) -> Callable[[float], float]:
+        """The logarithm of a curve over delta, each value worked out once."""
+
+        @cache
+        def excess(epsilon: float) -> float:
+            # far below delta the value does not matter, and a floor keeps the root finder's steps sensible
+            return math.log(max(curve(epsilon) / delta, 1e-4))
+
+        return excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +147,10 @@ class Direction(Bracketed):
         return self.cut(self.pieces)
 
     @cached_property
+    def _merged(self) -> Atoms:
+        return self.fine.merged(_MERGED)
+
+    @cached_property
     def _coarse(self) -> Atoms:
         return self.cut(min(self.pieces, _RECURSION_ATOMS))
 
@@ -128,6 +165,14 @@ class Direction(Bracketed):
     def lower(self, epsilon: float) -> float:
         """What an order of the atoms attains at epsilon >= 0."""
         return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
+
+    def coarser(self) -> Bracketed:
+        """The same with a third of the pieces."""
+        return Direction(self.cut, max(16, self.pieces // 3), self.law)
+
+    def rough(self, epsilon: float) -> float:
+        """What an order of atoms merged by eights attains: a guess, found faster."""
+        return column_bounds(self._merged, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
     def sharp_upper(self, epsilon: float) -> float:
         """`upper`, and the recursion too where the columns leave much open."""
@@ -181,8 +226,12 @@ class Chords:
 
     @classmethod
     def of(cls, curve: Bracketed, knots: int) -> Chords:
-        """`knots` values of the upper curve from 0 to where it has fallen."""
-        epsilons = np.linspace(0.0, curve.top(), knots)
+        """`knots` values of the upper curve from 0 to where it has fallen, about equally far apart in log delta."""
+        scan = np.linspace(0.0, curve.top(), _SCAN)
+        fall = -np.log(np.maximum(np.minimum.accumulate([curve.rough(float(e)) for e in scan]), 1e-300))
+        # a chord errs by the square of the fall between its ends; some knots for the flat parts too
+        way = fall - fall[0] + _FLAT_SHARE * (fall[-1] - fall[0] + 1e-9) * np.linspace(0.0, 1.0, _SCAN)
+        epsilons = np.interp(np.linspace(0.0, way[-1], knots), way, scan)
         return cls(epsilons, np.minimum.accumulate([curve.upper(float(e)) for e in epsilons]))
 
     def __call__(self, epsilons: Array) -> Array:

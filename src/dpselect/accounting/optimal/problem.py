@@ -22,6 +22,7 @@ __all__ = ["Problem", "scaled"]
 
 Truth = NDArray[np.bool_]
 _LARGEST_EXPONENT = 690.0
+_POWERS = 64
 
 
 @dataclass(frozen=True)
@@ -85,9 +86,9 @@ class Problem:
     def cross_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
         """Upper and lower bounds on g / (E q_i q_j) over the cells i .. i_end-1 by j .. j_end-1 with row <= column.
 
-        Two bounds, of which the better: phi'' is monotone, so its values at two corners serve; and the value in the
-        middle plus half the largest derivatives, which are differences of the same kind as g, so that their leading
-        parts cancel as in g itself.
+        Three bounds, of which the best: phi'' is monotone, so its values at two corners serve; phi''(F) / phi''(F') is
+        bounded from F / F' and the elasticity of phi''; and the value in the middle plus half the largest derivatives,
+        which are differences of the same kind as g, so that their leading parts cancel as in g itself.
         """
         t, second, third = self.atoms, self.law.second_derivative, self.law.third_derivative
         single = (i_end == i + 1) & (i == j) & (j_end == j + 1)
@@ -102,7 +103,14 @@ class Problem:
         ratio_0 = np.exp(np.minimum(t.losses[i] + t.losses[j] - self.epsilon, _LARGEST_EXPONENT))
         top = ratio_1 * p_large - q_small
         bottom = ratio_0 * p_small - q_large
-        # where the corners leave the sign open, and the block is a rectangle or one atom with itself
+        # where the corners leave the sign open
+        k = np.flatnonzero((top > 0.0) & (bottom < 0.0))
+        if k.size:
+            low, high = self._elastic_bounds(i[k], i_end[k], j[k], j_end[k])
+            with np.errstate(over="ignore"):
+                top[k] = np.minimum(top[k], q_large[k] * np.expm1(np.maximum(high, 0.0)))
+            bottom[k] = np.maximum(bottom[k], q_large[k] * np.expm1(np.minimum(low, 0.0)))
+        # where it is still open, and the block is a rectangle or one atom with itself
         k = np.flatnonzero((top > 0.0) & (bottom < 0.0) & (apart | single) & (largest <= _LARGEST_EXPONENT))
         if k.size:
             i, i_end, j, j_end = i[k], i_end[k], j[k], j_end[k]
@@ -121,6 +129,41 @@ class Problem:
             top[k] = np.minimum(top[k], ratio_1 * p_middle - q_middle + reach_1)
             bottom[k] = np.maximum(bottom[k], ratio_0 * p_middle - q_middle - reach_0)
         return np.where((largest > _LARGEST_EXPONENT) & (p_large > 0.0), np.inf, top), bottom
+
+    def _elastic_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
+        """Lower and upper bounds on log(p_i p_j phi''(F) / (E q_i q_j phi''(F'))) over blocks of cells.
+
+        F / F' is a mean of likelihood ratios, and the elasticity m(x) = x phi'''(x) / phi''(x) of a power sum with
+        non-negative coefficients does not fall with x. If F <= r F', the logarithm of phi''(F) / phi''(F') is at most
+        log(r) m(largest F) where r >= 1 and log(r) m(smallest F) where r < 1; likewise from below. This settles narrow
+        intervals, over which F and F' vary by large factors but together.
+        """
+        t, apart = self.atoms, i_end < j
+        inner = np.minimum(i_end, j)
+        p_0, q_0 = (np.where(apart, x, 0.0) for x in t.between(inner, j))
+        p_1, q_1 = t.between(i, j_end)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.fmax(t.losses[i], np.log(p_0 / q_1))
+            high = np.fmin(t.losses[j_end - 1], np.log(p_1 / q_0))
+        m_p = self._elasticity(p_1, t.outside_p(i, j_end)), self._elasticity(p_0, t.outside_p(inner, j))
+        m_q = self._elasticity(q_0, t.outside_q(inner, j)), self._elasticity(q_1, t.outside_q(i, j_end))
+        return (
+            t.losses[i] + t.losses[j] - self.epsilon + low * np.where(low >= 0.0, *m_q),
+            t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon + high * np.where(high >= 0.0, *m_p),
+        )
+
+    def _elasticity(self, mass: Array, complement: Array) -> Array:
+        """x phi'''(x) / phi''(x) at x = mass = 1 - complement; its limit where x is 0 or phi'' underflows."""
+        second = self.law.second_derivative(complement)
+        inside = (second > 0.0) & (mass > 0.0)
+        third = self.law.third_derivative(complement)
+        return np.where(inside, mass * third / np.where(inside, second, 1.0), self._lowest_power)
+
+    @cached_property
+    def _lowest_power(self) -> float:
+        """The lowest power of phi'', or less: the smallest possible K that is at least 2, minus 2."""
+        possible = np.asarray(self.law.pmf(np.arange(2.0, 2.0 + _POWERS))) > 0.0
+        return float(np.argmax(possible)) if np.any(possible) else float(_POWERS)
 
 
 def _largest(p: Array, q: Array, p_third: tuple[Array, Array], q_third: tuple[Array, Array]) -> Array:

@@ -1,4 +1,4 @@
-"""Optimal profiles as pairs of curves: best of K, and the first acceptable of T."""
+"""Optimal profiles as pairs of curves, and those of the best of K runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpselect.accounting.optimal.atoms import Array, Atoms, split_atoms
-from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
 from dpselect.privacy import DominatingPair
 from dpselect.privacy.discretise import PairEnclosure
@@ -19,14 +18,34 @@ from dpselect.privacy.pairs import PairSource
 from dpselect.privacy.profile import extend
 from dpselect.repetitions import Repetitions
 
-__all__ = ["BestOfLowerProfile", "BestOfProfile", "FirstOfLowerProfile", "FirstOfProfile"]
+__all__ = ["BestOfLowerProfile", "BestOfProfile", "LowerProfile", "Remembered", "TwoSided", "UpperProfile"]
 
 _TABLE_FROM = 129
-_TABLE_KNOTS = 200
+_TABLE_KNOTS = 129
 
 
 @dataclass(frozen=True)
-class _TwoSided:
+class Remembered:
+    """A recipe for pairs that keeps what it has made: both directions, and both ends of a bracket, ask for the same."""
+
+    source: PairSource
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+        if atoms not in self._made:
+            self._made[atoms] = self.source(atoms)
+        return self._made[atoms]
+
+    @cached_property
+    def _made(self) -> dict[int, tuple[PairEnclosure, PairEnclosure]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the recipe, not the pairs."""
+        return {"source": self.source}
+
+
+@dataclass(frozen=True)
+class TwoSided:
     """Both directions of a search over one of the two pairs of each enclosure."""
 
     pairs: PairSource
@@ -72,7 +91,7 @@ class _TwoSided:
         self.__dict__.update(state)
 
 
-class _Upper(_TwoSided):
+class UpperProfile(TwoSided):
     """A certified profile, rounded up. From `pure_epsilon` on it is at most `failure`, which is known otherwise.
 
     Up to 128 epsilons are evaluated each; more are read from chords in exp(epsilon) over a table of knots, which lie
@@ -85,7 +104,14 @@ class _Upper(_TwoSided):
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is found."""
         limit = self.pure_epsilon if delta >= self.failure else math.inf
-        return max(curve.smallest_safe(delta, limit) for curve in self.curves) if delta > 0.0 else limit
+        if not delta > 0.0:
+            return limit
+        found = 0.0
+        for curve in self.curves:
+            # the first direction mostly needs more, and then one look settles the second
+            if found == 0.0 or (found < limit and curve.upper(found) > delta):
+                found = max(found, curve.smallest_safe(delta, limit))
+        return found
 
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic
@@ -99,15 +125,19 @@ class _Upper(_TwoSided):
 
     @cached_property
     def _tables(self) -> tuple[Chords, ...]:
-        return tuple(Chords.of(curve, _TABLE_KNOTS) for curve in self.curves)
+        return tuple(Chords.of(curve.coarser(), _TABLE_KNOTS) for curve in self.curves)
 
 
-class _Lower(_TwoSided):
+class LowerProfile(TwoSided):
     """A profile that some mechanism dominated by the pairs attains, hence below every valid bound."""
 
     def largest_epsilon(self, delta: float) -> float:
         """An epsilon at which delta is seen to be exceeded, close to the largest; 0 if there is none."""
-        return max(curve.largest_unsafe(delta) for curve in self.curves) if delta > 0.0 else 0.0
+        found = 0.0
+        for curve in self.curves if delta > 0.0 else ():
+            if found == 0.0 or curve.lower(found) > delta:
+                found = max(found, curve.largest_unsafe(delta))
+        return found
 
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         assert enclosure.optimistic is not None
@@ -124,7 +154,7 @@ def _each(curve: Any, epsilons: Array, *, falling: bool = False) -> Array:
     return (np.minimum.accumulate(values) if falling else values)[back].reshape(np.shape(epsilons))
 
 
-class _BestOf(_TwoSided):
+class _BestOf(TwoSided):
     """The best of K runs."""
 
     def _curve(self, direction: int) -> Bracketed:
@@ -134,15 +164,8 @@ class _BestOf(_TwoSided):
         return Direction(cut, self.atoms, self.law)
 
 
-class _FirstOf(_TwoSided):
-    """The first acceptable of T tries; its cuts may lie inside atoms, which need no splitting."""
-
-    def _curve(self, direction: int) -> Bracketed:
-        return Cuts(Atoms.of(self._pick(self.enclosures[direction])), self.law)
-
-
 @dataclass(frozen=True)
-class BestOfProfile(_BestOf, _Upper):
+class BestOfProfile(_BestOf, UpperProfile):
     """The certified profile of the best of K runs of any mechanism that the pairs dominate."""
 
     pure_epsilon: float = math.inf
@@ -151,19 +174,5 @@ class BestOfProfile(_BestOf, _Upper):
 
 
 @dataclass(frozen=True)
-class BestOfLowerProfile(_BestOf, _Lower):
+class BestOfLowerProfile(_BestOf, LowerProfile):
     """The profile of a best of K runs that some mechanism attains."""
-
-
-@dataclass(frozen=True)
-class FirstOfProfile(_FirstOf, _Upper):
-    """The certified profile of the first acceptable of T tries, for every set of acceptable outcomes."""
-
-    pure_epsilon: float = math.inf
-    failure: float = 0.0
-    theorem: ClassVar[str] = "optimal accounting of the first acceptable of T tries"
-
-
-@dataclass(frozen=True)
-class FirstOfLowerProfile(_FirstOf, _Lower):
-    """The profile of a first acceptable of T tries that some mechanism and set attain."""

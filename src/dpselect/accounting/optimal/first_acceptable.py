@@ -1,0 +1,64 @@
+"""The price of releasing the first acceptable of a random number of tries, as small as a valid bound can be."""
+
+from __future__ import annotations
+
+import math
+from typing import SupportsFloat
+
+from dpselect.accounting.optimal.first_profile import FirstOfLowerProfile, FirstOfProfile
+from dpselect.accounting.optimal.first_pure import pure_first
+from dpselect.accounting.optimal.profile import Remembered
+from dpselect.accounting.theorems import lemma_20
+from dpselect.errors import integer, number
+from dpselect.privacy import Guarantee
+from dpselect.repetitions import Repetitions
+
+__all__ = ["first_acceptable"]
+
+ATOMS = 2000
+
+
+def first_acceptable(
+    base: Guarantee, tries: Repetitions, *, chance: SupportsFloat = 1.0, atoms: int = ATOMS
+) -> Guarantee:
+    """The first acceptable output among T tries, or "none", priced by the supremum over mechanisms and acceptable sets.
+
+    T is drawn from `tries` independently of the data; with probability 1 - `chance` nothing is tried at all and
+    "none" is released. No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket`
+    gives beside the certified upper value one that some mechanism and some set attain, unless the base is only known
+    by a bound. The acceptable set does not depend on the data, and nothing but the output is released (owed by the
+    caller). `atoms` sets the accuracy.
+
+    The statement and its proof: docs/theory/optimal-selection.md. Rounded up; up to rounding errors of floating point
+    (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
+    base has one. Raises `ArgumentError` when the base makes no statement.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Geometric
+    >>> total = first_acceptable(pure_dp(epsilon=1.0), Geometric(gamma=0.1))
+    >>> round(total.epsilon(delta=0.0), 6)
+    1.795672
+    """
+    atoms = integer("atoms", atoms, at_least=16, at_most=200_000)
+    chance = number("chance", chance, above=0.0, at_most=1.0)
+    # outside the failure mass the tries are tilted, and so is the chance of any, which the pure cost does not need
+    tilted, failure = lemma_20(law=tries, failure=base.failure)
+    pure = pure_first(tilted, base.pure_epsilon) if failure < 1.0 else math.inf
+    failure *= chance
+    recipe = base.pair_source()
+    attained = getattr(recipe, "attained", True)
+    pairs = Remembered(recipe)
+    return Guarantee(
+        adjacency=base.adjacency,
+        theorem="optimal accounting of the first acceptable of T tries",
+        terms={
+            "mechanism": "first-acceptable",
+            "base": dict(base.terms),
+            "tries": tries.describe(),
+            "chance": chance,
+        },
+        failure=failure,
+        pure_epsilon=pure,
+        profile=FirstOfProfile(pairs, tries, atoms, chance, pure, failure),
+        lower_profile=FirstOfLowerProfile(pairs, tries, atoms, chance) if attained else None,
+    )

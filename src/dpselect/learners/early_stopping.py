@@ -1,0 +1,310 @@
+"""Private training that may stop early and pays for the steps it took.
+
+Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), Algorithm 3; priced by
+`dpselect.accounting.iterative`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.iterative import iterative
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
+from dpselect.learners.rows import labels_of
+from dpselect.mechanisms.noisy_count import noisy_count, noisy_count_guarantee
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Receipt
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["EarlyStopping", "InteractiveSpender", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
+
+
+class InteractiveSpender(Protocol):
+    """A spender that can be locked while a run is open; a budget of a ledger is one."""
+
+    def reserve(self, guarantee: OutputGuarantee, *, label: str, identifier: str, interactive: bool) -> Receipt:
+        """Reserve the worst case; with `interactive` nothing else may run on the same data until it is settled."""
+        ...
+
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+        """Close the reservation at a stopping point."""
+        ...
+
+
+class Score(Protocol):
+    """How good is this model? The number is released; `guarantee` is its price, None if it sees no private rows."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The price of one call."""
+        ...
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether the rows it sees are apart from the training rows."""
+        ...
+
+    def __call__(self, model: Any, random: RandomSource) -> float:
+        """The score of a model; larger is better."""
+        ...
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Stop when the last score is at least `target`.
+
+    >>> Reached(0.9)([0.5, 0.91])
+    True
+    """
+
+    target: float
+
+    def __call__(self, scores: Sequence[float]) -> bool:
+        return scores[-1] >= self.target
+
+
+@dataclass(frozen=True)
+class NoGain:
+    """Stop when the last `patience` scores did not beat the best before them by more than `least`.
+
+    >>> NoGain(patience=2)([0.5, 0.8, 0.79, 0.8])
+    True
+    """
+
+    patience: int = 1
+    least: float = 0.0
+
+    def __call__(self, scores: Sequence[float]) -> bool:
+        recent, before = scores[-self.patience :], scores[: -self.patience]
+        return bool(before) and not max(recent) > max(before) + self.least
+
+
+@dataclass(frozen=True, eq=False)
+class PublicValidation:
+    """The share of right predictions on public rows X of shape (rows, features), labels y: free."""
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    guarantee: None = None
+    disjoint: bool = True
+
+    def __call__(self, model: Any, random: RandomSource) -> float:  # noqa: ARG002
+        return _right(model, self.X, self.y) / max(len(self.X), 1)
+
+
+class PrivateValidation:
+    """The number of right predictions on private rows, plus noise, over a public number of rows.
+
+    Args:
+        X, y: the rows of shape (rows, features) and their labels.
+        nominal_rows: a public guess of their number.
+        epsilon, noise_multiplier: the noise on the number of right predictions (see `noisy_count`); give one. This is
+            the price of every look, at each stopping point but the last.
+        disjoint: whether nobody is in both these rows and the training rows, by a rule on a single row (owed). A row
+            then pays for training or for validation, whichever is dearer, and not for both.
+        adjacency: which data sets are neighbours.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        nominal_rows: SupportsFloat,
+        epsilon: float | None = None,
+        noise_multiplier: float | None = None,
+        disjoint: bool = False,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    ) -> None:
+        self._rows, self._labels = X, y
+        self._nominal = number("nominal_rows", nominal_rows, at_least=1.0)
+        self._noise = {"epsilon": epsilon, "noise_multiplier": noise_multiplier}
+        self.disjoint = bool(disjoint)
+        self.guarantee = noisy_count_guarantee(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
+
+    def __call__(self, model: Any, random: RandomSource) -> float:
+        """The noisy share, which may lie outside [0, 1]."""
+        right = _right(model, self._rows, self._labels)
+        return noisy_count(right, random=random, **self._noise) / self._nominal
+
+    def __repr__(self) -> str:
+        return f"PrivateValidation({self.guarantee!r}, disjoint={self.disjoint})"
+
+
+def _right(model: Any, X: Any, y: Any) -> int:
+    found: NDArray[Any] = model.predict(X)
+    return int(np.count_nonzero(np.asarray(found == labels_of(y, len(X)), dtype=bool)))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class EarlyStopping:
+    """When to stop, and how the run is paid for; fixed before the data is seen.
+
+    Args:
+        stops: the numbers of steps after which the run may stop; the last one is the longest run.
+        delta: the delta of the whole run, never refunded.
+        rule: from the scores so far (one a stopping point) to whether to stop. It sees nothing else.
+        score: `PublicValidation`, `PrivateValidation`, or anything that says its price. A validation loss on private
+            rows without noise has none: with it nothing that is printed here holds.
+        spender: where the run is paid; a budget of a ledger. The worst case is reserved, and the budget locked, before
+            the first step; the price of the stopping point reached is what stays charged. A run that raises or is
+            killed leaves the reservation, and the lock, as they are: settle by the identifier in the record.
+        label: public text for the record.
+        shares, worst_epsilon: see `iterative`.
+
+    >>> from dpselect.privacy import gaussian
+    >>> stopping = EarlyStopping(stops=[10, 40], delta=1e-5, score=lambda model, random: model, rule=Reached(0.9))
+    Traceback (most recent call last):
+    ...
+    TypeError: score must say its price: a callable with `guarantee` (None if it sees no private rows) and `disjoint`
+    """
+
+    stops: Sequence[int]
+    delta: SupportsFloat
+    rule: Callable[[Sequence[float]], bool]
+    score: Score
+    spender: InteractiveSpender | None = None
+    label: str = "training with early stopping"
+    shares: Sequence[SupportsFloat] | None = None
+    worst_epsilon: SupportsFloat | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.score) or not (hasattr(self.score, "guarantee") and hasattr(self.score, "disjoint")):
+            raise TypeError(
+                "score must say its price: a callable with `guarantee` (None if it sees no private rows) and `disjoint`"
+            )
+        if not callable(self.rule):
+            raise TypeError("rule must be callable: rule(scores) -> whether to stop")
+        object.__setattr__(self, "stops", tuple(integer("stops", k, at_least=1) for k in self.stops))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        # scikit-learn's clone() copies parameters; nothing here changes, and a budget is not to be copied
+        return self
+
+    def guarantee(self, steps: Callable[[int], Guarantee] | Sequence[Guarantee]) -> OutputGuarantee:
+        """The price by stopping point of training whose steps have these guarantees (see `iterative`).
+
+        A private score on the same rows is one more step at every stop but the last. On disjoint rows training and
+        scores are two runs, of which a row is in one: the dearer price and the larger delta at every stop.
+        """
+        check = self.score.guarantee
+        together = check is not None and not self.score.disjoint
+        run = self._priced(steps, check if together else None)
+        if check is None or together or len(self.stops) == 1:
+            return run
+        if check.adjacency is not run.adjacency:
+            raise AdjacencyError("the score and the training must be under one adjacency")
+        if run.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+            raise AdjacencyError("disjoint=True needs add_or_remove_one: a replaced row may change its part")
+        # the last stop shows no look that the one before it has not paid for
+        last = len(self.stops) - 1
+        looks = iterative([check] * last, stops=range(1, last + 1), delta=self.delta)
+        dearer: dict[Hashable, float] = {
+            stop: max(run.price(stop), looks.price(min(i + 1, last))) for i, stop in enumerate(self.stops)
+        }
+        if self.worst_epsilon is not None and max(dearer.values()) > run.worst_epsilon:
+            raise BudgetError("worst_epsilon is too small for the private looks")
+        return OutputGuarantee(cell=run.cell, epsilons=dearer, delta=run.delta, adjacency=run.adjacency)
+
+    def _priced(
+        self, steps: Callable[[int], Guarantee] | Sequence[Guarantee], check: Guarantee | None
+    ) -> OutputGuarantee:
+        return iterative(
+            steps,
+            stops=self.stops,
+            delta=self.delta,
+            shares=self.shares,
+            worst_epsilon=self.worst_epsilon,
+            check=check,
+        )
+
+    def open(self, price: OutputGuarantee, *, random: RandomSource | None = None) -> Run:
+        """A run at this price (from `guarantee`), to be used as a context around the training loop.
+
+        >>> from dpselect.privacy import gaussian
+        >>> X, y = np.eye(2), np.array([0, 1])
+        >>> stopping = EarlyStopping(stops=[2, 4], delta=1e-5, score=PublicValidation(X, y), rule=Reached(0.9))
+        >>> class Model:  # what the private steps have made so far
+        ...     def predict(self, X): return np.argmax(X, axis=1)
+        >>> with stopping.open(stopping.guarantee([gaussian(noise_multiplier=20.0)] * 4)) as run:
+        ...     for step in range(1, 5):
+        ...         if run.stop(step, Model()):
+        ...             break
+        >>> run.steps, run.scores, round(run.guarantee.epsilon(delta=1e-5), 2) < 0.3
+        (2, (1.0,), True)
+        """
+        if tuple(price.table or ()) != tuple(self.stops):
+            raise ArgumentError("price must be for these stops: use `guarantee`")
+        return Run(self, price, resolve(random))
+
+
+class Run:
+    """One run of a training loop: ask `stop` after every step; leaving the context settles what it cost.
+
+    Whoever leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend on
+    anything but released outputs, and every step that was trained must have been counted (owed). An exception leaves
+    the reservation unsettled.
+
+    Attributes after the context: `steps` that ran, `scores` (released), `guarantee` at the stopping point reached,
+    `receipt` (None without a spender).
+    """
+
+    def __init__(self, stopping: EarlyStopping, price: OutputGuarantee, source: RandomSource) -> None:
+        self._stopping, self._price, self._source = stopping, price, source
+        self._identifier = secrets.token_hex(16)
+        self._scores: list[float] = []
+        self._open = False
+        self.steps = 0
+        self.receipt: Receipt | None = None
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The scores so far, one a stopping point."""
+        return tuple(self._scores)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the steps that ran promise, charged at their stopping point."""
+        return self._price.observed(self.steps)
+
+    def __enter__(self) -> Self:
+        if self._open or self.steps:
+            raise StudyError("a run is opened once")
+        if self._stopping.spender is not None:
+            self.receipt = self._stopping.spender.reserve(
+                self._price, label=self._stopping.label, identifier=self._identifier, interactive=True
+            )
+        self._open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        spender = self._stopping.spender
+        if kind is None and spender is not None:
+            self.receipt = spender.settle(self._identifier, cell=self._price.cell(self.steps))
+
+    def stop(self, step: SupportsIndex, model: Any) -> bool:
+        """Whether to stop after this step (1, 2, ..., each once); at a stopping point the model is scored.
+
+        Raises `StudyError` outside the context, for a step that is not the next one, and past a stop.
+        """
+        step = integer("step", step)
+        if not self._open or step != self.steps + 1:
+            raise StudyError("steps are counted one by one while the run is open: what is not counted is not paid for")
+        self.steps = step
+        stops = self._stopping.stops
+        if step in stops:
+            self._open = step != stops[-1] and not self._judged(model)
+        return not self._open
+
+    def _judged(self, model: Any) -> bool:
+        self._scores.append(float(self._stopping.score(model, self._source)))
+        return bool(self._stopping.rule(self.scores))

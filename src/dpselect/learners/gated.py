@@ -1,0 +1,227 @@
+"""Train privately, test privately, release the model only if its error is small enough; else None, for less."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.gated import gated, logistic_error_shift, released_or_none
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.learners.classifier import flag
+from dpselect.learners.fixed_point import round_weights
+from dpselect.learners.output_perturbation import OutputPerturbationClassifier
+from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
+from dpselect.learners.strongly_convex import LogisticProblem
+from dpselect.mechanisms.grid import grid_at_most
+from dpselect.mechanisms.noisy_count import discrete_laplace
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["gated_logistic_regression", "gated_release"]
+
+Array = NDArray[np.float64]
+
+_ERROR_STEP = 2.0**-30
+_ROUNDING = 2.0**-48
+
+
+def gated_release(
+    train: Callable[[RandomSource], Any],
+    error: Callable[[Any], float],
+    *,
+    training: Guarantee,
+    max_error: SupportsFloat,
+    test_epsilon: SupportsFloat,
+    test_shift: SupportsFloat,
+    train_shift: SupportsFloat | None = None,
+    disjoint: bool = True,
+    delta: SupportsFloat = 0.0,
+    spender: Spender | None = None,
+    label: str = "gated release",
+    random: RandomSource | None = None,
+) -> Release:
+    """`model = train(random)`, released if `error(model)` plus noise is at most `max_error`; otherwise `value` is None.
+
+    The price is that of `gated` (Hartmann et al. 2022, Theorem 17 and its proof for other models): what the shifts and
+    `disjoint` mean and what is owed about them stands there. The error is rounded to a public grid of a millionth of
+    the noise and the noise is a whole number of its steps, drawn exactly; the shifts are charged with that rounding.
+
+    With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. If
+    `train` or `error` raises, the reservation stands. That a model was withheld is the release; asking again is another
+    run at another price.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> gate = dict(training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=0.001, train_shift=0.001)
+    >>> release = gated_release(lambda random: "model", lambda model: 0.9, max_error=0.1, **gate)
+    >>> release.value is None, round(release.guarantee.epsilon(delta=0), 6)
+    (True, 0.1)
+    """
+    if not (callable(train) and callable(error)):
+        raise TypeError("train and error must be callables: train(random) -> model, error(model) -> number")
+    limit = number("max_error", max_error)
+    test = number("test_shift", test_shift, above=0.0)
+    moved = None if train_shift is None else number("train_shift", train_shift, at_least=0.0)
+    grid = grid_at_most(max(test, moved or 0.0) * 2.0**-20)
+    test_steps = _steps(test, grid)
+    train_steps = None if moved is None else _steps(moved, grid)
+    price = gated(
+        training,
+        test_epsilon=test_epsilon,
+        test_shift=test_steps * grid,
+        train_shift=None if train_steps is None else train_steps * grid,
+        disjoint=flag("disjoint", disjoint),
+        delta=delta,
+    )
+    scale = max(test_steps, train_steps or 0) / Fraction(number("test_epsilon", test_epsilon, above=0.0))
+    source = resolve(random)
+    receipt, identifier = None, secrets.token_hex(16)
+    if spender is not None:
+        spender.reserve(price, label=label, identifier=identifier)
+    model = train(source)
+    passed = _on_grid(error(model), grid) + discrete_laplace(scale, source) <= math.floor(
+        Fraction(limit) / Fraction(grid)
+    )
+    value = model if passed else None
+    if spender is not None:
+        receipt = spender.settle(identifier, cell=released_or_none(value))
+    return Release(value=value, guarantee=price.observed(value), receipt=receipt, replayable=source.replayable)
+
+
+def _steps(shift: float, grid: float) -> int:
+    """How many steps two rounded numbers can be apart."""
+    return math.floor(Fraction(shift) / Fraction(grid)) + 1
+
+
+def _on_grid(value: float, grid: float) -> int:
+    """The nearest step; what is no finite number counts as a very large error, without a word."""
+    return round(Fraction(float(value)) / Fraction(grid)) if math.isfinite(value) else 1 << 60
+
+
+def gated_logistic_regression(
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    classes: Sequence[Any] | NDArray[Any],
+    nominal_rows: SupportsFloat,
+    nominal_test_rows: SupportsIndex,
+    epsilon: SupportsFloat,
+    test_epsilon: SupportsFloat,
+    max_error: SupportsFloat,
+    regularization: SupportsFloat = 0.01,
+    row_norm: SupportsFloat = 1.0,
+    fit_intercept: bool = True,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "gated logistic regression",
+    random: RandomSource | None = None,
+) -> Release:
+    """A logistic regression by output perturbation that is released only if it does well on held-out private rows.
+
+    Hartmann et al. (2022), Algorithm 5, with the tanh constant of `logistic_error_shift`. The model is an
+    `OutputPerturbationClassifier` for two classes. Its error is the mean of |tanh(score/2) - label| over
+    `nominal_test_rows` places, the labels being -1 and 1: twice the mean probability given to the wrong class, from 0
+    to 2. (The share of wrong predictions would not do: a small change of the model may turn all of them.) Rows past
+    that number are not used; a missing row, or one whose label is no class, counts as 2.
+
+    A model costs `epsilon` (or the test's price for one test row, if larger), None costs about `test_epsilon`: a failed
+    test gives the difference back. The rest of the price is the held-out rows, which the training does not see.
+
+    Nobody may be in both tables. Sizes, threshold and parameters are fixed without the data (owed).
+
+    Args, beside those of `OutputPerturbationClassifier`:
+        nominal_test_rows: a public number of test rows, best at most their true number.
+        test_epsilon: the price of a failed test; the noise on the mean error has scale
+            max(2/nominal_test_rows, shift of the error by the training rows) / test_epsilon.
+        max_error: released when error + noise is at most this.
+
+    Returns a `Release` whose value is the fitted classifier or None, with the guarantee of what came out. Raises
+    `ArgumentError` or `TypeError` for parameters, before the data is looked at.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> X, y = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 300, axis=0), np.repeat([1, 0], 300)
+    >>> release = gated_logistic_regression(X[::2], y[::2], X[1::2], y[1::2], classes=[0, 1], nominal_rows=300,
+    ...     nominal_test_rows=300, epsilon=2.0, test_epsilon=0.5, max_error=1.2, random=keyed_source(1))
+    >>> release.value.predict([[1.0, 0.0]]), release.guarantee.pure_epsilon
+    (array([1]), 2.0)
+    """
+    named = public_classes(classes, np.empty(0))
+    if len(named) != 2:
+        raise ArgumentError("classes must be two: the test's noise is proved for one weight vector")
+    places = integer("nominal_test_rows", nominal_test_rows, at_least=1, at_most=2**27)
+    intercept = flag("fit_intercept", fit_intercept)
+    source = resolve(random)
+    model = OutputPerturbationClassifier(
+        epsilon=number("epsilon", epsilon),
+        regularization=number("regularization", regularization, at_least=1e-9, at_most=1e9),
+        row_norm=number("row_norm", row_norm, above=0.0),
+        fit_intercept=intercept,
+        classes=named,
+        nominal_rows=number("nominal_rows", nominal_rows, at_least=1.0),
+        adjacency=parse_adjacency(adjacency),
+        random=source,
+    )
+    features = table_shape(X)[1]
+    if table_shape(X_test)[1] != features:
+        raise ArgumentError("X_test must have as many columns as X")
+    margin = _score_margin(model, features + intercept)
+    held_out = _HeldOut(X_test, labels_of(y_test, len(X_test)), named, places, model.row_norm, intercept)
+    return gated_release(
+        lambda _: model.fit(X, y),
+        held_out,
+        training=model.guarantee(),
+        max_error=max_error,
+        test_epsilon=test_epsilon,
+        test_shift=2.0 / places + _ROUNDING,
+        train_shift=logistic_error_shift(margin) + _ERROR_STEP + _ROUNDING,
+        spender=spender,
+        label=label,
+        random=source,
+    )
+
+
+def _largest_input(features: int) -> float:
+    """A bound on the sum of the absolute values of a row: a unit row and its constant."""
+    return math.sqrt(features) + 1.0
+
+
+def _score_margin(model: OutputPerturbationClassifier, features: int) -> float:
+    """How far one row's score moves at most between the weights from neighbouring tables under the same noise.
+
+    The minimisers are within the problem's sensitivity (Theorem 16 of Hartmann et al., with the solver's tolerance);
+    their rounding to the grid of the noise, and of the weights before they meet the rows, is added.
+    """
+    size = math.sqrt(1.0 + model.fit_intercept)
+    problem = LogisticProblem(features, 2, float(model.nominal_rows or 1.0), model.regularization, size)
+    replace = parse_adjacency(model.adjacency) is Adjacency.REPLACE_ONE
+    largest = _largest_input(features)
+    # twice half a step of `round_weights`, which is at most twice the quotient under its logarithm
+    rounding = 2.0 * 2.0**12 * largest * 2.0**16 / 2.0**53 * largest
+    return (problem.sensitivity(replace=replace) * (1.0 + 2.0**-19) * size + rounding) * (1.0 + 2.0**-40)
+
+
+class _HeldOut:
+    """The mean error of a model over a fixed number of places; an exact sum of terms that each depend on one row."""
+
+    def __init__(
+        self, X: Any, labels: NDArray[Any], classes: NDArray[Any], places: int, row_norm: float, intercept: bool
+    ) -> None:
+        numbers = class_numbers(labels[:places], classes)
+        self._rows = unit_rows(X[:places], row_norm, intercept=intercept)[numbers >= 0]
+        self._signs = 2.0 * numbers[numbers >= 0] - 1.0
+        self._places = places
+
+    def __call__(self, model: OutputPerturbationClassifier) -> float:
+        weights = round_weights(model.weights_[0], _largest_input(model.weights_[0].shape[0]))
+        scores = (self._rows @ weights)[:, 0]
+        terms = np.floor(np.abs(np.tanh(scores / 2.0) - self._signs) / _ERROR_STEP).astype(np.int64)
+        missing = (self._places - len(self._rows)) * int(2.0 / _ERROR_STEP)
+        return float(Fraction(int(terms.sum()) + missing) * Fraction(_ERROR_STEP) / self._places)

@@ -1,0 +1,207 @@
+"""The Brownian mechanism: Gaussian noise reduced level by level, priced at the last level with one delta.
+
+Whitehouse, Ramdas, Wu, Rogers, "Brownian noise reduction: maximizing privacy subject to accuracy constraints" (2022).
+Proofs of what is claimed here: docs/theory/noise-reduction.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Literal, SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.mechanisms.gaussian_noise import gaussian_steps
+from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
+from dpselect.mechanisms.noise_reduction import GradualRelease
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
+from dpselect.privacy.gaussian_stopping import stopping_delta
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["Boundary", "brownian_guarantee", "brownian_reduction", "linear_boundary", "mixture_boundary"]
+
+Array = NDArray[np.float64]
+Boundary = Literal["stopping", "linear", "mixture"]
+_DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
+_FINE = 2.0**-25
+"""The grid, in deviations of the most accurate step; `gaussian_steps` needs at least 2**24 steps a deviation."""
+_WIDEST = 2.0**46
+_HALVINGS = 12
+
+
+def brownian_guarantee(
+    *,
+    noise_multipliers: Sequence[SupportsFloat],
+    delta: SupportsFloat,
+    boundary: Boundary = "stopping",
+    adjacency: Adjacency | str = _DEFAULT,
+) -> OutputGuarantee:
+    """The prices of stopping after 0, 1, 2, ... levels, all with the one `delta`, from public parameters alone.
+
+    `noise_multipliers` (strictly decreasing): the deviation of the noise at each level in units of the sensitivity.
+
+    - "stopping": each level at its own Gaussian epsilon at a common nominal delta, which is raised until the delta of
+      the worst stopping rule (`stopping_delta`) reaches `delta`. The smallest prices; for this list of levels only.
+    - "linear", "mixture": Whitehouse et al.'s privacy boundaries, tightest at the last level. They also hold between
+      the levels and for any number of them.
+
+    Prices are rounded up. Raises `ArgumentError` naming the argument; "stopping" takes multipliers from 0.05 to 2**14.
+
+    >>> g = brownian_guarantee(noise_multipliers=[20, 10, 5], delta=1e-6)
+    >>> {cell: round(epsilon, 2) for cell, epsilon in g.epsilons.items()}
+    {0: 0.0, 1: 0.2, 2: 0.42, 3: 0.88}
+    """
+    levels = _decreasing(noise_multipliers)
+    delta = number("delta", delta, above=0.0, below=1.0)
+    if boundary == "stopping":
+        prices = _stopping_prices(levels, delta)
+    elif boundary == "linear":
+        prices = [linear_boundary(level, delta=delta, anchor=levels[-1]) for level in levels]
+    elif boundary == "mixture":
+        prices = [mixture_boundary(level, delta=delta, anchor=levels[-1]) for level in levels]
+    else:
+        raise ArgumentError(f"boundary must be 'stopping', 'linear' or 'mixture', got {boundary!r}")
+    return OutputGuarantee(cell=len, epsilons=dict(enumerate([0.0, *prices])), delta=delta, adjacency=adjacency)
+
+
+def brownian_reduction(
+    value: ArrayLike,
+    *,
+    noise_multipliers: Sequence[SupportsFloat],
+    delta: SupportsFloat,
+    sensitivity: SupportsFloat,
+    boundary: Boundary = "stopping",
+    adjacency: Adjacency | str = _DEFAULT,
+    random: RandomSource | None = None,
+) -> GradualRelease:
+    """A session that releases `value` with Gaussian noise of decreasing deviation; only the last level is paid.
+
+    Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
+    post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of `value` as
+    doubles (owed by the caller); its shape is free. `delta`, `boundary` and the guarantee: `brownian_guarantee`.
+
+    Reading a Brownian path backwards is averaging: level i is the mean, weighted by precision, of i independent
+    Gaussian answers. So each step is an answer on a grid with fresh noise (`add_on_grid`, `gaussian_steps`), a
+    post-processing of the real-valued Gaussian mechanism up to the precision that `gaussian_steps` states, and no
+    secret path is kept. The rounding to the grid is added to the sensitivity.
+
+    Raises `ArgumentError` naming the argument, also for two levels so close that the grid cannot hold the step's noise.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> session = brownian_reduction([0.0, 3.0], noise_multipliers=[10, 1], delta=1e-6, sensitivity=1.0,
+    ...                              random=keyed_source(1))
+    >>> session.release().shape, session.guarantee.observed(session.released).epsilon(delta=1e-6) < 0.5
+    ((2,), True)
+    """
+    guarantee = brownian_guarantee(
+        noise_multipliers=noise_multipliers, delta=delta, boundary=boundary, adjacency=adjacency
+    )
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise ArgumentError("value must be an array of real numbers")
+    source = resolve(random)
+    step = _averages(
+        array.astype(np.float64), _decreasing(noise_multipliers), number("sensitivity", sensitivity, above=0.0), source
+    )
+    return GradualRelease(step, guarantee, replayable=source.replayable)
+
+
+def linear_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, anchor: SupportsFloat) -> float:
+    """The privacy loss that a Brownian mechanism exceeds at any noise multiplier with probability at most delta.
+
+    With s = 1/noise_multiplier^2 the loss is s/2 + B(s), B a Brownian motion, and B meets the line a + b s with
+    probability exp(-2ab) (Whitehouse et al. 2022, linear boundary). The line with 2ab = log(1/delta) that is lowest at
+    `anchor`, rounded up: s/2 + sqrt(log(1/delta)/2) (s/sqrt(t) + sqrt(t)) with t = 1/anchor^2.
+
+    >>> linear_boundary(1, delta=1e-6, anchor=1) < 0.5 + math.sqrt(2 * math.log(1e6)) + 1e-9
+    True
+    """
+    deviation, anchor, logarithm = _boundary_arguments(noise_multiplier, delta, anchor)
+    slope = math.sqrt(logarithm / 2.0)
+    return (0.5 / deviation**2 + slope * (anchor / deviation**2 + 1.0 / anchor)) * ROUND_UP
+
+
+def mixture_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, anchor: SupportsFloat) -> float:
+    """As `linear_boundary`, by mixing lines (Robbins 1970; Whitehouse et al. 2022, mixture boundary).
+
+    With t = noise_multiplier^2 and W a Brownian motion the loss is 1/(2t) + W(t)/t, and W stays below
+    sqrt((t + r) (log(1 + t/r) + 2 log(1/delta))) for all t with probability at least 1 - delta, for every r > 0. Here
+    r = anchor^2 / (2 log(1/delta) + log(1 + 2 log(1/delta))), which is nearly best at `anchor`. Rounded up.
+
+    >>> mixture_boundary(1, delta=1e-6, anchor=1) < mixture_boundary(0.5, delta=1e-6, anchor=1)
+    True
+    """
+    deviation, anchor, logarithm = _boundary_arguments(noise_multiplier, delta, anchor)
+    rate = anchor**2 / (2.0 * logarithm + math.log1p(2.0 * logarithm))
+    time = deviation**2
+    crossing = math.sqrt((time + rate) * (math.log1p(time / rate) + 2.0 * logarithm))
+    return (0.5 + crossing) / time * ROUND_UP
+
+
+def _boundary_arguments(
+    noise_multiplier: SupportsFloat, delta: SupportsFloat, anchor: SupportsFloat
+) -> tuple[float, float, float]:
+    return (
+        number("noise_multiplier", noise_multiplier, at_least=2.0**-20, at_most=2.0**40),
+        number("anchor", anchor, at_least=2.0**-20, at_most=2.0**40),
+        -math.log(number("delta", delta, above=0.0, below=1.0)),
+    )
+
+
+def _decreasing(noise_multipliers: Sequence[SupportsFloat]) -> list[float]:
+    parsed = [number("noise_multipliers", value, at_least=2.0**-20, at_most=2.0**40) for value in noise_multipliers]
+    if not parsed:
+        raise ArgumentError("noise_multipliers must hold at least one level")
+    if any(not high > low for high, low in pairwise(parsed)):
+        raise ArgumentError("noise_multipliers must be strictly decreasing")
+    return parsed
+
+
+def _stopping_prices(levels: Sequence[float], delta: float) -> list[float]:
+    """Each level's Gaussian epsilon at the largest nominal delta that is seen to fit.
+
+    At delta/len(levels) it fits by adding up (Hartmann et al. 2022, Lemma 11), without the numerical bound.
+    """
+    guarantees = [gaussian(noise_multiplier=level) for level in levels]
+
+    def prices(nominal: float) -> list[float]:
+        found = [guarantee.epsilon(delta=nominal) for guarantee in guarantees]
+        return np.maximum.accumulate(found).tolist()
+
+    low, high = math.log(delta / len(levels)), math.log(delta)
+    best = prices(delta / len(levels) * (1.0 - 1e-12))
+    for _ in range(_HALVINGS if len(levels) > 1 else 0):
+        middle = (low + high) / 2.0
+        tried = prices(math.exp(middle))
+        if stopping_delta(noise_multipliers=levels, epsilons=tried) <= delta:
+            low, best = middle, tried
+        else:
+            high = middle
+    return best
+
+
+def _averages(
+    value: Array, levels: Sequence[float], sensitivity: float, random: RandomSource
+) -> Callable[[int], Array]:
+    """The levels in order: the mean, weighted by precision, of independent Gaussian answers on one grid."""
+    precisions = np.diff([0.0, *(level**-2.0 for level in levels)])
+    granularity = grid_at_most(sensitivity * _FINE / math.sqrt(float(np.max(precisions))))
+    moved = sensitivity + rounding_sensitivity(max(value.size, 1), granularity)
+    # a little more noise than the levels ask for covers the rounding of the precisions
+    deviations = moved / np.sqrt(precisions) * (1.0 + 1e-9) / granularity
+    if not float(np.max(deviations)) <= _WIDEST:
+        raise ArgumentError("noise_multipliers: two levels are too close together for their step's noise")
+    total = np.zeros(value.shape)
+
+    def level(place: int) -> Array:
+        nonlocal total
+        noise = gaussian_steps(float(deviations[place]), value.shape, random).reshape(value.shape) * granularity
+        total = total + precisions[place] * add_on_grid(value, noise, granularity)
+        return np.asarray(total / float(np.sum(precisions[: place + 1])))
+
+    return level

@@ -1,0 +1,155 @@
+"""The spread of data of unknown scale, by propose-test-release on a logarithmic scale (Dwork, Lei 2009)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import AdjacencyError, ArgumentError, integer, number
+from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.instability import Units, changes_until, largest_gap, smallest_gap, sorted_units
+from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
+from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.whole_numbers import discrete_laplace
+
+__all__ = ["InterquantileRange"]
+
+_LARGEST_WIDTH = 2.0**53
+
+
+@dataclass(frozen=True, kw_only=True)
+class InterquantileRange:
+    """The distance between two quantiles, within a factor, or None when the data do not pin it down.
+
+    x(q') - x(q) with q = floor(tail n) + 1 and q' = n + 1 - q; tail = 0.25 is the interquartile range. Positive widths
+    are binned by powers of b = `ratio` (1 + 1/log n by default, as Dwork and Lei have it), and width 0 is a bin of its
+    own. Stage one takes the bins [b^j, b^(j+1)), stage two shifts them by half a bin, or the other way round: a public
+    coin decides. The distance of a stage is how many rows must change until the width leaves its bin, less one; then
+    every neighbour is in the same bin, and the answer is b^(level + noise) with the level in `steps` to a bin and
+    discrete Laplace noise of scale (1 bin)/epsilon_answer. An answer in bin 0 is 0.
+
+    Outputs are (stage, width) or None; the stage is part of the output. `guarantee` is that of a `Cascade` of two
+    stages with delta/2 each: stage one answers at epsilon_test + epsilon_answer, stage two at one epsilon_test more,
+    None costs 2 epsilon_test, and delta is 1 - (1 - delta/2)^2. The adjacency is replace_one: n is public. The rows
+    are rounded to multiples of `granularity`, a power of two.
+
+    Exact on the grid: widths, bins and distances are whole numbers; a level is a function of the width whose rounding
+    cannot leave its bin. Raises `ArgumentError` for parameters out of range, `AdjacencyError` for add_or_remove_one.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> spread = InterquantileRange(granularity=2.0**-10, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
+    >>> stage, width = spread.release([i / 1000.0 for i in range(20_000)], random=keyed_source(1))
+    >>> stage in (1, 2) and 5.0 < width < 20.0
+    True
+    """
+
+    granularity: float
+    epsilon_test: float
+    epsilon_answer: float
+    delta: float
+    tail: float = 0.25
+    ratio: float | None = None
+    steps: int = 64
+    adjacency: Adjacency | str = Adjacency.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        granularity = number("granularity", self.granularity, at_least=2.0**-300, at_most=2.0**300)
+        round_to_grid(0.0, granularity)  # a power of two
+        object.__setattr__(self, "granularity", granularity)
+        object.__setattr__(self, "steps", integer("steps", self.steps, at_least=2, at_most=1 << 16))
+        object.__setattr__(self, "tail", number("tail", self.tail, above=0.0, below=0.5))
+        if self.ratio is not None:
+            object.__setattr__(self, "ratio", number("ratio", self.ratio, at_least=1.001, at_most=1e6))
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.adjacency is not Adjacency.REPLACE_ONE:
+            raise AdjacencyError("the interquantile range is proved for replace_one: the number of rows is public")
+        _ = self.cascade  # checks the rest
+
+    @property
+    def cascade(self) -> Cascade:
+        """The two stages."""
+        stage = ProposeTestRelease(
+            epsilon_test=self.epsilon_test,
+            epsilon_answer=self.epsilon_answer,
+            delta=number("delta", self.delta, at_least=1e-299, below=1.0) / 2.0,
+            adjacency=self.adjacency,
+        )
+        return Cascade([stage, stage])
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """Prices by the stage that answered, 0 for None, and delta."""
+        return self.cascade.guarantee
+
+    def ranks(self, count: int) -> tuple[int, int]:
+        """The two order statistics of `count` rows, from 1 on. Raises `ArgumentError` for fewer than two rows."""
+        if count < 2:
+            raise ArgumentError("values must have at least two rows")
+        low = math.floor(Fraction(self.tail) * count) + 1
+        return min(low, count // 2), count + 1 - min(low, count // 2)
+
+    def examined(self, rows: Units, *, shifted: bool) -> tuple[int, int | None]:
+        """(distance, level) with one of the two sets of bins; the level is None for width 0. Secret.
+
+        `rows`: see `sorted_units`.
+        """
+        low, high = self.ranks(len(rows))
+        width = int(rows[high - 1] - rows[low - 1])
+        edges = self._edges(len(rows), shifted)
+        place = int(np.searchsorted(edges, width, side="right")) - 1  # -1 for width 0
+        floor, ceiling = (int(edges[place]) if place >= 0 else 0), int(edges[place + 1])
+
+        def leaves(changes: int) -> bool:
+            wide = largest_gap(rows, low, high, changes) >= ceiling
+            return wide or smallest_gap(rows, low, high, changes) < floor
+
+        # with `low` rows changed the width has no bound
+        distance = changes_until(lambda changes: leaves(changes + 1), low)
+        if place < 0:
+            return distance, None
+        first = place * self.steps - (self.steps // 2 if shifted else 0)
+        level = math.floor(math.log(width) / math.log(self._ratio(len(rows))) * self.steps)
+        return distance, min(max(level, first), first + self.steps - 1)
+
+    def release(self, values: ArrayLike, *, random: RandomSource | None = None) -> tuple[int, float] | None:
+        """(stage, width), or None when no stage answers.
+
+        Raises `ArgumentError` unless `values` are one-dimensional, real and at least two.
+        """
+        random = resolve(random)
+        rows = sorted_units(values, self.granularity)
+        logarithm = math.log(self._ratio(len(rows)))
+        scale = Fraction(self.steps - 1) / Fraction(self.cascade.stages[0].epsilon_answer)
+
+        def attempt(*, shifted: bool) -> tuple[int, Callable[[RandomSource], float]]:
+            distance, level = self.examined(rows, shifted=shifted)
+            if level is None:
+                return distance, lambda _: 0.0
+            return distance, lambda source: self._width(level + discrete_laplace(scale, source), logarithm)
+
+        coin = bool(random.bits(1))
+        return self.cascade.release([attempt(shifted=coin), attempt(shifted=not coin)], random=random)
+
+    def _width(self, level: int, logarithm: float) -> float:
+        """The middle of a step, as a finite number."""
+        exponent = (level + 0.5) / self.steps * logarithm + math.log(self.granularity)
+        return math.exp(min(max(exponent, -700.0), 700.0))
+
+    def _ratio(self, count: int) -> float:
+        return 1.0 + 1.0 / math.log(count) if self.ratio is None else self.ratio
+
+    def _edges(self, count: int, shifted: bool) -> NDArray[np.int64]:
+        """The first whole width of every bin, and one that no width reaches."""
+        logarithm = math.log(self._ratio(count))
+        bins = math.ceil(math.log(_LARGEST_WIDTH) / logarithm)
+        powers = np.exp(np.minimum((np.arange(bins + 1) - (0.5 if shifted else 0.0)) * logarithm, 40.0))
+        # a power that is a whole number but for rounding begins its bin; any increasing edges would be sound
+        edges = np.maximum.accumulate(np.ceil(powers * (1.0 - 1e-12)).astype(np.int64))
+        return np.append(edges, np.int64(1) << 60)

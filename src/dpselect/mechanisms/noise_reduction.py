@@ -1,0 +1,366 @@
+"""Noise reduction: one answer, released less and less noisily, at the price of the last level alone.
+
+Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy" (2016); Ligett, Neel, Roth,
+Waggoner, Wu, "Accuracy first: selecting a differential privacy level for accuracy-constrained ERM" (2017).
+Proofs of what is claimed here: docs/theory/noise-reduction.md.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, NoReturn, SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, number
+from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
+from dpselect.numerics import sum_up
+from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
+from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
+
+__all__ = [
+    "GradualRelease",
+    "guarantee_with_test",
+    "laplace_reduction",
+    "laplace_reduction_guarantee",
+    "release_until",
+    "release_until_above",
+]
+
+Array = NDArray[np.float64]
+_DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
+_BULK = 2**20
+"""The largest scale that the bulk sampler takes."""
+_WIDEST = 2**50
+"""The largest scale: noise then stays far inside 64 bits."""
+
+
+class GradualRelease:
+    """A session that releases the next, less noisy level of one answer each time it is asked.
+
+    Made by `laplace_reduction` and `brownian_reduction`. The output of the session is `released`, and its cell is how
+    many levels that holds; `guarantee` prices it. Whether to ask again may depend on what was released, on public data
+    and on public coins, and on nothing else that is private: a test on private data has a price of its own
+    (`release_until_above`). Between two levels no other mechanism's output on the same data may steer the session:
+    reserve it with `interactive=True`.
+
+    The object holds secrets: it cannot be copied or pickled, and refuses to answer in a forked child, where two
+    sessions would each report a price of their own.
+    """
+
+    def __init__(self, level: Callable[[int], Array], guarantee: OutputGuarantee, *, replayable: bool) -> None:
+        self._level = level
+        self._guarantee = guarantee
+        self._replayable = replayable
+        self._released: tuple[Array, ...] = ()
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price by the number of levels released."""
+        return self._guarantee
+
+    @property
+    def released(self) -> tuple[Array, ...]:
+        """What was released so far, most noisy first: what a ledger's charge is settled with."""
+        return self._released
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the noise came from a caller's own source."""
+        return self._replayable
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all levels are released."""
+        return len(self._released) + 1 == len(self._guarantee.table or ())
+
+    def release(self) -> Array:
+        """The next level. Raises `BudgetError` when there is none."""
+        with self._lock:
+            if os.getpid() != self._process:
+                raise ForkedSourceError("this session was made before a fork: two sessions would share one noise")
+            if self.exhausted:
+                raise BudgetError("all levels are released; open and charge a new session")
+            level = self._level(len(self._released))
+            level.setflags(write=False)
+            self._released = (*self._released, level)
+        return level
+
+    def __repr__(self) -> str:
+        return f"<GradualRelease: {len(self._released)} levels released>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a GradualRelease is not copied or pickled: two sessions would share one noise")
+
+
+def laplace_reduction_guarantee(
+    *, epsilons: Sequence[SupportsFloat], adjacency: Adjacency | str = _DEFAULT
+) -> OutputGuarantee:
+    """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
+
+    From public parameters alone, so that it can be reserved before the data is touched. Source: Ligett et al. (2017);
+    for the whole-number noise of `laplace_reduction`, theory page, Theorem 2.
+
+    Raises `ArgumentError` unless `epsilons` are positive and strictly increasing.
+
+    >>> dict(laplace_reduction_guarantee(epsilons=[0.25, 0.5, 1.0]).epsilons)
+    {0: 0.0, 1: 0.25, 2: 0.5, 3: 1.0}
+    """
+    levels = _increasing(epsilons)
+    return OutputGuarantee(cell=len, epsilons=dict(enumerate([0.0, *levels])), adjacency=adjacency)
+
+
+def laplace_reduction(
+    value: ArrayLike,
+    *,
+    epsilons: Sequence[SupportsFloat],
+    sensitivity: SupportsFloat,
+    granularity: SupportsFloat = 1.0,
+    adjacency: Adjacency | str = _DEFAULT,
+    random: RandomSource | None = None,
+) -> GradualRelease:
+    """A session that releases `value` with Laplace noise at growing epsilons; only the last one is paid.
+
+    Level i is value + noise of scale sensitivity/epsilons[i], and the levels are correlated so that all noisier ones
+    are post-processings of the least noisy one released.
+
+    Args:
+        value: a number or an array; of any shape.
+        epsilons: positive, strictly increasing.
+        sensitivity: how far `value` moves between neighbours at most, in the sum of absolute differences (owed by the
+            caller; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
+        granularity: a power of two; the noise is a whole number of these, and so is what is released. An array of
+            whole numbers with a granularity of at most 1 is on the grid already; any other value is rounded to it,
+            which is charged to the sensitivity (at most one granularity for each entry), so choose it fine.
+        adjacency: which data sets are neighbours.
+
+    Exactness. In units of the granularity the noise of level i has P(x) proportional to exp(-a_i |x|) with
+    a_i = epsilons[i]/steps, and the step from a level to the noisier one before it keeps the noise with probability
+    (sinh(a_i/2)/sinh(a_(i+1)/2))^2 and else adds fresh noise of the noisier level. Both are drawn exactly, by rational
+    arithmetic. (The familiar (epsilon_i/epsilon_(i+1))^2 is right for real-valued noise only.)
+
+    Raises `ArgumentError` naming the argument, also when a level's scale is beyond 2**50 granularities or below 2**-60.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> session = laplace_reduction(90, epsilons=[0.1, 1.0], sensitivity=1, random=keyed_source(1))
+    >>> _ = session.release()
+    >>> session.guarantee.observed(session.released).epsilon(delta=0)
+    0.1
+    """
+    guarantee = laplace_reduction_guarantee(epsilons=epsilons, adjacency=parse_adjacency(adjacency))
+    source = resolve(random)
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise ArgumentError("value must be an array of real numbers")
+    whole = array.dtype.kind in "iub"
+    steps = _sensitivity_in_steps(sensitivity, granularity, array.size, whole=whole)
+    rates = [Fraction(epsilon) / steps for epsilon in _increasing(epsilons)]
+    if 1 / rates[0] > _WIDEST or rates[-1] > 2**60:
+        raise ArgumentError("granularity is too fine or too coarse for these epsilons and this sensitivity")
+    unit = float(granularity)
+    on_grid = (round_to_grid(array, unit) / unit).astype(np.int64)  # exact: a power of two
+    chain = _chain(on_grid.reshape(-1), rates, source)
+
+    def level(place: int) -> Array:
+        return chain[place].astype(np.float64).reshape(array.shape) * unit
+
+    return GradualRelease(level, guarantee, replayable=source.replayable)
+
+
+def _increasing(epsilons: Sequence[SupportsFloat]) -> list[float]:
+    parsed = [number("epsilons", epsilon, above=0.0) for epsilon in epsilons]
+    if not parsed:
+        raise ArgumentError("epsilons must hold at least one level")
+    if any(not low < high for low, high in pairwise(parsed)):
+        raise ArgumentError("epsilons must be strictly increasing")
+    return parsed
+
+
+def _sensitivity_in_steps(
+    sensitivity: SupportsFloat, granularity: SupportsFloat, dimension: int, *, whole: bool
+) -> int:
+    """How far the value moves on the grid at most, a whole number of steps in the sum of absolute differences.
+
+    Rounding x to the grid and y: the difference is a whole number below |x - y|/granularity + 1.
+    """
+    number("sensitivity", sensitivity, above=0.0)
+    unit = number("granularity", granularity, above=0.0)
+    in_steps = Fraction(float(sensitivity)) / Fraction(unit)
+    if whole and unit <= 1.0:
+        return max(math.floor(in_steps), 1)
+    return math.ceil(in_steps) + max(dimension, 1) - 1
+
+
+def _chain(value: NDArray[np.int64], rates: Sequence[Fraction], random: RandomSource) -> list[NDArray[np.int64]]:
+    """All levels on the grid, most noisy first: the least noisy is drawn first, the others from it."""
+    levels = [value + _noise(rates[-1], value.size, random)]
+    for coarse, fine in zip(rates[-2::-1], rates[:0:-1], strict=True):
+        moved = np.flatnonzero(~_stays(coarse, fine, value.size, random))
+        noisier = levels[-1].copy()
+        noisier[moved] += _noise(coarse, moved.size, random)
+        levels.append(noisier)
+    return levels[::-1]
+
+
+def _noise(rate: Fraction, size: int, random: RandomSource) -> NDArray[np.int64]:
+    scale = 1 / rate
+    if scale <= _BULK:
+        return discrete_laplace_array(scale, size, random)
+    return np.array([discrete_laplace(scale, random) for _ in range(size)], dtype=np.int64)
+
+
+def _stays(coarse: Fraction, fine: Fraction, size: int, random: RandomSource) -> NDArray[np.bool_]:
+    """Coins of probability (sinh(coarse/2) / sinh(fine/2))**2; what double precision cannot tell is settled exactly."""
+    probability = stay_probability(coarse, fine)
+    words = random.words(size)
+    low, high = (float(bound) for bound in probability(64))
+    uniform = words.astype(np.float64) * 2.0**-64
+    stays = uniform < low - 2.0**-40
+    for place in np.flatnonzero((uniform <= high + 2.0**-40) & ~stays):
+        stays[place] = LazyUniform(random, int(words[place]), 64).below(probability)
+    return stays
+
+
+def stay_probability(coarse: Fraction, fine: Fraction) -> Enclosure:
+    """(sinh(coarse/2) / sinh(fine/2))**2 for 0 < coarse < fine: how often the noisier level equals the other one.
+
+    It equals exp(-(fine - coarse)) ((1 - exp(-coarse)) / (1 - exp(-fine)))**2.
+
+    >>> low, high = stay_probability(Fraction(1), Fraction(2))(60)
+    >>> float(low), high - low < Fraction(1, 2**60)
+    (0.196611933241481..., True)
+    """
+
+    def enclosure(bits: int) -> tuple[Fraction, Fraction]:
+        # 1 - exp(-coarse) is about coarse when that is small: relative accuracy costs its leading zeros, squared
+        more = bits + 8 + 4 * math.ceil(1 / coarse).bit_length()
+        gap = exponential_enclosure(fine - coarse, more)
+        ours, theirs = exponential_enclosure(coarse, more), exponential_enclosure(fine, more)
+        low = gap[0] * ((1 - ours[1]) / (1 - theirs[0])) ** 2
+        high = gap[1] * ((1 - ours[0]) / (1 - theirs[1])) ** 2
+        return low, min(high, Fraction(1))
+
+    return enclosure
+
+
+def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExPostRelease:
+    """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
+
+    `stop` is a public rule: it uses the level, and no data (owed by the caller). The session must be fresh.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
+    >>> release = release_until(session, lambda count: count > 500)
+    >>> len(release.value), release.epsilon
+    (1, 0.01)
+    """
+    _check_fresh(session)
+    while not session.exhausted:
+        if stop(session.release()):
+            break
+    return ExPostRelease(value=session.released, guarantee=session.guarantee, replayable=session.replayable)
+
+
+def guarantee_with_test(
+    reduction: OutputGuarantee, *, epsilon_threshold: SupportsFloat, epsilon_queries: SupportsFloat
+) -> OutputGuarantee:
+    """The price of `release_until_above`: the level's own, and the test's by whether it succeeded.
+
+    Success at level i costs price(i) + epsilon_threshold + epsilon_queries; all levels without success cost
+    price(last) + epsilon_threshold. Delta stays. Source: theory page, Theorem 4 (Ligett et al. 2017, for Laplace
+    levels and another test). Rounded up.
+
+    >>> levels = laplace_reduction_guarantee(epsilons=[0.25, 1.0])
+    >>> dict(guarantee_with_test(levels, epsilon_threshold=0.5, epsilon_queries=1.0).epsilons)
+    {(1, 1): 1.75, (2, 1): 2.5, (2, 0): 1.5}
+    """
+    test = sparse_vector_guarantee(
+        epsilon_threshold=number("epsilon_threshold", epsilon_threshold, above=0.0),
+        epsilon_queries=number("epsilon_queries", epsilon_queries, above=0.0),
+        max_positives=1,
+    )
+    last = len(reduction.table or ()) - 1
+    cells = [*((level, 1) for level in range(1, last + 1)), (last, 0)]
+    return OutputGuarantee(
+        cell=_levels_and_success,
+        epsilons={cell: sum_up([reduction.price(cell[0]), test.price(cell[1])]) for cell in cells},
+        delta=reduction.delta,
+        adjacency=reduction.adjacency,
+    )
+
+
+def release_until_above(
+    session: GradualRelease,
+    query: Callable[[Array], SupportsFloat],
+    *,
+    threshold: SupportsFloat,
+    epsilon_threshold: SupportsFloat,
+    epsilon_queries: SupportsFloat,
+    sensitivity: SupportsFloat = 1.0,
+    random: RandomSource | None = None,
+) -> ExPostRelease:
+    """Release level after level until a private test finds one good enough; the value is (levels, success).
+
+    `query(level)` may use the private data: for every level it is a number that moves by at most `sensitivity` between
+    neighbours (owed by the caller; correct predictions of a model on held-out rows, say). It goes through one sparse
+    vector, which is charged on top: `guarantee_with_test`. A query that raises counts as -inf, and its message is lost.
+    `threshold` is public. The session must be fresh.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
+    >>> release = release_until_above(session, lambda count: 1000 - abs(count - 900), threshold=900,
+    ...                               epsilon_threshold=0.5, epsilon_queries=0.5, random=keyed_source(4))
+    >>> release.value[1], release.epsilon
+    (True, 1.01)
+    """
+    _check_fresh(session)
+    bar = number("threshold", threshold, finite=False)
+    guarantee = guarantee_with_test(
+        session.guarantee, epsilon_threshold=epsilon_threshold, epsilon_queries=epsilon_queries
+    )
+    source = resolve(random)
+    test = SparseVector(
+        epsilon_threshold=epsilon_threshold,
+        epsilon_queries=epsilon_queries,
+        max_positives=1,
+        sensitivity=sensitivity,
+        adjacency=session.guarantee.adjacency,
+        random=source,
+    )
+    while not (session.exhausted or test.halted):
+        test.above(_quiet(query, session.release()), bar)
+    return ExPostRelease(
+        value=(session.released, test.halted),
+        guarantee=guarantee,
+        replayable=session.replayable or source.replayable,
+    )
+
+
+def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:
+    try:
+        return float(query(level))
+    except Exception:
+        return -math.inf
+
+
+def _check_fresh(session: GradualRelease) -> None:
+    if session.released:
+        raise ArgumentError("session must be fresh: it has released levels already")
+
+
+def _levels_and_success(output: Any) -> tuple[int, int]:
+    return len(output[0]), int(output[1])

@@ -1,0 +1,162 @@
+"""Propose-test-release: propose a bound, test privately that the data are far from violating it, then answer."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, SupportsFloat, SupportsIndex, TypeVar
+
+from dpselect.errors import ArgumentError, number
+from dpselect.numerics import ROUND_UP, fraction_up
+from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_calculus import first_answer
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import coin, tail_enclosure
+
+__all__ = ["Answer", "Cascade", "ProposeTestRelease", "answered", "dwork_lei_delta"]
+
+T = TypeVar("T")
+Answer = Callable[[RandomSource], T]
+"""What is drawn when the test is passed; not None."""
+
+
+def answered(output: object) -> bool:
+    """The cell: whether there is an answer, None being none.
+
+    >>> answered(0.0), answered(None)
+    (True, False)
+    """
+    return output is not None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposeTestRelease:
+    """A private test of a proposal, and an answer with noise for it if the test is passed (Dwork, Lei 2009).
+
+    A proposal is public: a bound on how far a statistic moves when one row changes. It is admissible for data x if no
+    neighbour moves the statistic of x further. `distance` is how many rows of x must change at least until the data
+    are inadmissible: 0 for inadmissible data; it moves by one between neighbours at most. The test is passed when
+
+        distance + Laplace(1/epsilon_test) >= margin,    margin = log(1/(2 delta)) / epsilon_test,
+
+    decided in real arithmetic. Only then is the answer drawn, whose noise of price `epsilon_answer` is for the
+    proposal. Owed by the caller: the distance, and that the answer is epsilon_answer-private between admissible data
+    and every neighbour; no other part of the run may look at the data (no "not enough rows, hence none" beforehand).
+
+    `guarantee`: cells `answered`: none costs epsilon_test, an answer epsilon_test + epsilon_answer, with one delta
+    that is never refunded (Hartmann et al. 2022, section 5.1, where both are equal). Proof. The test alone is
+    epsilon_test-private, which is all of "none". From admissible data an answer has the test's ratio times its own;
+    from inadmissible data it has mass at most P(Laplace >= epsilon_test margin) = delta.
+
+    Raises `ArgumentError` for parameters out of range.
+
+    >>> test = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
+    >>> round(test.margin, 2), dict(test.guarantee.epsilons)
+    (26.24, {True: 1.0, False: 0.5})
+    """
+
+    epsilon_test: float
+    epsilon_answer: float
+    delta: float
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon_test", "epsilon_answer"):
+            object.__setattr__(self, name, number(name, getattr(self, name), at_least=2.0**-20, at_most=2.0**10))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, at_most=0.5))
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+
+    @property
+    def margin(self) -> float:
+        """How many rows of distance are passed with probability one half; rounded up."""
+        return -math.log(2.0 * self.delta) / self.epsilon_test * ROUND_UP
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price of "none" and of an answer, and delta."""
+        both = fraction_up(Fraction(self.epsilon_test) + Fraction(self.epsilon_answer))
+        epsilons: dict[Hashable, float] = {True: both, False: self.epsilon_test}
+        return OutputGuarantee(cell=answered, epsilons=epsilons, delta=self.delta, adjacency=self.adjacency)
+
+    def release(self, distance: SupportsIndex, answer: Answer[T], *, random: RandomSource | None = None) -> T | None:
+        """The answer, or None when the test is not passed. The distance is secret.
+
+        Raises `TypeError`, without quoting it, for a distance that is not a whole number.
+
+        >>> test = ProposeTestRelease(epsilon_test=1.0, epsilon_answer=1.0, delta=1e-6)
+        >>> test.release(10_000, lambda random: "an answer")
+        'an answer'
+        """
+        random = resolve(random)
+        needed = Fraction(self.epsilon_test) * (Fraction(self.margin) - _whole(distance))
+        if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
+            return None
+        found = answer(random)
+        if found is None:  # it would be charged as "none"
+            raise ArgumentError("answer must not be None: None is what a failed test gives")
+        return found
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """Propose-test-release again and again on the same data until a stage answers: outputs (stage, value) or None.
+
+    `guarantee`: see `dpselect.privacy.output_calculus.first_answer`; with K equal stages the j-th answers at
+    (j - 1) epsilon_test + (epsilon_test + epsilon_answer), none costs K epsilon_test, and delta is
+    1 - (1 - delta)^K. (Lemma 10 of Hartmann et al. 2022 writes delta for two stages. That holds where `delta` bounds
+    both stages together, not for what their Definition 9 asks of each.)
+
+    >>> stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)
+    >>> both = Cascade([stage, stage])
+    >>> dict(both.guarantee.epsilons), round(both.guarantee.delta, 6)
+    ({0: 1.0, 1: 1.0, 2: 1.5}, 0.0199)
+    """
+
+    stages: Sequence[ProposeTestRelease]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stages", tuple(self.stages))
+        if not self.stages:
+            raise ArgumentError("stages must not be empty")
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """Prices by the stage that answered, 0 for none, and delta."""
+        return first_answer([stage.guarantee for stage in self.stages], none=False)
+
+    def release(
+        self, attempts: Sequence[tuple[SupportsIndex, Answer[Any]]], *, random: RandomSource | None = None
+    ) -> tuple[int, Any] | None:
+        """The first answer with its stage, or None; `attempts` has (distance, answer) for each stage.
+
+        The order of the attempts must not depend on the data (owed by the caller).
+        """
+        random = resolve(random)
+        if len(attempts) != len(self.stages):
+            raise ArgumentError(f"attempts must be as many as there are stages, {len(self.stages)}")
+        for number_, (stage, (distance, answer)) in enumerate(zip(self.stages, attempts, strict=True), start=1):
+            found = stage.release(distance, answer, random=random)
+            if found is not None:
+                return number_, found
+        return None
+
+
+def dwork_lei_delta(*, rows: int, epsilon: SupportsFloat) -> float:
+    """The delta of one test with Dwork and Lei's margin (log rows)^2: rows^(-epsilon log rows) / 2, rounded up.
+
+    >>> dwork_lei_delta(rows=1000, epsilon=0.5) < 2.2e-11 < dwork_lei_delta(rows=1000, epsilon=0.1)
+    True
+    """
+    logarithm = math.log(number("rows", rows, at_least=2))
+    return 0.5 * math.exp(-number("epsilon", epsilon, above=0.0) * logarithm**2) * ROUND_UP
+
+
+def _whole(distance: SupportsIndex) -> int:
+    try:
+        return max(operator.index(distance), 0)
+    except TypeError:
+        raise TypeError("distance must be a whole number") from None

@@ -1,0 +1,214 @@
+"""The large entries of a vector: a sparse vector finds them, and what it left of the budget pays for their values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.grid import grid_at_most, round_to_grid
+from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
+from dpselect.numerics import fraction_up
+from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.whole_numbers import discrete_laplace
+
+__all__ = ["SparseAnswers", "SparseRelease", "SparseReleasePrice", "balanced_split"]
+
+Spend = Literal["all", "release", "each"]
+AnswerOne = Callable[[int, Fraction, RandomSource], Any]
+"""(index, epsilon, random) -> what is released of the entry: an epsilon-private mechanism (owed)."""
+
+_FINENESS = 1024.0
+"""Grid steps in one sensitivity."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseAnswers:
+    """Which entries were large (up to where the session ended), and what was released of those that are."""
+
+    answers: NDArray[np.bool_]
+    values: Mapping[int, Any]
+
+
+def released_counts(output: SparseAnswers) -> tuple[int, int]:
+    """The cell: (positives, negatives)."""
+    if not isinstance(output, SparseAnswers):
+        raise ArgumentError("the output must be the SparseAnswers that the release gave")
+    return answer_counts(output.answers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseReleasePrice:
+    """The price of p positives and n negatives with their values: the session's, see `AnswerPrice`, plus the values'.
+
+    `epsilon_each` is what each of the p values may cost: by `spend`,
+
+    - "all": everything that the session left, (total - session)/p;
+    - "release": epsilon_release / p, and what the session left comes back;
+    - "each": epsilon_release / max_positives, and what was not released comes back too.
+    """
+
+    session: AnswerPrice
+    epsilon_release: float
+    spend: Spend = "all"
+
+    @property
+    def total(self) -> Fraction:
+        """What has to be reserved: the session's supremum plus epsilon_release."""
+        return self.session.supremum + Fraction(self.epsilon_release)
+
+    def epsilon_each(self, positives: int, negatives: int) -> Fraction:
+        """The price of each value, for at least one positive."""
+        release = Fraction(self.epsilon_release)
+        rules = {
+            "all": (self.total - self.session.exact(positives, negatives)) / positives,
+            "release": release / positives,
+            "each": release / self.session.max_positives,
+        }
+        return rules[self.spend]
+
+    def __call__(self, cell: Hashable) -> float:
+        """The price of a cell, rounded up."""
+        self.session(cell)  # a cell that cannot be is refused
+        positives, negatives = cast(tuple[int, int], cell)
+        values = positives * self.epsilon_each(positives, negatives) if positives else Fraction(0)
+        return fraction_up(self.session.exact(positives, negatives) + values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseRelease:
+    """Find the entries of a vector f(x) with |f_i(x)| above a threshold, and release them (Hartmann et al. 2022, 5.1).
+
+    Every entry moves by `sensitivity` between neighbours at most (owed), all of them together: each of p released
+    values has noise of scale sensitivity/epsilon_each, p of which compose. At most `max_positives` entries are found,
+    in the order given; after the last one nothing more is looked at. The vector is fixed before the run; for queries
+    that depend on answers use `SparseVector` with a budget that is locked meanwhile.
+
+    `spend` says what is done with what the sparse vector left, and `guarantee` prices the cell (positives, negatives)
+    accordingly: see `SparseReleasePrice`. Pure: at every output the session's ratio and the values' multiply.
+
+    Values are rounded to multiples of a power of two, at most 1/1024 of the sensitivity, and get discrete Laplace
+    noise on that grid: exact. `monotonic`, `sensitivity`, `adjacency`: see `SparseVector`.
+
+    Raises `ArgumentError` for parameters out of range.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> first, second = balanced_split(epsilon=0.5, max_positives=20)
+    >>> search = SparseRelease(epsilon_threshold=first, epsilon_queries=second, epsilon_release=0.5, max_positives=20)
+    >>> found = search.release([0.0] * 60 + [1000.0] * 5 + [0.0] * 35, threshold=500.0, random=keyed_source(3))
+    >>> set(found.values) >= {60, 61, 62, 63, 64}, round(search.scale(5, 95), 2)
+    (True, 5.91)
+    >>> search.guarantee.observed(found).epsilon(delta=0)
+    1.0
+    """
+
+    epsilon_threshold: float
+    epsilon_queries: float
+    epsilon_release: float
+    max_positives: int
+    sensitivity: float = 1.0
+    monotonic: bool = False
+    spend: Spend = "all"
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon_threshold", "epsilon_queries", "epsilon_release"):
+            object.__setattr__(self, name, number(name, getattr(self, name), at_least=2.0**-20, at_most=2.0**10))
+        most = integer("max_positives", self.max_positives, at_least=1, at_most=100_000)
+        object.__setattr__(self, "max_positives", most)
+        scale = number("sensitivity", self.sensitivity, at_least=2.0**-300, at_most=2.0**300)
+        object.__setattr__(self, "sensitivity", scale)
+        object.__setattr__(self, "monotonic", bool(self.monotonic))
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.spend not in ("all", "release", "each"):
+            raise ArgumentError(f"spend must be 'all', 'release' or 'each', got {self.spend!r}")
+
+    @property
+    def price(self) -> SparseReleasePrice:
+        """What a cell costs, and what each value may."""
+        session = AnswerPrice(
+            epsilon_threshold=self.epsilon_threshold,
+            epsilon_queries=self.epsilon_queries,
+            max_positives=self.max_positives,
+            monotonic=self.monotonic,
+        )
+        return SparseReleasePrice(session=session, epsilon_release=self.epsilon_release, spend=self.spend)
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price by (positives, negatives); the cell is a function of what `release` returns."""
+        total = fraction_up(self.price.total)
+        return OutputGuarantee(cell=released_counts, epsilons=self.price, supremum=total, adjacency=self.adjacency)
+
+    def scale(self, positives: int, negatives: int) -> float:
+        """The scale of the noise on each value after a session with so many answers of either kind."""
+        return float(Fraction(self.sensitivity) / self.price.epsilon_each(positives, negatives))
+
+    def release(
+        self,
+        values: ArrayLike,
+        *,
+        threshold: ArrayLike,
+        answer: AnswerOne | None = None,
+        random: RandomSource | None = None,
+    ) -> SparseAnswers:
+        """Find the large entries and release them; `threshold` is one number or one for each entry.
+
+        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (owed).
+        """
+        random = resolve(random)
+        vector = np.asarray(values, dtype=np.float64)
+        session = SparseVector(
+            epsilon_threshold=self.epsilon_threshold,
+            epsilon_queries=self.epsilon_queries,
+            max_positives=self.max_positives,
+            sensitivity=self.sensitivity,
+            monotonic=self.monotonic,
+            adjacency=self.adjacency,
+            random=random,
+        )
+        answers = session.above_many(np.abs(vector), threshold)
+        positives, negatives = answer_counts(answers)
+        if not positives:
+            return SparseAnswers(answers, {})
+        epsilon = self.price.epsilon_each(positives, negatives)
+
+        def noisy(index: int, epsilon: Fraction, source: RandomSource) -> float:
+            return self._noisy(float(vector[index]), epsilon, source)
+
+        one = answer or noisy
+        return SparseAnswers(answers, {int(i): one(int(i), epsilon, random) for i in np.flatnonzero(answers)})
+
+    def _noisy(self, value: float, epsilon: Fraction, random: RandomSource) -> float:
+        """Rounding to the grid keeps a distance of at most `steps` grid steps at that."""
+        granularity = grid_at_most(self.sensitivity) / _FINENESS
+        steps = math.ceil(Fraction(self.sensitivity) / Fraction(granularity))
+        rounded = int(round_to_grid(value, granularity).item() / granularity)
+        return float((rounded + discrete_laplace(steps / epsilon, random)) * Fraction(granularity))
+
+
+def balanced_split(*, epsilon: float, max_positives: int, monotonic: bool = False) -> tuple[float, float]:
+    """epsilon as (epsilon_threshold, epsilon_queries) in the ratio 1 : (2 max_positives)^(2/3).
+
+    That makes the variance of a comparison smallest (Lyu, Su, Li 2017, section 4.2); max_positives^(2/3) for monotonic
+    queries. The two add up to `epsilon` at most.
+
+    >>> [round(part, 10) for part in balanced_split(epsilon=0.5, max_positives=20)]
+    [0.0393822626, 0.4606177374]
+    """
+    epsilon = number("epsilon", epsilon, above=0.0)
+    most = integer("max_positives", max_positives, at_least=1)
+    first = epsilon / (1.0 + (most if monotonic else 2.0 * most) ** (2.0 / 3.0))
+    second = epsilon - first
+    while Fraction(first) + Fraction(second) > Fraction(epsilon):
+        second = math.nextafter(second, 0.0)
+    return first, second

@@ -1,0 +1,119 @@
+"""A trimmed mean or a median without known bounds on the data, by propose-test-release (after Dwork, Lei 2009)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from numpy.typing import ArrayLike
+
+from dpselect.errors import AdjacencyError, number
+from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.instability import Units, changes_until, sensitivity_of_middle, sorted_units
+from dpselect.mechanisms.propose_test_release import ProposeTestRelease
+from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.whole_numbers import discrete_laplace
+
+__all__ = ["TrimmedMean"]
+
+_MOST_STEPS = 2.0**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrimmedMean:
+    """The mean without the `trim` share of rows at either end, if its sensitivity is surely at most a proposed one.
+
+    With n rows k = floor(trim n) are left away at either end (at most so many that one or two rows remain: trim = 0.5
+    is the median). One row moves the sum of the n - 2k rows in the middle by
+
+        max(x(n-k+1) - x(k+1), x(n-k) - x(k))                   (x(1) <= ... <= x(n))
+
+    at most, which must not exceed the proposal `width`. The distance of the data to a violation is computed exactly,
+    and tested; an answer is (sum + noise) / (n - 2k), with discrete Laplace noise of scale width/epsilon_answer on the
+    grid. A sensible width is the data's interquartile range (a private one, `InterquantileRange`) times a few
+    margins/n for the median, or times a constant that spans the middle for a trimmed mean. Without a public width
+    there is nothing to run and nothing to pay.
+
+    `guarantee`: by `answered`, see `ProposeTestRelease`. The adjacency is replace_one: n is public. The rows are
+    rounded to multiples of `granularity`, a power of two; so is `width`, upwards. Distances, sums and noise are whole
+    numbers, so nothing rounds after that.
+
+    Dwork and Lei discretise the line and count the changes until the statistic leaves its bin; testing the local
+    sensitivity itself needs no bins. Raises `ArgumentError` for parameters out of range, `AdjacencyError` for
+    add_or_remove_one.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> median = TrimmedMean(width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
+    >>> ages = [20.0 + i % 50 for i in range(2000)]
+    >>> abs(median.release(ages, random=keyed_source(1)) - 44.5) < 30
+    True
+    """
+
+    width: float
+    granularity: float
+    epsilon_test: float
+    epsilon_answer: float
+    delta: float
+    trim: float = 0.5
+    adjacency: Adjacency | str = Adjacency.REPLACE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trim", number("trim", self.trim, at_least=0.0, at_most=0.5))
+        granularity = number("granularity", self.granularity, at_least=2.0**-300, at_most=2.0**300)
+        round_to_grid(0.0, granularity)  # a power of two
+        object.__setattr__(self, "granularity", granularity)
+        width = number("width", self.width, above=0.0, at_most=_MOST_STEPS * self.granularity)
+        object.__setattr__(self, "width", width)
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.adjacency is not Adjacency.REPLACE_ONE:
+            raise AdjacencyError("the trimmed mean is proved for replace_one: the number of rows is public")
+        _ = self.test  # checks the rest
+
+    @property
+    def test(self) -> ProposeTestRelease:
+        """The test and the price of the answer."""
+        return ProposeTestRelease(
+            epsilon_test=self.epsilon_test,
+            epsilon_answer=self.epsilon_answer,
+            delta=self.delta,
+            adjacency=self.adjacency,
+        )
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price of "none" and of an answer, and delta."""
+        return self.test.guarantee
+
+    @property
+    def steps(self) -> int:
+        """The width in multiples of the granularity, rounded up."""
+        return math.ceil(Fraction(self.width) / Fraction(self.granularity))
+
+    def trimmed(self, count: int) -> int:
+        """How many of `count` rows are left away at either end."""
+        return min(math.floor(Fraction(self.trim) * count), (count - 1) // 2)
+
+    def distance(self, rows: Units) -> int:
+        """How many rows must change until the width is inadmissible; secret. `rows`: see `sorted_units`."""
+        trimmed = self.trimmed(len(rows))
+        return changes_until(lambda t: sensitivity_of_middle(rows, trimmed, t) > self.steps, trimmed)
+
+    def release(self, values: ArrayLike, *, random: RandomSource | None = None) -> float | None:
+        """The noisy mean of the middle, or None when the test is not passed.
+
+        Raises `ArgumentError` unless `values` are one-dimensional, real and not empty.
+        """
+        random = resolve(random)
+        rows = sorted_units(values, self.granularity)
+        trimmed = self.trimmed(len(rows))
+        kept = rows[trimmed : len(rows) - trimmed].tolist()
+        scale = Fraction(self.steps) / Fraction(self.test.epsilon_answer)
+
+        def answer(source: RandomSource) -> float:
+            total = Fraction(sum(kept) + discrete_laplace(scale, source), len(kept))
+            return float(total * Fraction(self.granularity))
+
+        return self.test.release(self.distance(rows), answer, random=random)

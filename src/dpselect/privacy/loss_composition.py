@@ -1,0 +1,261 @@
+"""Composing privacy-loss distributions with relative accuracy in the upper tail, every error counted upwards.
+
+One transform leaves an absolute error in every bin, which is a false floor of delta (or, unseen, a missing mass) once
+a search amplifies it. The masses tilted to x(l) = p(l) exp(theta l - c) have that error relative to the tilted law,
+whose bulk lies in the tail; a few tilts cover the whole tail.
+
+Why the result is an upper bound. All that is read from a distribution, sum of p(l) (1 - exp(e - l))_+ for any e,
+does not decrease when a mass grows or moves to a larger loss, and neither does any convolution of it. So it is enough
+that the result's mass of all losses >= l is at least the true one, for every l, which these steps keep:
+
+1. For each tilt separately, bin l of the composition is at most (y(l) + a) exp(C - theta l), where y is the computed
+   cyclic convolution of the x and C the sum of the c: wrap-around adds non-negative masses, the constants c may be any
+   numbers as long as the same ones are taken out, and a bounds the rounding of the transforms (below). Each tilt gives
+   a bound, so the smallest over the tilts is one; which tilts are tried is a matter of tightness.
+2. Loss above the window has at most the mass of Chernoff's bound, min over t > 0 of E[exp(t L)] exp(-t end), and
+   counts as infinite, as does any infinite loss of a part: 1 - prod (1 - infinite)^count.
+3. Loss below the window counts as the window's first value: that bin is filled up to unit mass.
+4. exp and the products before the transform are wrong by a factor within 1 +- r for each of the `count` parts, so a
+   bin of positive terms by (1 - r)^-count at most; exp(C - theta l) by the rounding of its argument. Both factors are
+   multiplied on.
+
+The bound a: a transform of size N errs by at most D = u f log2(N) |X| in the Euclidean norm, u = 2^-53 (Higham 2002,
+Theorem 24.2, has f near 7 for radix two with exact twiddle factors; f = 16 here covers the radices 3 and 5 and
+rounded factors). With A = |X| + D and G = prod A^count over the parts, the product of powers errs at one frequency by
+at most sum of count d G / A (d the error there, |d| <= D in norm) from the transforms, and 3 u count G from repeated
+squaring; frequencies with G < exp(-90) are left out and counted. The inverse divides the sum over frequencies by N
+(Cauchy and Schwarz: sum of d G / A <= D |G / A|) and adds its own u f log2(N) |y|.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+from numpy.typing import NDArray
+from scipy import fft
+
+from dpselect.numerics import minimise
+
+__all__ = ["Losses", "compose_distributions", "compose_losses", "unit_mass"]
+
+Array = NDArray[np.float64]
+Part = tuple["Losses", int]
+
+_UNIT = 2.0**-53
+_FACTOR = 16.0
+_ABOVE = math.log(1e-40)
+_BELOW = math.log(1e-18)
+_LEFT_OUT = -90.0
+_SMALLEST = -300.0
+_DEFICIT = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Masses of the losses (first + i) width under P, and at infinity; sums to 1, or to less where bins were cut."""
+
+    width: float
+    first: int
+    masses: Array
+    infinite: float
+
+    @classmethod
+    def of(cls, pmf: Any) -> Losses:
+        """A dp-accounting pmf, repaired to unit mass."""
+        dense = pmf.to_dense_pmf()
+        masses, infinite = unit_mass(np.asarray(dense._probs, dtype=np.float64), float(dense._infinity_mass))
+        present = np.flatnonzero(masses > 0.0)
+        start, end = (int(present[0]), int(present[-1])) if present.size else (0, 0)
+        width = float(dense._discretization)
+        return cls(width, int(dense._lower_loss) + start, masses[start : end + 1], infinite)
+
+    def to_pmf(self) -> Any:
+        """As a dp-accounting pmf, pessimistic."""
+        return pld_pmf.DensePLDPmf(self.width, self.first, self.masses, self.infinite, True)
+
+    @property
+    def last(self) -> int:
+        """Index of the largest loss."""
+        return self.first + self.masses.size - 1
+
+    @cached_property
+    def values(self) -> Array:
+        """The losses."""
+        return np.asarray((self.first + np.arange(self.masses.size)) * self.width, dtype=np.float64)
+
+    def log_moment(self, theta: float) -> float:
+        """log E[exp(theta L); L finite]."""
+        shift = max(theta * self.first * self.width, theta * self.last * self.width)
+        return shift + math.log(float(np.sum(self.tilted(theta, shift))))
+
+    def tilted(self, theta: float, log_scale: float) -> Array:
+        """The masses times exp(theta L - log_scale)."""
+        return self.masses * self._exp(theta, log_scale)
+
+    def _exp(self, theta: float, less: float) -> Array:
+        # raised where it would end in denormal numbers, which are slow
+        return np.exp(np.maximum(theta * self.values - less, _SMALLEST))
+
+
+def unit_mass(masses: Array, infinite: float) -> tuple[Array, float]:
+    """Masses and the infinite mass, with every repair upwards, for masses that a library's transforms have made.
+
+    Negative masses become zero and the noise that they show, four standard errors of it, becomes infinite loss; excess
+    is cut at the lowest losses, and missing mass, which may belong anywhere, becomes infinite loss. What is missing by
+    the rounding of sums alone is relative, and raises every bin.
+    """
+    infinite = max(0.0, infinite)  # rounding leaves it below zero at times
+    infinite += 4.0 * max(0.0, -float(np.min(masses))) * math.sqrt(masses.size)
+    masses = _cut_to(np.maximum(masses, 0.0), 1.0 - infinite)
+    missing = max(0.0, 1.0 - infinite - float(np.sum(masses)))
+    return (masses * (1.0 + missing), infinite) if missing < 1e-12 else (masses, infinite + missing)
+
+
+def _cut_to(masses: Array, total: float) -> Array:
+    """Lower the first masses until their sum is at most `total`, summing from the last."""
+    tails = np.cumsum(masses[::-1])[::-1]
+    return np.clip(total - (tails - masses), 0.0, masses) if tails[0] > total else masses
+
+
+def compose_distributions(parts: Sequence[tuple[Any, int]]) -> Any:
+    """The composition of dp-accounting PrivacyLossDistributions, each with how often it runs; pessimistic.
+
+    All on one mesh (owed by the caller).
+    """
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0]
+    remove = compose_losses([(Losses.of(d._pmf_remove), count) for d, count in parts]).to_pmf()
+    if all(d._symmetric for d, _ in parts):
+        return privacy_loss_distribution.PrivacyLossDistribution(remove)
+    add = compose_losses([(Losses.of(d._pmf_add), count) for d, count in parts]).to_pmf()
+    return privacy_loss_distribution.PrivacyLossDistribution(remove, add)
+
+
+def compose_losses(parts: Sequence[Part]) -> Losses:
+    """The law of a sum of independent losses on one mesh, each part `count` times; an upper bound (see the module)."""
+    width = parts[0][0].width
+    infinite = (
+        -math.expm1(sum(count * math.log1p(-part.infinite) for part, count in parts))
+        if all(part.infinite < 1.0 for part, _ in parts)
+        else 1.0
+    )
+    if infinite >= 1.0:
+        return Losses(width, 0, np.zeros(1), 1.0)
+    lowest = sum(count * part.first for part, count in parts)
+    highest = sum(count * part.last for part, count in parts)
+    start, end, strongest, beyond = _window(parts, width, lowest, highest)
+    masses = np.full(end - start + 1, np.inf)
+    size = fft.next_fast_len(max(masses.size, *(part.masses.size for part, _ in parts)), real=True)
+    for theta in _tilts(parts, strongest):
+        np.minimum(masses, _tilted(parts, theta, size, start, lowest)[: masses.size], out=masses)
+    infinite = min(1.0, (infinite + beyond) * (1.0 + 1e-12))
+    masses[0] = max(float(masses[0]), 1.0 - infinite - float(np.sum(masses[1:])))
+    return Losses(width, start, masses, infinite)
+
+
+def _cumulant(parts: Sequence[Part], theta: float) -> float:
+    return sum(count * part.log_moment(theta) for part, count in parts)
+
+
+def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tuple[int, int, float, float]:
+    """First and last index, the strongest tilt to use, and a bound on the mass above the last."""
+
+    def reach(sign: float, log_mass: float) -> tuple[float, float]:
+        def at(logs: Array) -> Array:
+            return np.array([(_cumulant(parts, sign * t) - log_mass) / t for t in np.exp(logs).tolist()])
+
+        log_theta, value = minimise(at, math.log(1e-3), math.log(1e4), points=9, zooms=3, shrink=5)
+        return math.exp(log_theta), value
+
+    strongest, high = reach(1.0, _ABOVE)
+    _, low = reach(-1.0, _BELOW)
+    start = max(math.floor(-low / width), lowest)
+    end = min(max(math.ceil(high / width), start), highest)
+    if end == highest:
+        # a tilt under which the largest sum is about as likely as any
+        log_top = sum(count * math.log(max(float(part.masses[-1]), 1e-300)) for part, count in parts)
+        while strongest > 1e-3 and _cumulant(parts, 0.5 * strongest) - 0.5 * strongest * end * width < log_top + 1.0:
+            strongest *= 0.5
+        return start, end, strongest, 0.0
+    count = sum(count for _, count in parts)
+    rounding = 4.0 * _UNIT * count * (max(p.masses.size for p, _ in parts) + strongest * abs(highest) * width / count)
+    return start, end, strongest, math.exp(_cumulant(parts, strongest) - strongest * end * width + rounding)
+
+
+def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
+    """Tilts from 0 to `strongest`, so close that between two of them the tilted laws are not yet far down.
+
+    The bounds of two tilts cross at one loss, where the law's convex envelope lies below both by a deficit.
+    """
+
+    def between(a: float, log_a: float, b: float, log_b: float, depth: int) -> list[float]:
+        middle = 0.5 * (a + b)
+        log_middle = _cumulant(parts, middle)
+        if depth == 0 or log_middle >= 0.5 * (log_a + log_b) - _DEFICIT:
+            return []
+        first = between(a, log_a, middle, log_middle, depth - 1)
+        return [*first, middle, *between(middle, log_middle, b, log_b, depth - 1)]
+
+    ends = _cumulant(parts, 0.0), _cumulant(parts, strongest)
+    return [0.0, *between(0.0, ends[0], strongest, ends[1], 5), strongest]
+
+
+def _tilted(parts: Sequence[Part], theta: float, size: int, start: int, lowest: int) -> Array:
+    """Bounds on the masses of the losses from `start` on, by the transforms of the masses tilted by theta."""
+    transform_error = _UNIT * _FACTOR * math.log2(max(size, 2))
+    spectra, errors, shift, argument_error, count = [], [], 0.0, 0.0, 0
+    logs = np.zeros(size // 2 + 1)
+    for part, times in parts:
+        log_scale = part.log_moment(theta)
+        tilted = part.tilted(theta, log_scale)
+        spectrum = fft.rfft(tilted, size)
+        error = transform_error * math.sqrt(size) * _norm(tilted)
+        logs += times * np.log(np.abs(spectrum) + error)
+        spectra.append((spectrum, times))
+        errors.append(error)
+        largest = theta * max(abs(part.first), abs(part.last)) * part.width
+        argument_error += times * _UNIT * (3.0 * largest + 2.0 * abs(log_scale) + 6.0)
+        shift, count = shift + times * log_scale, count + times
+    kept = np.flatnonzero(logs > _LEFT_OUT)
+    sizes = np.exp(logs[kept])
+    product = np.ones(kept.size, dtype=np.complex128)
+    frequency_error = 3.0 * _UNIT * count * 2.0 * float(np.sum(sizes))
+    for (spectrum, times), error in zip(spectra, errors, strict=True):
+        values = spectrum[kept]
+        product *= _power(values, times)
+        share = _norm(sizes / (np.abs(values) + error))
+        frequency_error += times * error * math.sqrt(2.0) * share
+    full = np.zeros(logs.size, dtype=np.complex128)
+    full[kept] = product
+    found = fft.irfft(full, size)
+    bin_error = frequency_error / size + math.exp(_LEFT_OUT) + transform_error * _norm(found)
+    # bin k of the transform stands for the losses congruent to lowest + k
+    found = np.roll(found, (lowest - start) % size)
+    exponent = shift - theta * ((start + np.arange(size)) * parts[0][0].width)
+    slack = argument_error + 4.0 * _UNIT * (abs(shift) + float(np.max(np.abs(exponent))) + 8.0)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray((np.maximum(found, 0.0) + bin_error * (1.0 + 1e-9)) * np.exp(exponent + slack))
+
+
+def _norm(values: Array) -> float:
+    """The Euclidean norm, rounded up; summed by numpy, since a threaded BLAS loses more than it gains here."""
+    return math.sqrt(float(np.sum(np.square(values)))) * (1.0 + 1e-9)
+
+
+def _power(values: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
+    """values^exponent by repeated squaring."""
+    result, square = np.ones_like(values), values.copy()
+    with np.errstate(under="ignore"):
+        while exponent:
+            if exponent & 1:
+                result *= square
+            exponent >>= 1
+            if exponent:
+                square *= square
+    return result

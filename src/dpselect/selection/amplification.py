@@ -1,0 +1,73 @@
+"""From a good result on average to one with high probability (Liu, Talwar 2019, Section 5.4)."""
+
+from __future__ import annotations
+
+from typing import SupportsFloat
+
+from dpselect.errors import ArgumentError, number
+from dpselect.privacy import Guarantee, Release
+from dpselect.randomness import RandomSource
+from dpselect.selection.above import select_above
+from dpselect.selection.candidates import Candidate
+
+__all__ = ["amplification_stop_probability", "amplify", "markov_probability"]
+
+
+def markov_probability(*, mean: SupportsFloat, margin: SupportsFloat) -> float:
+    """a / (1 - mu + a): a score in [0, 1] with mean at least mu is at least mu - a with this probability.
+
+    Markov's inequality for one minus the score. `margin` a is in (0, mu].
+
+    >>> round(markov_probability(mean=0.6, margin=0.1), 12)
+    0.2
+    """
+    mu = number("mean", mean, above=0.0, at_most=1.0)
+    a = number("margin", margin, above=0.0, at_most=mu)
+    return a / (1.0 - mu + a)
+
+
+def amplification_stop_probability(
+    *, mean: SupportsFloat, margin: SupportsFloat, failure_probability: SupportsFloat
+) -> float:
+    """failure_probability times `markov_probability`: of the coin in `amplify`, or gamma of a `Geometric` law.
+
+    `select_best` does not need to know the mean to be private, at 3 epsilon_1; its expected number of runs is one over
+    this. A search by `select_above` is expected to take no more runs than one over `markov_probability`.
+
+    >>> round(1 / amplification_stop_probability(mean=0.6, margin=0.1, failure_probability=0.05), 9)
+    100.0
+    """
+    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+    return beta * markov_probability(mean=mean, margin=margin)
+
+
+def amplify(
+    candidate: Candidate,
+    *,
+    mean: SupportsFloat,
+    margin: SupportsFloat,
+    failure_probability: SupportsFloat,
+    guarantee: Guarantee,
+    random: RandomSource | None = None,
+) -> Release:
+    """A run that scores at least mean - margin, except with `failure_probability`: then None, at most 2 epsilon_1.
+
+    For scores in [0, 1] whose mean is at least `mean` on every data set (public; a wrong one costs success, never
+    privacy). The rest is as in `select_above`, which this calls. Source: Liu, Talwar 2019, Section 5.4.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> release = amplify(lambda random: (float(random.uniform(1)[0]), "found"), mean=0.5, margin=0.2,
+    ...                   failure_probability=1e-6, guarantee=pure_dp(epsilon=0.5))
+    >>> release.value
+    'found'
+    """
+    mu, a = number("mean", mean, above=0.0, at_most=1.0), number("margin", margin, above=0.0)
+    if a > mu:
+        raise ArgumentError(f"margin must be at most the mean, got {margin!r}")
+    return select_above(
+        candidate,
+        threshold=mu - a,
+        stop_probability=amplification_stop_probability(mean=mu, margin=a, failure_probability=failure_probability),
+        guarantee=guarantee,
+        random=random,
+    )

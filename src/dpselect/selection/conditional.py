@@ -1,0 +1,74 @@
+"""Run a private candidate until its output is acceptable, with a stop coin before every round.
+
+Papernot, Steinke 2022, Appendix C. The floor coin gives every data set a probability of stopping, without which no
+Renyi or approximate guarantee of the repetition would follow from one of the candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, SupportsFloat
+
+from dpselect.accounting import conditional_sampling
+from dpselect.errors import number
+from dpselect.privacy import Guarantee, Release
+from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions import Geometric, Repetitions
+from dpselect.selection.candidates import Candidate, Outcome, run_once
+
+__all__ = ["first_acceptable_run", "select_acceptable"]
+
+
+def select_acceptable(
+    candidate: Candidate,
+    *,
+    acceptable: Callable[[float, Any], bool],
+    floor: SupportsFloat,
+    guarantee: Guarantee,
+    random: RandomSource | None = None,
+) -> Release:
+    """Run the candidate until `acceptable(score, output)`, and release that output only; None if the coin came first.
+
+    Before each round a coin stops the search with probability `floor`, in (0, 1): there are 1/floor rounds at most in
+    expectation. What is acceptable is fixed without the data and is a function of what one run gives, which
+    `guarantee` covers with its failure (owed by the caller). A run that raises is not acceptable, nor is one for
+    which `acceptable` raises. The number of rounds depends on the data and does not leave; the time it takes does, and
+    is not covered.
+
+    The guarantee is `conditional_sampling(guarantee, floor=floor)`. Raises `ArgumentError` or `TypeError` naming the
+    argument.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> release = select_acceptable(lambda random: (0.0, random.below(6)), acceptable=lambda score, face: face == 5,
+    ...                             floor=0.001, guarantee=pure_dp(epsilon=0.5))
+    >>> release.value in (5, None), release.guarantee.epsilon(delta=0) < 1.0
+    (True, True)
+    """
+    if not callable(candidate):
+        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    if not callable(acceptable):
+        raise TypeError("acceptable must be callable: acceptable(score, output) -> bool")
+    probability = number("floor", floor, above=0.0, below=1.0)
+    total = conditional_sampling(guarantee, floor=probability)
+    source = resolve(random)
+    found = first_acceptable_run(candidate, acceptable, Geometric(gamma=probability), source)
+    return Release(value=found.output if found else None, guarantee=total, replayable=source.replayable)
+
+
+def first_acceptable_run(
+    candidate: Candidate, acceptable: Callable[[float, Any], bool], coins: Repetitions, source: RandomSource
+) -> Outcome | None:
+    """The algorithm without its price: the last of a random number of coins stops before its run."""
+    for _ in range(coins.sample(source) - 1):
+        outcome = run_once(candidate, source)
+        if outcome is not None and _accepted(acceptable, outcome):
+            return outcome
+    return None
+
+
+def _accepted(acceptable: Callable[[float, Any], bool], outcome: Outcome) -> bool:
+    try:
+        return bool(acceptable(outcome.score, outcome.output))
+    except Exception:
+        # what went wrong is a function of a private output that is not released
+        return False

@@ -1,0 +1,163 @@
+"""Choosing hyperparameters with training data and validation data (Liu, Talwar 2019, Section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, SupportsFloat
+
+from dpselect.accounting import best_of
+from dpselect.errors import integer, number
+from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.privacy import Guarantee, Release, compose, worst_of
+from dpselect.randomness import RandomSource, resolve
+from dpselect.repetitions import Repetitions
+from dpselect.selection.best import best_outcome
+from dpselect.selection.candidates import Candidate
+
+__all__ = [
+    "Tuned",
+    "TwoSetGuarantee",
+    "TwoSetRelease",
+    "select_hyperparameters",
+    "tuning_candidate",
+    "two_set_guarantee",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSetGuarantee:
+    """What a search costs people in the training data, people in the validation data, and anyone.
+
+    Attributes:
+        training: for a person in the training data only.
+        validation: for a person in the validation data only.
+        total: for everyone: the larger of the two, or the price of being in both where the sets may overlap.
+    """
+
+    training: Guarantee
+    validation: Guarantee
+    total: Guarantee
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSetRelease(Release):
+    """A release whose price differs between the two data sets; `guarantee` is that of everyone."""
+
+    training: Guarantee
+    validation: Guarantee
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The winner: which candidate, its model and its noisy number of correct rows."""
+
+    candidate: int
+    model: Any
+    noisy_correct: int
+
+
+def two_set_guarantee(
+    price: Callable[[Guarantee], Guarantee], *, training: Guarantee, validation: Guarantee, may_overlap: bool
+) -> TwoSetGuarantee:
+    """Price a search, as a function of its base, for the two data sets apart and together.
+
+    One run trains with `training` on one data set and scores with `validation` on the other. For a fixed validation
+    set the run is `training`-private in the training set, and the other way round; one person in both sets pays for
+    their composition. With disjoint sets, which is owed by the caller row by row and without looking at what the rows
+    say, everyone pays one of the two prices. Raises `AdjacencyError` when adjacencies differ.
+    Source: Liu, Talwar 2019, Lemma 5.1.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Geometric
+    >>> def price(base):
+    ...     return best_of(base, Geometric(gamma=0.01), bound="pure")
+    >>> first, second = pure_dp(epsilon=1), pure_dp(epsilon=0.5)
+    >>> apart = two_set_guarantee(price, training=first, validation=second, may_overlap=False)
+    >>> [round(g.epsilon(delta=0), 2) for g in (apart.training, apart.validation, apart.total)]
+    [2.95, 1.48, 2.95]
+    """
+    first, second = price(training), price(validation)
+    both = price(compose(training, validation)) if may_overlap else worst_of(first, second)
+    return TwoSetGuarantee(training=first, validation=second, total=both)
+
+
+def tuning_candidate(
+    train: Callable[[int, RandomSource], Any],
+    *,
+    candidates: int,
+    correct: Callable[[Any], int],
+    validation_epsilon: SupportsFloat,
+) -> Candidate:
+    """One run for any selector: draw a candidate uniformly, train it, count correct validation rows, add noise.
+
+    The score is the noisy count, discrete Laplace noise of scale 1/validation_epsilon: divided by the number of rows n
+    it is an accuracy with noise 1/(n validation_epsilon). The output is a `Tuned`.
+    """
+    if not callable(train):
+        raise TypeError("train must be callable: train(candidate, random) -> model")
+    if not callable(correct):
+        raise TypeError("correct must be callable: correct(model) -> number of correct validation rows")
+    count = integer("candidates", candidates, at_least=1)
+    epsilon = number("validation_epsilon", validation_epsilon, above=0.0)
+    noisy_count_guarantee(epsilon=epsilon)
+
+    def candidate(random: RandomSource) -> tuple[float, Tuned]:
+        index = random.below(count)
+        model = train(index, random)
+        noisy = noisy_count(correct(model), epsilon=epsilon, random=random)
+        return float(noisy), Tuned(index, model, noisy)
+
+    return candidate
+
+
+def select_hyperparameters(
+    train: Callable[[int, RandomSource], Any],
+    *,
+    candidates: int,
+    correct: Callable[[Any], int],
+    repetitions: Repetitions,
+    training: Guarantee,
+    validation_epsilon: SupportsFloat,
+    may_overlap: bool = True,
+    random: RandomSource | None = None,
+) -> TwoSetRelease:
+    """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
+
+    `train(i, random)` is a private training run on the training data; `training` covers it for every i, with its
+    failure (owed). It is called for the candidates drawn only, so there may be any number. `correct(model)` counts
+    correct rows of the validation data: one row moves it by at most one, and it fails for no data (owed). The model is
+    released with the price of both data sets apart (`training`, `validation`) and for everyone (`guarantee`): their sum
+    inside the search if one person `may_overlap` both sets, the larger otherwise. The value is a `Tuned` or None.
+
+    Raises `TypeError` and `ArgumentError` naming the argument. For other selectors: `tuning_candidate` and
+    `two_set_guarantee`.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Geometric
+    >>> release = select_hyperparameters(
+    ...     lambda i, random: i * i, candidates=100_000, correct=lambda model: min(model, 900),
+    ...     repetitions=Geometric(gamma=0.1), training=pure_dp(epsilon=0.5), validation_epsilon=0.5, may_overlap=False)
+    >>> release.value.model == release.value.candidate**2, round(release.training.epsilon(delta=0), 3)
+    (True, 1.313)
+    """
+    candidate = tuning_candidate(train, candidates=candidates, correct=correct, validation_epsilon=validation_epsilon)
+    prices = two_set_guarantee(
+        lambda base: best_of(base, repetitions),
+        training=training,
+        validation=noisy_count_guarantee(epsilon=float(validation_epsilon), adjacency=training.adjacency),
+        may_overlap=may_overlap,
+    )
+    total = replace(
+        prices.total,
+        theorem=f"private hyperparameter selection (Liu, Talwar 2019, Lemma 5.1): {prices.total.theorem}",
+    )
+    source = resolve(random)
+    best = best_outcome(candidate, repetitions, source)
+    return TwoSetRelease(
+        value=best.output if best else None,
+        guarantee=total,
+        training=prices.training,
+        validation=prices.validation,
+        replayable=source.replayable,
+    )

@@ -1,0 +1,256 @@
+"""Candidates at increasing budgets: release the cheapest that is good enough, and pay for that one.
+
+Ghazi, Kamath, Knop, Kumar, Manurangsi, Zhang, "Private hyperparameter tuning with ex-post guarantee" (2025): for any
+sequence of private estimators the released one costs at most twice its own budget. The form that is proved and priced
+here, more sharply and for any law of the number of runs: docs/theory/increasing-budgets.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.pure_bounds import pure_shift
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import ROUND_UP, sum_up
+from dpselect.privacy import Guarantee, OutputGuarantee
+from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
+from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.randomness import resolve
+from dpselect.randomness.source import RandomSource
+from dpselect.repetitions import Repetitions
+from dpselect.selection.candidates import Outcome, PrivateCandidate, run_once
+
+__all__ = ["increasing_budgets_guarantee", "released_level", "select_increasing"]
+
+Array = NDArray[np.float64]
+NOTHING = "nothing"
+"""The cell of a search that released nothing."""
+
+_TIGHT = 1.0 + 1e-10
+_MOST_CELLS = 20_000
+_ROUNDING = 1e-12
+"""What the difference of two logarithms may be off."""
+
+
+def released_level(value: tuple[int, Any] | None) -> Hashable:
+    """The cell of what `select_increasing` releases: the level, or "nothing".
+
+    >>> released_level((2, "a model")), released_level(None)
+    (2, 'nothing')
+    """
+    return NOTHING if value is None else value[0]
+
+
+def increasing_budgets_guarantee(
+    guarantees: Sequence[Guarantee],
+    *,
+    repetitions: Repetitions,
+    weights: Sequence[SupportsIndex] | None = None,
+    delta: SupportsFloat = 0.0,
+) -> OutputGuarantee:
+    """What `select_increasing` promises, by the level released; from public parameters alone.
+
+    Level i costs its own epsilon plus the largest log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i
+    allow (theory page, Theorem 1): with a truncated negative binomial number of runs at most (2 + eta) times its own
+    epsilon, whatever the later levels cost. "nothing" costs what the dearest level does. A fixed number of runs
+    has no coin to cover its failures and costs what composition does, or nothing finite with a `delta`.
+
+    Args:
+        guarantees: of one run at each level, its score and failure included, in the order in which they are tried.
+        repetitions: the law of the number of runs, over all levels together.
+        weights: positive whole numbers: how often a run falls to each level, in proportion. Equal by default.
+        delta: at which each level's guarantee is read, for levels without a pure epsilon. The delta of the whole is
+            E[K] times this, common to all cells, rounded up.
+
+    Raises `ArgumentError` unless the epsilons at `delta` are finite and do not decrease, or when no price is finite or
+    the total delta reaches 1; `AdjacencyError` for mixed adjacencies.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Logarithmic
+    >>> levels = [pure_dp(epsilon=e) for e in (0.25, 0.5, 1.0)]
+    >>> g = increasing_budgets_guarantee(levels, repetitions=Logarithmic.with_mean(mean=10))
+    >>> {cell: round(epsilon, 3) for cell, epsilon in g.epsilons.items()}
+    {0: 0.464, 1: 0.926, 2: 1.839, 'nothing': 1.839}
+    """
+    base = number("delta", delta, at_least=0.0, below=1.0)
+    if not guarantees:
+        raise ArgumentError("guarantees must hold at least one level")
+    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in guarantees)
+    epsilons = [number("guarantees", g.epsilon(delta=base), at_least=0.0) for g in guarantees]
+    if any(later < earlier for earlier, later in pairwise(epsilons)):
+        raise ArgumentError("guarantees must be in the order of their budgets: an epsilon is below the one before")
+    total = 0.0
+    if base > 0.0:
+        total = number("delta", sum_up([base * repetitions.mean * ROUND_UP]), below=1.0)
+    shares = _shares(weights, len(epsilons))
+    prices: dict[Hashable, float] = {}
+    for level, epsilon in enumerate(epsilons):
+        reach = _Reach.of(epsilons[: level + 1], shares[: level + 1], base)
+        shift = _largest_shift(repetitions, reach)
+        if base == 0.0:
+            shift = min(shift, pure_shift(repetitions, epsilon))  # as if all levels had this one's budget
+        if math.isinf(shift):
+            raise ArgumentError("repetitions: this law gives no finite price; it must allow for a single run")
+        prices[level] = (epsilon + shift + _ROUNDING) * ROUND_UP
+    prices[NOTHING] = max(prices.values())
+    return OutputGuarantee(cell=released_level, epsilons=prices, delta=total, adjacency=adjacency)
+
+
+def select_increasing(
+    candidates: Sequence[PrivateCandidate],
+    *,
+    threshold: SupportsFloat,
+    repetitions: Repetitions,
+    weights: Sequence[SupportsIndex] | None = None,
+    delta: SupportsFloat = 0.0,
+    random: RandomSource | None = None,
+) -> ExPostRelease:
+    """Draw a number of runs, spread them over the levels at random, and release the first that clears the threshold.
+
+    Each of the K runs falls to a level by a public coin; the cheapest level's runs come first. The first run whose
+    score is at least `threshold` ends the search: the value is (level, output). If none does, it is None. A run that
+    raises or scores NaN clears no threshold. K, the runs that failed and how many they were do not leave; the time
+    that the search takes does, and is not covered.
+
+    `threshold`, `repetitions`, `weights` and `delta` are fixed without the data; each candidate's guarantee covers its
+    score and its failure (owed by the caller). Reserve `increasing_budgets_guarantee` with the same arguments, settle
+    with the value of the release. To try several hyperparameters at one budget, make a `private_mixture` of them.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.randomness import keyed_source
+    >>> from dpselect.repetitions import Logarithmic
+    >>> def level(epsilon):
+    ...     noisy = lambda random: (90.0 + float(random.laplace(1)[0]) / epsilon, "a model")
+    ...     return PrivateCandidate(noisy, pure_dp(epsilon=epsilon))
+    >>> release = select_increasing([level(0.25), level(0.5), level(1.0)], threshold=50,
+    ...                             repetitions=Logarithmic.with_mean(mean=10), random=keyed_source(1))
+    >>> release.value, round(release.epsilon, 3)
+    ((0, 'a model'), 0.464)
+    """
+    bar = number("threshold", threshold, finite=False)
+    guarantee = increasing_budgets_guarantee(
+        [candidate.guarantee for candidate in candidates], repetitions=repetitions, weights=weights, delta=delta
+    )
+    source = resolve(random)
+    found = _first_that_clears(candidates, _parts(weights, len(candidates)), bar, repetitions, source)
+    value = None if found is None else (found[0], found[1].output)
+    return ExPostRelease(value=value, guarantee=guarantee, replayable=source.replayable)
+
+
+def _first_that_clears(
+    candidates: Sequence[PrivateCandidate],
+    parts: Sequence[int],
+    bar: float,
+    repetitions: Repetitions,
+    source: RandomSource,
+) -> tuple[int, Outcome] | None:
+    """The algorithm without its price."""
+    runs = [0] * len(parts)
+    last = np.cumsum(parts)
+    for _ in range(repetitions.sample(source)):
+        runs[int(np.searchsorted(last, source.below(int(last[-1])), side="right"))] += 1
+    for level, candidate in enumerate(candidates):
+        for _ in range(runs[level]):
+            outcome = run_once(candidate, source)
+            if outcome is not None and outcome.score >= bar:
+                return level, outcome
+    return None
+
+
+def _parts(weights: Sequence[SupportsIndex] | None, levels: int) -> list[int]:
+    if weights is None:
+        return [1] * levels
+    if len(weights) != levels:
+        raise ArgumentError("weights must be as many as there are levels")
+    return [integer("weights", weight, at_least=1, at_most=10**6) for weight in weights]
+
+
+def _shares(weights: Sequence[SupportsIndex] | None, levels: int) -> list[float]:
+    parts = _parts(weights, levels)
+    return [part / sum(parts) for part in parts]
+
+
+@dataclass(frozen=True, eq=False)
+class _Reach:
+    """How likely "something better" may be on the neighbour: T(u), concave and piecewise linear, at its breakpoints.
+
+    `masses` rise from 0 to the share of all levels that can be better, and `far` is T there.
+    """
+
+    masses: Array
+    far: Array
+
+    @classmethod
+    def of(cls, epsilons: Sequence[float], shares: Sequence[float], delta: float) -> _Reach:
+        """The best split of u over the levels, steepest first.
+
+        At one level t(u) = min(exp(epsilon) u + delta, 1 - exp(-epsilon) (1 - delta - u), 1), with a kink at
+        (1 - delta)/(1 + exp(epsilon)).
+        """
+        pieces = []
+        for epsilon, share in zip(epsilons, shares, strict=True):
+            kink = (1.0 - delta) / (1.0 + math.exp(epsilon))
+            pieces.append((math.exp(epsilon), share * kink))
+            pieces.append((math.exp(-epsilon), share * (1.0 - delta - kink)))
+            pieces.append((0.0, share * delta))
+        pieces.sort(reverse=True)
+        slopes, widths = np.array(pieces).T
+        masses = np.concatenate(([0.0], np.cumsum(widths)))
+        start = delta * math.fsum(shares)
+        far = np.concatenate(([start], start + np.cumsum(slopes * widths)))
+        # an upper bound on T: the sums are off by a few roundings
+        return cls(np.minimum(masses, 1.0), np.minimum(far * ROUND_UP, 1.0))
+
+    def __call__(self, masses: Array) -> Array:
+        """T at these masses, rounded up."""
+        return np.minimum(np.interp(masses, self.masses, self.far) * ROUND_UP, 1.0)
+
+
+def _largest_shift(law: Repetitions, reach: _Reach) -> float:
+    """An upper bound on the largest log phi'(1 - u) - log phi'(1 - T(u)), close to it.
+
+    On cells that are halved where the bound may be largest until it stops falling.
+    """
+    end = min(float(reach.masses[-1]) * ROUND_UP, 1.0)
+    grid = np.unique(np.concatenate(([0.0, end], reach.masses, end * np.exp(-np.linspace(60.0, 0.0, 601)))))
+    left, right = grid[:-1], grid[1:]
+    bound, highest = math.inf, 0.0
+    for _ in range(40):
+        bounds, attained = _cell_shifts(law, reach, left, right)
+        highest = max(highest, float(np.max(attained)))
+        bound = min(bound, max(highest, float(np.max(bounds))))
+        alive = bounds > highest
+        if bound <= highest * _TIGHT or not np.any(alive) or np.count_nonzero(alive) > _MOST_CELLS:
+            break
+        middle = (left[alive] + right[alive]) / 2.0
+        left, right = np.concatenate((left[alive], middle)), np.concatenate((middle, right[alive]))
+    return bound
+
+
+def _cell_shifts(law: Repetitions, reach: _Reach, left: Array, right: Array) -> tuple[Array, Array]:
+    """Upper bounds on the shift in cells [left, right], where T is linear, and its values at the right ends.
+
+    phi' and phi'' fall as u grows. So the shift is at most its first term at the left end less its second at the right
+    end; and at most its value at the left end plus its largest rise, with r = phi''/phi' at the arguments that make
+    the slope r(T(u)) T' - r(u) largest.
+    """
+    far_left, far_right = reach(left), reach(right)
+    near_left, near_right = law.log_derivative(left), law.log_derivative(right)
+    log_far_left, log_far_right = law.log_derivative(far_left), law.log_derivative(far_right)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        simple = near_left - log_far_right
+        rising = (far_right - far_left) * law.second_derivative(far_left) / np.exp(log_far_right)
+        falling = (right - left) * law.second_derivative(right) / np.exp(near_left)
+        refined = near_left - log_far_left + np.maximum(rising - falling, 0.0)
+        # T is cut off at 1, inside a cell
+        refined = np.where(far_right < 1.0, refined, math.inf)
+        attained = near_right - log_far_right
+    bounds = np.nan_to_num(np.fmin(simple, refined), nan=math.inf, posinf=math.inf)
+    return np.maximum(bounds, 0.0), np.maximum(np.nan_to_num(attained, nan=0.0, posinf=0.0), 0.0)

@@ -1,0 +1,112 @@
+"""Proposals that draw one of several candidates with fixed weights; candidates may be made only when drawn."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, SupportsIndex
+
+from dpselect.accounting import mixture
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.randomness import RandomSource
+from dpselect.selection.candidates import Candidate, PrivateCandidate
+
+__all__ = ["Candidates", "private_mixture", "uniform_mixture", "weighted_mixture"]
+
+Candidates = Sequence[Candidate] | Callable[[int], Candidate]
+"""Candidates by their index: a sequence, or a function that makes the one that was drawn."""
+
+
+def uniform_mixture(candidates: Candidates, *, count: SupportsIndex | None = None) -> Candidate:
+    """A proposal that runs one of several candidates, drawn uniformly each time, with replacement.
+
+    `candidates` is a sequence, or with `count` a function `index -> candidate` for the indices 0 .. count - 1. A
+    sequence is indexed and never walked through, so one that makes its members on demand makes only those drawn. What
+    making a candidate does belongs to the run: if it raises, that run failed.
+
+    Its guarantee is any that covers every candidate (`private_mixture` gives the average, which is smaller). Raises
+    `ArgumentError` when there is none, `TypeError` for what cannot be indexed.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> uniform_mixture([lambda random: (1.0, "a")])(keyed_source(1))
+    (1.0, 'a')
+    >>> many = uniform_mixture(lambda index: lambda random: (1.0, index), count=100_000)
+    >>> 0 <= many(keyed_source(1))[1] < 100_000
+    True
+    """
+    make, size = _indexed(candidates, count)
+
+    def proposal(random: RandomSource) -> tuple[float, Any]:
+        return make(random.below(size))(random)
+
+    return proposal
+
+
+def weighted_mixture(
+    candidates: Candidates, weights: Sequence[float | Fraction], *, count: SupportsIndex | None = None
+) -> Candidate:
+    """As `uniform_mixture`, with a probability proportional to its weight for each candidate, exactly.
+
+    `weights` are fixed without the data (owed by the caller): whole numbers, fractions or doubles, each taken at its
+    exact value, at least 0 and not all 0. Raises `ArgumentError` for others or for another number of them.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> coins = [lambda random: (1.0, "never"), lambda random: (1.0, "always")]
+    >>> weighted_mixture(coins, [0, 0.3])(keyed_source(1))
+    (1.0, 'always')
+    """
+    make, size = _indexed(candidates, count)
+    totals = list(accumulate(_whole_weights(weights, size)))
+
+    def proposal(random: RandomSource) -> tuple[float, Any]:
+        return make(bisect_right(totals, random.below(totals[-1])))(random)
+
+    return proposal
+
+
+def private_mixture(
+    candidates: Sequence[PrivateCandidate], weights: Sequence[float | Fraction] | None = None
+) -> PrivateCandidate:
+    """The mixture of candidates that know what they promise, with the average of their guarantees.
+
+    `weights` above 0, None for equal ones. The guarantee is `dpselect.accounting.mixture`: it holds with the index of
+    the candidate released, so an output may name it. Raises as `weighted_mixture`, and `AdjacencyError`.
+
+    >>> from dpselect.privacy import zcdp
+    >>> quiet, loud = (PrivateCandidate(lambda random: (0.0, None), zcdp(rho=rho)) for rho in (0.05, 0.2))
+    >>> round(private_mixture([quiet, loud]).guarantee.renyi(order=8), 5)
+    1.50101
+    """
+    given = [1] * len(candidates) if weights is None else weights
+    return PrivateCandidate(
+        weighted_mixture(candidates, given), mixture([c.guarantee for c in candidates], [float(w) for w in given])
+    )
+
+
+def _indexed(candidates: Candidates, count: SupportsIndex | None) -> tuple[Callable[[int], Candidate], int]:
+    if count is not None:
+        if not callable(candidates):
+            raise TypeError("candidates must be a function of an index when count is given")
+        return candidates, integer("count", count, at_least=1)
+    if callable(candidates) or not hasattr(candidates, "__getitem__"):
+        raise TypeError("candidates must be a sequence, or a function of an index together with count")
+    if not len(candidates):
+        raise ArgumentError("candidates must hold at least one candidate")
+    if isinstance(candidates, (list, tuple)) and not all(map(callable, candidates)):
+        raise TypeError("candidates must be callables: candidate(random) -> (score, output)")
+    return candidates.__getitem__, len(candidates)
+
+
+def _whole_weights(weights: Sequence[float | Fraction], size: int) -> list[int]:
+    if len(weights) != size:
+        raise ArgumentError(f"weights must be one for each of the {size} candidates, got {len(weights)}")
+    parsed = [number("weights", weight, at_least=0.0) for weight in weights]
+    exact = [w if isinstance(w, Fraction) else Fraction(p) for w, p in zip(weights, parsed, strict=True)]
+    unit = math.lcm(*(w.denominator for w in exact))
+    whole = [int(w * unit) for w in exact]
+    if not any(whole):
+        raise ArgumentError("weights must not all be 0")
+    return whole

@@ -1,0 +1,112 @@
+"""The largest threshold that one private candidate passes often enough (Liu, Talwar 2019, Section 4.3)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import SupportsFloat
+
+from dpselect.accounting.sampled_percentile import SmoothedCount
+from dpselect.accounting.sampled_search import threshold_search, threshold_search_margin
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms import SparseVector
+from dpselect.privacy import Guarantee, Release
+from dpselect.randomness import RandomSource, resolve
+from dpselect.selection.candidates import Candidate, run_once
+
+__all__ = ["search_threshold", "threshold_grid"]
+
+_ROUNDING = 2.0**-40
+
+
+def threshold_grid(count: int) -> tuple[float, ...]:
+    """1 - 1/R, 1 - 2/R, ..., 0 for scores in [0, 1].
+
+    >>> threshold_grid(4)
+    (0.75, 0.5, 0.25, 0.0)
+    """
+    count = integer("count", count, at_least=1)
+    return tuple((count - i) / count for i in range(1, count + 1))
+
+
+def search_threshold(
+    candidate: Candidate,
+    *,
+    thresholds: Sequence[float],
+    target: SupportsFloat,
+    guarantee: Guarantee,
+    statistic: SmoothedCount,
+    epsilon: SupportsFloat,
+    failure_probability: SupportsFloat | None = None,
+    random: RandomSource | None = None,
+) -> Release:
+    """The first of falling `thresholds` that one run reaches with a probability of about `target`, or None.
+
+    The candidate is run `statistic.samples` times, and this one batch serves all thresholds. Thresholds, target,
+    statistic and the rest are fixed without the data, and `guarantee` covers one run with its score and failure (owed
+    by the caller). A run that raises or scores NaN reaches no threshold. None: not even the last one was found, which
+    the noise allows.
+
+    `statistic` comes from `smoothed_count(guarantee, samples=..., thresholds=len(thresholds), ...)` or is a
+    `SmoothedCount` by hand; privacy holds for any. With a `failure_probability` the bar is lowered by
+    `threshold_search_margin`, so that the right threshold is seldom missed, and too large a one is found more often.
+
+    The guarantee is (epsilon, delta) by `threshold_search`. Raises `ArgumentError` for thresholds that do not fall.
+
+    >>> from dpselect.accounting.sampled_search import smoothed_count
+    >>> from dpselect.privacy import pure_dp
+    >>> base = pure_dp(epsilon=0.1)
+    >>> counts = smoothed_count(base, samples=4000, thresholds=4, delta=1e-6, slack=0.25, smoothing=60.0)
+    >>> release = search_threshold(
+    ...     lambda random: (float(random.uniform(1)[0]) / 2, None), thresholds=threshold_grid(4), target=0.25,
+    ...     guarantee=base, statistic=counts, epsilon=20.0)
+    >>> release.value
+    0.25
+    """
+    if not callable(candidate):
+        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    bars = tuple(number("thresholds", bar, finite=False) for bar in thresholds)
+    if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
+        raise ArgumentError("thresholds must be at least one number, each below the one before")
+    share = number("target", target, above=0.0, at_most=1.0)
+    price = threshold_search(guarantee, statistic=statistic, epsilon=epsilon, thresholds=len(bars))
+    source = resolve(random)
+    half = float(epsilon) / 2.0
+    test = SparseVector(
+        epsilon_threshold=half,
+        epsilon_queries=half,
+        max_positives=1,
+        sensitivity=statistic.sensitivity + _ROUNDING,
+        adjacency=guarantee.adjacency,
+        random=source,
+    )
+    level = statistic.statistic(statistic.samples * share)
+    if failure_probability is not None:
+        level -= threshold_search_margin(
+            sensitivity=statistic.sensitivity,
+            slack=max(statistic.sensitivity - guarantee.pure_epsilon, 0.0),
+            epsilon=epsilon,
+            failure_probability=failure_probability,
+        )
+    reached = _passing_counts(candidate, bars, statistic.samples, source)
+    found = next(
+        (bar for bar, count in zip(bars, reached, strict=True) if test.above(statistic.statistic(count), level)), None
+    )
+    return Release(value=found, guarantee=price.guarantee, replayable=source.replayable)
+
+
+def _passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int, source: RandomSource) -> list[int]:
+    """How many runs of one batch reach each of the falling bars; no score is kept."""
+    rising = bars[::-1]
+    first = [0] * (len(bars) + 1)
+    for _ in range(samples):
+        outcome = run_once(candidate, source)
+        # how many bars it reaches; NaN and failures reach none
+        reached = 0 if outcome is None or outcome.score != outcome.score else bisect_right(rising, outcome.score)
+        first[len(bars) - reached] += 1
+    counts, total = [], 0
+    for place in range(len(bars)):
+        total += first[place]
+        counts.append(total)
+    return counts

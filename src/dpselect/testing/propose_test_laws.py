@@ -1,0 +1,131 @@
+"""Exact laws of propose-test-release on small whole-number data, right and wrong.
+
+Outputs of the trimmed mean are the noisy sum of the middle, those of the interquantile range (stage, noisy level);
+None is none. `reach` = (low, high) must enclose every centre of both data sets that are compared: what lies beyond is
+put together as low - 1 and high + 1, where the ratio of two such laws is constant, so that nothing is lost. The wrong
+variants claim what the right one does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+
+from dpselect.mechanisms.instability import Units, sensitivity_of_middle
+from dpselect.mechanisms.interquantile_range import InterquantileRange
+from dpselect.mechanisms.propose_test_release import ProposeTestRelease
+from dpselect.mechanisms.trimmed_mean import TrimmedMean
+
+__all__ = [
+    "BROKEN",
+    "discrete_laplace_law",
+    "interquantile_range_law",
+    "pass_probability",
+    "stages_law",
+    "trimmed_mean_law",
+]
+
+Law = dict[Hashable, float]
+Reach = tuple[int, int]
+
+
+def discrete_laplace_law(centre: int, scale: float, reach: Reach) -> dict[int, float]:
+    """centre + X with P(X = x) proportional to exp(-|x|/scale), see the module for `reach`.
+
+    >>> round(sum(discrete_laplace_law(2, 0.7, (0, 3)).values()), 12)
+    1.0
+    """
+    low, high = reach
+    decay = math.exp(-1.0 / scale)
+    inside = {y: (1.0 - decay) / (1.0 + decay) * decay ** abs(y - centre) for y in range(low, high + 1)}
+    below, above = (decay**k / (1.0 + decay) for k in (centre - low + 1, high - centre + 1))
+    return {low - 1: below, **inside, high + 1: above}
+
+
+def pass_probability(test: ProposeTestRelease, distance: int) -> float:
+    """P(distance + Laplace(1/epsilon_test) >= margin)."""
+    excess = test.epsilon_test * (test.margin - distance)
+    return 0.5 * math.exp(-excess) if excess >= 0.0 else 1.0 - 0.5 * math.exp(excess)
+
+
+def _answers(passing: float, centre: int, scale: float, reach: Reach) -> Law:
+    law: Law = {y: passing * p for y, p in discrete_laplace_law(centre, scale, reach).items()}
+    return {**law, None: 1.0 - passing}
+
+
+def _sum(mechanism: TrimmedMean, rows: Units) -> int:
+    trimmed = mechanism.trimmed(len(rows))
+    return int(rows[trimmed : len(rows) - trimmed].sum())
+
+
+def trimmed_mean_law(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
+    """What `TrimmedMean` does."""
+    passing = pass_probability(mechanism.test, mechanism.distance(rows))
+    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+
+
+def noiseless_test(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
+    """An answer exactly when the distance is at least one."""
+    passing = 1.0 if mechanism.distance(rows) >= 1 else 0.0
+    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+
+
+def distance_one_too_large(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
+    """The changes that leave the stable set are counted from one, and tested as if they were the distance."""
+    passing = pass_probability(mechanism.test, mechanism.distance(rows) + 1)
+    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+
+
+def noise_for_the_data(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
+    """The proposal is tested, but the noise is for the data's own local sensitivity."""
+    passing = pass_probability(mechanism.test, mechanism.distance(rows))
+    local = sensitivity_of_middle(rows, mechanism.trimmed(len(rows)), 0)
+    return _answers(passing, _sum(mechanism, rows), max(local, 0.25) / mechanism.epsilon_answer, reach)
+
+
+def local_sensitivity_tested(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
+    """The local sensitivity with noise of its own size is compared with the proposal: it has no small sensitivity."""
+    local = sensitivity_of_middle(rows, mechanism.trimmed(len(rows)), 0)
+    excess = mechanism.epsilon_test * (local - mechanism.steps)
+    passing = 0.5 * math.exp(-excess) if excess >= 0.0 else 1.0 - 0.5 * math.exp(excess)
+    return _answers(passing, _sum(mechanism, rows), mechanism.steps / mechanism.epsilon_answer, reach)
+
+
+def flat_data_refused(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
+    """Data whose middle is one value are refused beforehand, as "nothing to estimate"."""
+    trimmed = mechanism.trimmed(len(rows))
+    if rows[trimmed - 1] == rows[len(rows) - trimmed]:
+        return {None: 1.0}
+    return trimmed_mean_law(mechanism, rows, reach)
+
+
+BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
+    noiseless_test,
+    distance_one_too_large,
+    noise_for_the_data,
+    local_sensitivity_tested,
+    flat_data_refused,
+)
+
+
+def stages_law(
+    mechanism: InterquantileRange, stages: Sequence[tuple[int, int | None]], reach: Reach, weight: float = 1.0
+) -> Law:
+    """The two stages one after the other, from (distance, level) of each; `weight` times the law."""
+    law: Law = {}
+    left, scale = weight, (mechanism.steps - 1) / mechanism.epsilon_answer
+    for stage, (test, (distance, level)) in enumerate(zip(mechanism.cascade.stages, stages, strict=True), start=1):
+        passing = pass_probability(test, distance)
+        noisy: Law = {None: 1.0}
+        if level is not None:
+            noisy = {y: p for y, p in discrete_laplace_law(level, scale, reach).items()}  # noqa: C416 - the keys' type
+        law.update({(stage, y): left * passing * p for y, p in noisy.items()})
+        left *= 1.0 - passing
+    return {**law, None: left}
+
+
+def interquantile_range_law(mechanism: InterquantileRange, rows: Units, reach: Reach) -> Law:
+    """What `InterquantileRange` does, over both orders of its stages. Width 0 is the level None."""
+    plain, moved = (mechanism.examined(rows, shifted=shifted) for shifted in (False, True))
+    one, other = (stages_law(mechanism, order, reach, 0.5) for order in ((plain, moved), (moved, plain)))
+    return {y: one.get(y, 0.0) + other.get(y, 0.0) for y in {**one, **other}}

@@ -1,0 +1,86 @@
+"""The examples run, print their guarantee, and find what their synthetic data hide."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpselect.randomness import keyed_source
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_script_is_run_by_a_test():
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert all(f'"{script.stem}"' in tests or script.name in tests for script in EXAMPLES.glob("*.py"))
+
+
+def test_choose_clusters(capsys):
+    example = load("choose_clusters")
+    release = example.main(keyed_source(1))
+    printed = capsys.readouterr().out
+    assert "clusters: 5\n" in printed
+    # five centres, one near the middle of each group, which lie 0.82 apart
+    angles = 2 * np.pi * np.arange(5) / 5
+    middles = 0.7 * np.column_stack([np.cos(angles), np.sin(angles)])
+    assert example.distances(middles, release.value).min(axis=1).max() < 0.1
+    single, total = example.price().epsilon(example.DELTA), release.guarantee.epsilon(example.DELTA)
+    assert f"one run alone:    epsilon {single:.3f} " in printed
+    assert f"the whole search: epsilon {total:.3f} " in printed
+    assert single < total < float(re.search(r"all seven once: +epsilon ([\d.]+)", printed)[1])
+    assert release.replayable
+
+
+@pytest.mark.parametrize("row", [[np.nan, np.inf], [-1e300, 1e300], [0.3, -0.4], [7.0, 0.1]])
+def test_one_row_moves_the_sums_of_k_means_by_what_is_charged(row):
+    """The squared length of a row's contribution, in rows, is at most 2 + 3/UNITS."""
+    example = load("choose_clusters")
+    clipped = example.clip_to_disc(np.array([row]))
+    contribution = np.append(np.rint(clipped[0] * example.UNITS), example.UNITS) / example.UNITS
+    assert np.sum(contribution**2) <= 2 + 3 / example.UNITS
+
+
+def test_one_row_moves_the_silhouette_by_at_most_one():
+    """Without noise: whole units between 0 and UNITS a row, for any centres, coinciding ones too."""
+    example = load("choose_clusters")
+    example.discrete_laplace = lambda scale, random: 0
+    generator = np.random.default_rng(1)
+    rows = example.clip_to_disc(generator.normal(size=(60, 2)))
+    for centres in (generator.normal(size=(3, 2)), np.zeros((2, 2)), rows[:2]):
+        whole = example.noisy_silhouette(rows, centres, None)
+        for i in range(60):
+            less = example.noisy_silhouette(np.delete(rows, i, axis=0), centres, None)
+            assert 0.0 <= (whole - less) * example.NOMINAL_ROWS <= 1.0 + 1e-9
+
+
+def test_pick_a_feature(capsys):
+    """This key draws the telling feature, as four keys in five do."""
+    example = load("pick_a_feature")
+    release = example.main(keyed_source(2))
+    printed = capsys.readouterr().out
+    assert release.value[0] == example.TELLING
+    assert f"permute-and-flip: feature {example.TELLING}, epsilon 1.000" in printed
+    assert "the search: 1.000" in printed
+    assert 0.99 < release.guarantee.epsilon(0.0) <= 1.0
+
+
+def test_watch_monitors(capsys):
+    """With these noises a false alarm or a late one is rarer than 1e-6."""
+    example = load("watch_monitors")
+    release = example.main(keyed_source(1))
+    minute, monitor, count = release.value
+    assert (minute, monitor) == example.OUTAGE
+    assert 200 < count < 600
+    assert release.guarantee.epsilon(0.0) == pytest.approx(0.7, rel=1e-9)
+    printed = capsys.readouterr().out
+    assert "epsilon 0.60" in printed
+    assert "epsilon 0.70" in printed

@@ -1,0 +1,577 @@
+"""Noise reduction: exact laws on the grid, the oracle of output privacy, optimal stopping, statistical audits."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import math
+import multiprocessing
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.special import ndtr
+from scipy.stats import chi2, kstest
+
+from dpselect.errors import ArgumentError, BudgetError
+from dpselect.ledger import Ledger
+from dpselect.mechanisms.brownian import brownian_guarantee, brownian_reduction, linear_boundary, mixture_boundary
+from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.noise_reduction import (
+    GradualRelease,
+    _sensitivity_in_steps,
+    guarantee_with_test,
+    laplace_reduction,
+    laplace_reduction_guarantee,
+    release_until,
+    release_until_above,
+    stay_probability,
+)
+from dpselect.privacy import OutputGuarantee, gaussian
+from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.privacy.gaussian_stopping import stopping_delta
+from dpselect.privacy.output_oracle import output_delta
+from dpselect.randomness import keyed_source
+from dpselect.testing.broken_sparse_vectors import corrected
+
+# --- exact: whole-number noise --------------------------------------------------------------------------------------
+
+
+def two_sided_geometric(rate, x):
+    """P(X = x) proportional to exp(-rate |x|), for an array of whole numbers."""
+    return math.tanh(rate / 2.0) * np.exp(-rate * np.abs(x))
+
+
+@functools.cache
+def stay(coarse, fine):
+    low, _ = stay_probability(Fraction(coarse), Fraction(fine))(80)
+    return float(low)
+
+
+def kernel(coarse, fine, before, after, keep=None):
+    """The probability of the noisier level `before` given the less noisy `after`."""
+    keep = stay(coarse, fine) if keep is None else keep
+    return keep * (before == after) + (1.0 - keep) * two_sided_geometric(coarse, before - after)
+
+
+def path_masses(value, rates, window, keep=None, fresh=False):
+    """The exact mass of each path of levels inside the window, one axis for each level."""
+    y = np.arange(-window, window + 1)
+    if fresh:
+        return functools.reduce(np.multiply.outer, [two_sided_geometric(rate, y - value) for rate in rates])
+    masses = two_sided_geometric(rates[-1], y - value)
+    for coarse, fine in zip(rates[-2::-1], rates[:0:-1], strict=True):
+        step = kernel(coarse, fine, y[:, None], y[None, :], keep and keep(coarse, fine))
+        masses = step.reshape(*step.shape, *[1] * (masses.ndim - 1)) * masses[None]
+    return masses
+
+
+@pytest.mark.parametrize(("coarse", "fine"), [(1.0, 2.0), (0.7, 0.8), (0.5, 6.0), (2.0, 2.5)])
+def test_the_noisier_level_has_exactly_its_own_law(coarse, fine):
+    """Sum over the less noisy level. Cut at 120, where masses are below exp(-60)."""
+    for before in range(-6, 7):
+        mass = math.fsum(
+            two_sided_geometric(fine, after) * kernel(coarse, fine, before, after) for after in range(-120, 121)
+        )
+        assert mass == pytest.approx(two_sided_geometric(coarse, before), rel=1e-13)
+
+
+def test_the_stay_probability_against_its_other_form():
+    for coarse, fine in [(1, 2), (Fraction(1, 2**40), Fraction(3, 2**40)), (Fraction(1, 3), 7)]:
+        low, high = stay_probability(Fraction(coarse), Fraction(fine))(90)
+        assert 0 <= high - low < Fraction(1, 2**90)
+        exact = (math.sinh(float(coarse) / 2) / math.sinh(float(fine) / 2)) ** 2
+        assert float(low) == pytest.approx(exact, rel=1e-13)
+
+
+def gradual_law(value, rates, stops, window, keep=None, fresh=False):
+    """The exact masses of what a session releases: {tuple of levels: mass}, cut to |level| <= window.
+
+    `stops(levels)` says whether the public rule stops there; the last level always does. `fresh` draws every level with
+    noise of its own; `keep` replaces the probability of staying.
+    """
+    law = {}
+
+    def visit(path, masses):
+        if masses.ndim == 0 or (path and stops(path)):
+            law[path] = float(masses.sum())
+        else:
+            for place, rest in enumerate(masses):
+                visit((*path, place - window), rest)
+
+    visit((), path_masses(value, rates, window, keep, fresh))
+    return law
+
+
+def violation(one, other, guarantee):
+    """The delta that a pair of laws needs beyond the prices, the larger of both orders."""
+    outputs = sorted({*one, *other})
+    cells = [guarantee.cell(output) for output in outputs]
+    laws = [[law.get(output, 0.0) for output in outputs] for law in (one, other)]
+    prices = {cell: guarantee.price(cell) for cell in cells}
+    return max(output_delta(*pair, cells=cells, epsilons=prices) for pair in (laws, laws[::-1]))
+
+
+RATES = (0.5, 1.0, 1.6)
+STOPS = {
+    "never": lambda levels: False,
+    "at a large answer": lambda levels: levels[-1] >= 2,
+    "at two equal answers": lambda levels: len(levels) > 1 and levels[-1] == levels[-2],
+    "depending on the first": lambda levels: (levels[0] % 2 == 0) == (len(levels) == 1),
+}
+CUT = 1e-9
+"""Paths that leave the window of 14 (60 for one level) after a stop are cut: at most 6.3e-11 of mass, as measured."""
+
+
+@pytest.mark.parametrize("stops", STOPS.values(), ids=STOPS)
+def test_the_price_of_a_stopped_session_is_that_of_its_last_level(stops):
+    """All paths on a window, neighbours 0 and 1. See CUT."""
+    guarantee = laplace_reduction_guarantee(epsilons=RATES)
+    one, other = (gradual_law(value, RATES, stops, 14) for value in (0, 1))
+    assert violation(one, other, guarantee) < CUT
+    for level in (1, 2, 3):
+        if any(len(path) == level for path in one):
+            cheaper = OutputGuarantee(cell=len, epsilons={**guarantee.epsilons, level: RATES[level - 1] - 0.1})
+            assert violation(one, other, cheaper) > 1e-3  # the oracle can fail
+
+
+def test_every_released_path_is_a_post_processing_of_its_last_level():
+    """The ratio of path probabilities is that of the last level alone, whatever came before."""
+    one, other = (gradual_law(value, RATES, STOPS["never"], 3) for value in (0, 1))
+    for path, mass in one.items():
+        expected = two_sided_geometric(RATES[-1], path[-1]) / two_sided_geometric(RATES[-1], path[-1] - 1)
+        assert mass / other[path] == pytest.approx(expected, rel=1e-12)
+
+
+def continuous_coin(coarse, fine):
+    """Right for real-valued Laplace noise, wrong for whole numbers."""
+    return (coarse / fine) ** 2
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda value: gradual_law(value, RATES, STOPS["never"], 14, fresh=True),
+        lambda value: gradual_law(value, RATES, lambda levels: levels[-1] == value, 14),
+        lambda value: gradual_law(value, (1.0, 3.0), lambda levels: True, 60, keep=continuous_coin),
+    ],
+    ids=["fresh noise at every level", "stops when it is right", "the coin of real-valued noise"],
+)
+def test_broken_reductions_are_caught(broken):
+    rates = RATES if len(max(broken(0), key=len)) > 1 else (1.0, 3.0)
+    guarantee = laplace_reduction_guarantee(epsilons=rates)
+    assert violation(broken(0), broken(1), guarantee) > 1e-3
+
+
+def law_with_test(value, best_score, rates, window, test, exact=False):
+    """The exact law of (levels, success) when the sparse vector `test` asks a score that depends on the level."""
+
+    @functools.cache
+    def probability(sizes, answers):
+        gaps = [best_score - size / 2.0 for size in sizes]
+        if exact:
+            return float(all((gap >= 0) == answer for gap, answer in zip(gaps, answers, strict=True)))
+        return test.pattern_probability(gaps, answers)
+
+    law = {}
+
+    def add(key, mass):
+        law[key] = law.get(key, 0.0) + mass
+
+    for places, mass in np.ndenumerate(path_masses(value, rates, window)):
+        path = tuple(place - window for place in places)
+        sizes = tuple(abs(y) for y in path)
+        for length in range(1, len(rates) + 1):
+            answers = (False,) * (length - 1) + (True,)
+            add((path[:length], True), mass * probability(sizes[:length], answers))
+        add((path, False), mass * probability(sizes, (False,) * len(rates)))
+    return law
+
+
+def test_a_private_test_adds_its_own_price():
+    """Neighbours differ in the answer (0, 1) and in every score (by 1). Window 10."""
+    rates, price = (1.0, 2.0), {"epsilon_threshold": 0.6, "epsilon_queries": 0.8}
+    levels = laplace_reduction_guarantee(epsilons=rates)
+    promised = guarantee_with_test(levels, **price)
+    test = corrected(*price.values(), 1)
+    one, other = law_with_test(0, 0.0, rates, 10, test), law_with_test(1, -1.0, rates, 10, test)
+    assert violation(one, other, promised) < CUT
+    free = OutputGuarantee(cell=promised.cell, epsilons={cell: levels.price(cell[0]) for cell in promised.epsilons})
+    assert violation(one, other, free) > 1e-3
+    exact = [law_with_test(v, s, rates, 10, test, exact=True) for v, s in ((0, 0.0), (1, -1.0))]
+    assert violation(*exact, promised) > 1e-3
+
+
+@given(
+    st.lists(st.floats(-50, 50), min_size=1, max_size=6),
+    st.lists(st.floats(-1, 1), min_size=6, max_size=6),
+    st.sampled_from([2.0**-10, 0.25, 1.0, 4.0]),
+)
+def test_rounding_is_covered_by_the_sensitivity_in_steps(values, moves, granularity):
+    x = np.array(values)
+    y = x + np.array(moves[: len(values)])
+    distance = float(sum(abs(Fraction(a) - Fraction(b)) for a, b in zip(x.tolist(), y.tolist(), strict=True)))
+    if distance > 0.0:
+        moved = np.abs(round_to_grid(x, granularity) - round_to_grid(y, granularity)).sum() / granularity
+        sensitivity = math.nextafter(distance, math.inf)
+        assert moved <= _sensitivity_in_steps(sensitivity, granularity, len(values), whole=False)
+
+
+def test_rounding_may_move_every_entry_by_a_step():
+    """A small move of five entries across the middle between two grid points is five steps."""
+    before, after = np.full(5, 0.499), np.full(5, 0.501)
+    assert np.abs(round_to_grid(before, 1.0) - round_to_grid(after, 1.0)).sum() == 5
+    assert _sensitivity_in_steps(0.011, 1.0, 5, whole=False) == 5
+    assert _sensitivity_in_steps(1, 1.0, 5, whole=True) == 1
+
+
+# --- exact: Gaussian noise and stopping rules -----------------------------------------------------------------------
+
+
+def gaussian_profile(distance, information):
+    """H(N(mu, 1) || N(0, 1)) at epsilon = -distance, mu^2 = information (Balle, Wang 2018, Theorem 8)."""
+    mu = math.sqrt(information)
+    return ndtr(distance / mu + mu / 2) - math.exp(-distance) * ndtr(distance / mu - mu / 2)
+
+
+@pytest.mark.parametrize(("multiplier", "epsilon"), [(1.0, 1.0), (1.0, 4.0), (5.0, 0.5), (0.3, 20.0), (20.0, 0.25)])
+def test_with_one_level_the_stopping_delta_is_the_gaussian_profile(multiplier, epsilon):
+    exact = gaussian_profile(-epsilon, multiplier**-2.0)
+    assert exact <= stopping_delta(noise_multipliers=[multiplier], epsilons=[epsilon]) <= exact * 1.001
+
+
+@pytest.mark.parametrize(
+    ("multipliers", "epsilons"), [((2.0, 1.0), (1.0, 3.0)), ((3.0, 1.0), (0.5, 5.0)), ((8.0, 6.0), (0.3, 0.5))]
+)
+def test_with_two_levels_it_is_an_integral(multipliers, epsilons):
+    """E max(stop at level 1, go on), with the second level in closed form. Quadrature to 1e-9 of the value."""
+    first, second = (m**-2.0 for m in multipliers)
+    deviation = math.sqrt(first)
+
+    def value(z):
+        loss = first / 2 + deviation * z
+        stop = max(-math.expm1(epsilons[0] - loss), 0.0)
+        return max(stop, gaussian_profile(loss - epsilons[1], second - first)) * math.exp(-z * z / 2)
+
+    pieces = np.linspace(-12, 12, 49)
+    exact = sum(quad(value, a, b, epsabs=0, epsrel=1e-10)[0] for a, b in itertools.pairwise(pieces)) / math.sqrt(
+        2 * math.pi
+    )
+    assert exact * (1 - 1e-8) <= stopping_delta(noise_multipliers=multipliers, epsilons=epsilons) <= exact * 1.002
+
+
+@pytest.mark.parametrize("multiplier", [0.05, 16200.0])
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 30.0, 1e9])
+def test_at_the_ends_of_its_range_it_is_a_number_and_still_a_bound(multiplier, epsilon):
+    found = stopping_delta(noise_multipliers=[multiplier * 1.01, multiplier], epsilons=[1e9, epsilon])
+    exact = gaussian_profile(-epsilon, multiplier**-2.0) if epsilon < 100 else 0.0
+    assert exact <= found <= 1.0
+    assert found <= exact * 1.01 + 1e-30
+
+
+MANY = [1.0 / math.sqrt(s) for s in np.linspace(0.05, 1.0, 20)]
+
+
+def test_choosing_the_level_after_the_fact_is_not_free():
+    """20 levels, each at its own epsilon for delta 1e-6, need eight times that delta; adding up says twenty times."""
+    own = [gaussian(noise_multiplier=m).epsilon(1e-6) for m in MANY]
+    needed = stopping_delta(noise_multipliers=MANY, epsilons=own)
+    assert 5e-6 < needed < 20e-6
+    prices = brownian_guarantee(noise_multipliers=MANY, delta=1e-6)
+    assert stopping_delta(noise_multipliers=MANY, epsilons=[prices.price(i) for i in range(1, 21)]) <= 1e-6
+    assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
+
+
+@pytest.mark.parametrize("boundary", [linear_boundary, mixture_boundary])
+@pytest.mark.parametrize("anchor", [0.5, 1.0, 4.0])
+def test_the_privacy_boundaries_keep_their_delta(boundary, anchor):
+    """Whitehouse et al. (2022): crossed at some level with probability at most delta, so certainly a valid price."""
+    for delta in (0.2, 1e-3, 1e-8):
+        prices = [boundary(m, delta=delta, anchor=anchor) for m in MANY]
+        assert stopping_delta(noise_multipliers=MANY, epsilons=prices) <= delta
+    # and not by an arbitrary margin: at a large delta half the price breaks it
+    assert stopping_delta(noise_multipliers=MANY, epsilons=[0.3 * p for p in prices]) > 1e-8
+
+
+def test_the_linear_boundary_at_its_anchor():
+    """rho + 2 sqrt(rho log(1/delta)) at rho = s/2, the classical conversion (Bun, Steinke 2016, Proposition 1.3)."""
+    rho, delta = 1 / (2 * 3.0**2), 1e-6
+    expected = rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    assert linear_boundary(3.0, delta=delta, anchor=3.0) == pytest.approx(expected, rel=1e-11)
+
+
+@given(st.lists(st.floats(0.3, 20), min_size=2, max_size=5, unique=True), st.floats(0.1, 3), st.floats(1.0, 1.5))
+@settings(max_examples=25, deadline=None)
+def test_less_noise_or_lower_prices_cost_more_delta(multipliers, epsilon, factor):
+    levels = sorted(multipliers, reverse=True)
+    if any(a - b < 1e-3 for a, b in itertools.pairwise(levels)):
+        return
+    prices = [epsilon / m for m in levels]
+    delta = stopping_delta(noise_multipliers=levels, epsilons=prices)
+    slack = 1.05  # the two bounds have different grids; each is within 5 % of its value
+    assert delta <= slack * stopping_delta(noise_multipliers=[m / factor for m in levels], epsilons=prices)
+    assert delta <= slack * stopping_delta(noise_multipliers=levels, epsilons=[p / factor for p in prices])
+    union = sum(gaussian_profile(-p, m**-2.0) for p, m in zip(prices, levels, strict=True))
+    assert delta <= slack * union
+
+
+# --- statistical audits of the samplers -----------------------------------------------------------------------------
+
+FALSE_ALARM = 1e-7
+
+
+@pytest.mark.statistical
+def test_each_laplace_level_has_its_law():
+    """KS of 40,000 draws a level against the Laplace law, on a grid of less than 2e-5 scales.
+
+    False alarm 1e-7 a level (threshold 0.0145); a scale that is 14 % off moves the law by 0.024, four deviations more,
+    and is missed with probability below 1e-3.
+    """
+    size, epsilons = 40_000, [0.25, 0.5, 1.0]
+    session = laplace_reduction(
+        np.zeros(size), epsilons=epsilons, sensitivity=1.0 / size, granularity=2.0**-30, random=keyed_source("laplace")
+    )
+    # sensitivity in steps is ceil(2**30 / size) + size - 1; the noise is scaled by it
+    unit = _sensitivity_in_steps(1.0 / size, 2.0**-30, size, whole=False) * 2.0**-30
+    for epsilon in epsilons:
+        assert kstest(session.release() / unit * epsilon, "laplace").pvalue > FALSE_ALARM
+
+
+@pytest.mark.statistical
+def test_whole_number_levels_have_their_joint_law():
+    """Chi-square of 60,000 pairs of levels on 49 cells against the exact joint masses.
+
+    False alarm 1e-7 (threshold 119). The coin of real-valued noise (0.25 instead of 0.1966) has non-centrality 194 and
+    is missed with probability 3e-7; independent noises have 34,000.
+    """
+    size, (coarse, fine) = 60_000, (1.0, 2.0)
+    session = laplace_reduction(
+        np.zeros(size, dtype=int), epsilons=[coarse, fine], sensitivity=1, random=keyed_source("joint")
+    )
+    noisy, clean = session.release(), session.release()
+    inside = range(-3, 4)
+    cells = {
+        (a, b): two_sided_geometric(fine, b) * kernel(coarse, fine, a, b) for a, b in itertools.product(inside, inside)
+    }
+    rest = 1.0 - math.fsum(cells.values())
+    seen = {key: int(np.sum((noisy == key[0]) & (clean == key[1]))) for key in cells}
+    statistic = sum((seen[key] - size * mass) ** 2 / (size * mass) for key, mass in cells.items())
+    statistic += (size - sum(seen.values()) - size * rest) ** 2 / (size * rest)
+    assert statistic < chi2.isf(FALSE_ALARM, len(cells))
+
+
+@pytest.mark.statistical
+def test_each_gaussian_level_has_its_law_and_the_finest_is_sufficient():
+    """KS of 40,000 draws: each level, and each backward step, which must be independent of the less noisy level.
+
+    Threshold 0.0145 at a false alarm of 1e-7; a deviation 10 % off moves a Gaussian by 0.023, missed with probability
+    below 0.01. Correlation of step and level: |r| < 5.4/sqrt(n) at 1e-7; a fresh noise at each level gives r = -0.45,
+    missed with probability below 1e-9.
+    """
+    size, multipliers = 40_000, [4.0, 2.0, 1.0]
+    session = brownian_reduction(
+        np.zeros(size), noise_multipliers=multipliers, delta=1e-6, sensitivity=1.0, random=keyed_source("brownian")
+    )
+    levels = [session.release() for _ in multipliers]
+    for multiplier, level in zip(multipliers, levels, strict=True):
+        assert kstest(level / multiplier, "norm").pvalue > FALSE_ALARM
+    for (m, noisy), (k, clean) in itertools.pairwise(zip(multipliers, levels, strict=True)):
+        step = noisy - clean
+        assert kstest(step / math.sqrt(m * m - k * k), "norm").pvalue > FALSE_ALARM
+        assert abs(np.corrcoef(step, clean)[0, 1]) < 5.4 / math.sqrt(size)
+
+
+def test_gaussian_levels_are_weighted_means_around_the_value():
+    """Three entries, 50 sessions: the mean of the last level is within 7 of its deviations (false alarm 1e-11)."""
+    value = np.array([[-3.0, 0.0, 1e6]])
+    last = []
+    for trial in range(50):
+        session = brownian_reduction(
+            value,
+            noise_multipliers=[5.0, 0.5],
+            delta=1e-6,
+            sensitivity=2.0,
+            boundary="linear",
+            random=keyed_source(trial),
+        )
+        session.release()
+        last.append(session.release())
+    assert last[0].shape == value.shape
+    assert np.all(np.abs(np.mean(last, axis=0) - value) < 7 * 0.5 * 2.0 / math.sqrt(50))
+
+
+# --- sessions -------------------------------------------------------------------------------------------------------
+
+
+def session_of_two(key=1):
+    return laplace_reduction([7, 3], epsilons=[0.5, 1.0], sensitivity=1, random=keyed_source(key))
+
+
+def test_a_session_gives_its_levels_once_and_no_more():
+    session = session_of_two()
+    first, second = session.release(), session.release()
+    assert session.exhausted
+    assert [level.tolist() for level in session.released] == [first.tolist(), second.tolist()]
+    with pytest.raises(BudgetError):
+        session.release()
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 0.0
+
+
+def test_a_session_shows_and_copies_nothing():
+    session = session_of_two()
+    assert repr(session) == "<GradualRelease: 0 levels released>"
+    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            duplicate(session)
+
+
+def _in_child(session, queue):
+    try:
+        session.release()
+        queue.put("released")
+    except Exception as error:
+        queue.put(type(error).__name__)
+
+
+def test_a_forked_child_gets_nothing():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=_in_child, args=(session_of_two(), queue))
+    process.start()
+    assert queue.get(timeout=20) == "ForkedSourceError"
+    process.join()
+
+
+@pytest.mark.parametrize("kind", ["laplace", "brownian"])
+def test_a_ledger_is_charged_for_the_last_level(tmp_path, kind):
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("all", epsilon=5, delta=1e-5)
+    if kind == "laplace":
+        session = session_of_two()
+    else:
+        session = brownian_reduction([7.0], noise_multipliers=[8, 4, 2], delta=1e-6, sensitivity=1.0)
+    with budget.reserve(session.guarantee, label="noise reduction", interactive=True) as charge:
+        release = release_until(session, lambda level: True)
+        charge.settle(release.value)
+    assert len(release.value) == 1
+    assert float(budget.spent().epsilon) == pytest.approx(session.guarantee.price(1))
+    assert release.epsilon == session.guarantee.price(1)
+    assert float(budget.spent().delta) == session.guarantee.delta
+
+
+def test_a_public_rule_stops_where_it_says():
+    release = release_until(session_of_two(), lambda level: False)
+    assert len(release.value) == 2
+    assert release.epsilon == 1.0
+    used = session_of_two()
+    used.release()
+    with pytest.raises(ArgumentError, match="session"):
+        release_until(used, lambda level: True)
+
+
+@pytest.mark.parametrize(("score", "levels", "success"), [(1e9, 1, True), (-1e9, 2, False), (math.nan, 2, False)])
+def test_a_private_test_stops_where_it_succeeds(score, levels, success):
+    price = {"epsilon_threshold": 0.1, "epsilon_queries": 0.2}
+    release = release_until_above(session_of_two(), lambda level: score, threshold=0.0, **price)
+    assert (len(release.value[0]), release.value[1]) == (levels, success)
+    expected = [0.5, 1.0][levels - 1] + 0.1 + 0.2 * success
+    assert release.epsilon == pytest.approx(expected, rel=1e-12)
+    assert release.worst().epsilon(delta=0) == pytest.approx(1.3)
+
+
+def test_a_query_that_raises_counts_as_below_and_is_silent():
+    def query(level):
+        raise RuntimeError("row 17 is odd")
+
+    release = release_until_above(session_of_two(), query, threshold=0.0, epsilon_threshold=0.1, epsilon_queries=0.2)
+    assert release.value[1] is False
+
+
+# --- what may be reported -------------------------------------------------------------------------------------------
+
+
+def test_a_loss_is_a_function_of_what_was_released():
+    guarantee = laplace_reduction_guarantee(epsilons=[0.5, 1.0])
+    with pytest.raises(TypeError):
+        ExPostRelease(value=(1.0,), guarantee=guarantee, epsilon=0.1)
+    with pytest.raises(AttributeError):
+        ExPostRelease(value=(1.0,), guarantee=guarantee).epsilon = 0.1
+    with pytest.raises(ArgumentError) as refused:
+        ExPostRelease(value=(12345.0,) * 3, guarantee=guarantee)
+    assert "12345" not in str(refused.value)
+
+
+def test_post_processing_keeps_the_price_and_the_oracle_agrees():
+    """Any function of the levels, with the cell kept: the laws of (cell, f) satisfy the same prices."""
+    guarantee = laplace_reduction_guarantee(epsilons=RATES)
+    release = ExPostRelease(value=(3.0, 1.0), guarantee=guarantee)
+    processed = release.processed(lambda levels: max(levels) > 2)
+    assert processed.value == (2, True)
+    assert processed.epsilon == release.epsilon == 1.0
+    assert processed.as_release().guarantee.epsilon(delta=0) == 1.6
+    laws = []
+    for value in (0, 1):
+        law = {}
+        for path, mass in gradual_law(value, RATES, STOPS["at a large answer"], 14).items():
+            key = (len(path), max(path) > 2)
+            law[key] = law.get(key, 0.0) + mass
+        laws.append(law)
+    assert violation(*laws, processed.guarantee) < CUT
+
+
+def test_dropping_the_cell_costs_the_dearest_merged_one():
+    """Reporting the price of the level while hiding the level is not a price: the oracle finds it."""
+    guarantee = laplace_reduction_guarantee(epsilons=RATES)
+    laws = []
+    for value in (0, 1):
+        law = {}
+        for path, mass in gradual_law(value, RATES, STOPS["at a large answer"], 14).items():
+            law[path[-1]] = law.get(path[-1], 0.0) + mass
+        laws.append(law)
+    hidden = OutputGuarantee(cell=lambda last: 1, epsilons={1: guarantee.price(1)})
+    assert violation(*laws, hidden) > 1e-3
+    merged = OutputGuarantee(cell=lambda last: 1, epsilons={1: guarantee.worst_epsilon})
+    assert violation(*laws, merged) < CUT
+
+
+# --- bad arguments --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: laplace_reduction_guarantee(epsilons=[]), "epsilons"),
+        (lambda: laplace_reduction_guarantee(epsilons=[1.0, 1.0]), "epsilons"),
+        (lambda: laplace_reduction_guarantee(epsilons=[0.0]), "epsilons"),
+        (lambda: laplace_reduction("x", epsilons=[1.0], sensitivity=1), "value"),
+        (lambda: laplace_reduction(1, epsilons=[1.0], sensitivity=0), "sensitivity"),
+        (lambda: laplace_reduction(1, epsilons=[1.0], sensitivity=1, granularity=0.3), "granularity"),
+        (lambda: laplace_reduction(1.0, epsilons=[1e-9], sensitivity=1, granularity=2.0**-30), "granularity"),
+        (lambda: brownian_guarantee(noise_multipliers=[1.0, 2.0], delta=1e-6), "noise_multipliers"),
+        (lambda: brownian_guarantee(noise_multipliers=[], delta=1e-6), "noise_multipliers"),
+        (lambda: brownian_guarantee(noise_multipliers=[1.0], delta=0.0), "delta"),
+        (lambda: brownian_guarantee(noise_multipliers=[1.0], delta=1e-6, boundary="best"), "boundary"),
+        (lambda: stopping_delta(noise_multipliers=[1.0], epsilons=[1.0, 2.0]), "length"),
+        (lambda: stopping_delta(noise_multipliers=[0.01], epsilons=[1.0]), "noise_multipliers"),
+        (
+            lambda: brownian_reduction(1.0, noise_multipliers=[2.0, 2.0 - 1e-15], delta=1e-6, sensitivity=1.0),
+            "noise_multipliers",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(make, message):
+    with pytest.raises(ArgumentError, match=message):
+        make()
+
+
+def test_a_single_number_and_an_empty_array_work():
+    assert laplace_reduction(5, epsilons=[1.0], sensitivity=1).release().shape == ()
+    assert laplace_reduction(np.zeros(0), epsilons=[1.0], sensitivity=1).release().shape == (0,)
+    session = brownian_reduction(5.0, noise_multipliers=[1.0], delta=1e-6, sensitivity=1.0)
+    assert isinstance(session, GradualRelease)
+    assert session.release().shape == ()
