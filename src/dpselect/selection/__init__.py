@@ -27,6 +27,7 @@ from dpselect.selection.percentile_sparse_vector import (
     select_first_by_percentile,
 )
 from dpselect.selection.sampled_sparse_vector import SampledSparseVector, select_first_by_sampling
+from dpselect.selection.score_instances import noisy_score_candidate
 from dpselect.selection.without_threshold import select_without_threshold, select_without_threshold_by_hand
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "laplace_log_odds",
     "log_odds",
     "markov_probability",
+    "noisy_score_candidate",
     "private_mixture",
     "search_threshold",
     "select_above",
