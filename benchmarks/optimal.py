@@ -233,13 +233,13 @@ Written by `{command}`; every number on this page is from that one run.
 
 dp-accounting prices the best of K runs by the Renyi bounds of Papernot and Steinke (2022): `RepeatAndSelectDpEvent` in
 its `RdpAccountant`, with its own choice of orders. Here the same base and the same law of K are priced by
-`best_of(base, law)`, whose default is the smallest valid bound ([why](theory/optimal-selection.md)). All values are
-epsilon at delta = {delta:g}, add or remove one; DP-SGD is (noise multiplier, sampling rate, steps) with Poisson
-sampling. "Attained" is an epsilon that some mechanism with that base needs, so nothing valid lies below it. "ratio" is here over there;
-both sides are upper bounds on the same thing.
+`best_of(base, law)`, whose default is the smallest valid bound ([why](theory/optimal-selection.md)). Both are upper
+bounds on the same thing: epsilon at delta = {delta:g}, add or remove one. DP-SGD is (noise multiplier, sampling rate,
+steps) with Poisson sampling. "Attained" is an epsilon that some mechanism with that base needs, so nothing valid lies
+below it. "Ratio" is here over there.
 
-Seconds are processor time of one epsilon in a process that has done nothing else with this law; the privacy-loss
-distribution of the base is built beforehand and not counted. On the other side the Renyi curve is part of the time.
+Seconds are processor time of one epsilon; the privacy-loss distribution of the base is built beforehand and not
+counted, while on the other side the Renyi curve of the base is.
 
 {table}
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -491,3 +492,22 @@ class TestFixedRepetition:
         assert_allclose(loss, 5.0, rtol=1e-12)
         assert_allclose(law.pgf(q), 0.208814613, rtol=1e-8)
         assert_allclose(best_of(pure_dp(epsilon=1.0), law).epsilon(delta=0), loss, rtol=1e-9)
+
+
+class TestPureAtSmallEpsilons:
+    """The closed forms in 50 digits: two logarithms would cancel where epsilon is small."""
+
+    @pytest.mark.parametrize("epsilon", [1e-16, 1e-12, 1e-8, 1e-4, 0.1, 1.0, 50.0, 900.0])
+    def test_closed_forms(self, epsilon):
+        with mp.workdps(50):
+            e = mp.mpf(epsilon)
+            for gamma in (0.1, 1e-4, 0.999999):
+                g = mp.mpf(gamma)
+                truth = e + mp.mpf("1.5") * mp.log((mp.exp(e) + g) / (1 + g * mp.exp(e)))
+                found = pure_best_of(law=TruncatedNegativeBinomial(eta=0.5, gamma=gamma), epsilon=epsilon)
+                assert truth <= found <= truth * (1 + mp.mpf("3e-12"))
+            for probability in (0.3, 0.9, 0.999999):
+                rest = 1 - mp.mpf(probability)
+                truth = e + 9 * mp.log((rest + mp.exp(e)) / (1 + rest * mp.exp(e)))
+                found = pure_best_of(law=Binomial(trials=10, probability=probability), epsilon=epsilon)
+                assert truth <= found <= truth * (1 + mp.mpf("3e-12"))

@@ -104,7 +104,7 @@ def test_no_order_exceeds_the_bound(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 140))
 def test_no_order_exceeds_the_bound_at_length(seed):
-    check(seed, 60)
+    check(seed, 25)
 
 
 def test_a_bound_one_per_cent_smaller_is_caught():

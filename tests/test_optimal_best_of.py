@@ -107,10 +107,22 @@ def test_pure_bases_reach_their_exact_form_and_never_exceed_it(law: Repetitions)
     """Papernot, Steinke 2022, Corollary 3 in its exact form (closed forms and certified search: pure_bounds)."""
     for base, epsilon in ((pure_dp(epsilon=0.7), 0.7), (laplace(scale=1.0), 1.0)):
         exact = pure_best_of(law=law, epsilon=epsilon)
-        total = optimal_best_of(base, law, atoms=600)
+        total = optimal_best_of(base, law, atoms=300)
         assert total.epsilon(delta=0.0) == pytest.approx(exact, abs=1e-6)
-        for delta in (1e-14, 1e-4):
+        assert total.delta(exact * (1 + 1e-12)) == 0.0
+        for delta in (1e-300, 1e-14, 1e-4, 0.1):
             assert total.epsilon(delta=delta) <= exact * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("eta", "gamma"), [(-0.9, 0.01), (-0.5, 0.2), (0.0, 0.05), (1.0, 0.1), (3.0, 0.001)])
+def test_negative_binomial_laws_over_a_pure_base_reach_the_closed_form(eta: float, gamma: float) -> None:
+    """epsilon + (1 + eta) log((e^epsilon + gamma) / (1 + gamma e^epsilon)), below (2 + eta) epsilon for gamma > 0."""
+    epsilon = 0.7
+    exact = epsilon + (1.0 + eta) * math.log((math.exp(epsilon) + gamma) / (1.0 + gamma * math.exp(epsilon)))
+    total = optimal_best_of(pure_dp(epsilon=epsilon), TruncatedNegativeBinomial(eta=eta, gamma=gamma))
+    assert total.epsilon(delta=0.0) == pytest.approx(exact, abs=1e-6)
+    lower, upper = total.epsilon_bracket(delta=1e-10)
+    assert 0.99 * exact < lower <= upper <= exact * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("law", [LAWS[0], LAWS[1], LAWS[4]], ids=lambda law: law.law_name)
@@ -195,27 +207,31 @@ def test_an_attack_built_from_the_best_order_comes_within_one_per_cent() -> None
 
 @pytest.mark.statistical
 def test_the_attack_by_sampling() -> None:
-    """Best of K Gaussian runs, K geometric with mean 3, under the best order of 121 outcomes, sampled, at epsilon 1.
+    """Best of K Gaussian runs, K geometric with mean 3, under the best order of 241 outcomes, at epsilon 1.
 
-    With 400,000 searches a side P(S) - e P'(S) has a standard error below 2.2e-3 (delta is near 0.3). Both checks allow
-    four of them: a false alarm has probability below 1e-4; an order that reaches less than 96 per cent of the bound is
-    detected, and so is a bound 4 per cent too small.
+    5,000,000 searches on either data set, about 30,000,000 runs. P(S) - e P'(S) has a standard error below 6.6e-4
+    (both shares taken as one half; delta is near 0.3) and each check allows four: a false alarm of either has
+    probability below 4e-5. An attack that reaches less than 97.5 per cent of the bound is missed, and a bound 1.5 per
+    cent too small passes, with probability below 0.03.
     """
-    cuts = np.linspace(-5.0, 6.0, 120)
+    cuts = np.linspace(-5.0, 6.0, 240)
     edges = np.concatenate(([-np.inf], cuts, [np.inf]))
     p, q = np.diff(norm.cdf(edges - 1.0)), np.diff(norm.cdf(edges))
     order, chosen = best_order(p, q, lambda s: s / (3.0 - 2.0 * s), 1.0)
     rank = np.argsort(order)
     random = np.random.default_rng(5)
-    size, error = 400_000, 2.2e-3
-    shares = []
-    for mean in (1.0, 0.0):
-        k = random.geometric(1.0 / 3.0, size)
-        outcomes = np.searchsorted(cuts, random.normal(mean, 1.0, int(k.sum())))
-        winner = np.maximum.reduceat(rank[outcomes], np.concatenate(([0], np.cumsum(k)[:-1])))
-        shares.append(np.mean(np.array(chosen)[winner]))
+    searches, rounds = 500_000, 10
+    error = math.sqrt((0.25 + 0.25 * math.e**2) / (searches * rounds))
+    shares = np.zeros(2)
+    for side, mean in enumerate((1.0, 0.0)):
+        for _ in range(rounds):
+            k = random.geometric(1.0 / 3.0, searches)
+            outcomes = np.searchsorted(cuts, random.normal(mean, 1.0, int(k.sum())))
+            winner = np.maximum.reduceat(rank[outcomes], np.concatenate(([0], np.cumsum(k)[:-1])))
+            shares[side] += np.mean(np.array(chosen)[winner]) / rounds
     attacked = shares[0] - math.e * shares[1]
     bound = optimal_best_of(gaussian(noise_multiplier=1.0), Geometric.with_mean(mean=3)).delta(1.0)
+    assert error < 6.6e-4
     assert 0.99 * bound - 4 * error <= attacked <= bound + 4 * error
 
 
@@ -241,15 +257,45 @@ def test_a_grid_is_not_a_fixed_number_of_draws() -> None:
     assert compose(*[pure_dp(epsilon=1.0)] * 3).delta(0.5) >= worst
 
 
-@pytest.mark.parametrize("bound", ["profile", "renyi"])
-def test_published_bounds_lie_above(bound: str) -> None:
+@pytest.mark.parametrize(
+    ("base", "bounds"),
+    [
+        (gaussian(noise_multiplier=2.0), ("profile", "renyi")),
+        (laplace(scale=1.0), ("profile", "renyi", "pure")),
+        (pure_dp(epsilon=0.5), ("renyi", "pure")),
+        (dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=100), ("profile", "renyi")),
+    ],
+    ids=lambda value: value.terms["mechanism"] if isinstance(value, Guarantee) else "",
+)
+def test_published_bounds_lie_above(base: Guarantee, bounds: tuple[str, ...]) -> None:
+    """Liu, Talwar 2019; Papernot, Steinke 2022; Koskela, Redberg, Wang 2024: bounds on what is exact here."""
     from dpselect.accounting import best_of
 
-    for base in (gaussian(noise_multiplier=2.0), laplace(scale=1.0)):
-        for law in (Logarithmic.with_mean(mean=10), Poisson(mean=10)):
-            assert optimal_best_of(base, law).epsilon_bracket(delta=1e-6)[0] <= best_of(base, law, bound=bound).epsilon(
-                delta=1e-6
-            )
+    for law in (Logarithmic.with_mean(mean=10), TruncatedNegativeBinomial.with_mean(eta=2.0, mean=5), Poisson(mean=10)):
+        total = optimal_best_of(base, law)
+        for delta in (1e-9, 1e-5):
+            lower, upper = total.epsilon_bracket(delta=delta)
+            for bound in bounds:
+                # the bracket's own width is what an exact bound may fall short of its upper end by
+                published = best_of(base, law, bound=bound).epsilon(delta=delta)
+                assert lower <= published
+                assert upper <= published * (1 + 5e-4), (bound, law)
+
+
+@pytest.mark.parametrize(
+    ("base", "count", "delta"),
+    [
+        (gaussian(noise_multiplier=4.0), 6, 1e-12),
+        (gaussian(noise_multiplier=4.0), 2, 1e-3),
+        (dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=1000), 10, 1e-6),
+        (approximate_dp(epsilon=0.5, delta=1e-17), 2, 1e-3),
+    ],
+)
+def test_fixed_numbers_of_runs_have_narrow_brackets(base: Guarantee, count: int, delta: float) -> None:
+    """phi' and phi'' vanish at 0 there, so F and F' vary by large factors together: without elasticities and bounds on
+    the derivative of a column's density these brackets are up to twenty times wider."""
+    lower, upper = optimal_best_of(base, Fixed(count=count)).epsilon_bracket(delta=delta)
+    assert lower <= upper <= 1.0002 * lower
 
 
 def test_results_compose_and_are_tuned_again() -> None:
@@ -317,7 +363,7 @@ def test_nothing_is_ever_nan() -> None:
     ]
     for base in bases:
         for law in (Geometric(gamma=1e-6), Poisson(mean=0.01), Fixed(count=1000), Logarithmic(gamma=1e-60)):
-            total = optimal_best_of(base, law, atoms=300)
+            total = optimal_best_of(base, law, atoms=120)
             deltas = total.delta(np.array([0.0, 0.1, 1.0, 10.0, 100.0, 1e6]))
             assert np.all((deltas >= 0.0) & (deltas <= 1.0))
             assert np.all(np.diff(deltas) <= 1e-9 * deltas[:-1] + 1e-300)
@@ -326,7 +372,7 @@ def test_nothing_is_ever_nan() -> None:
 
 @pytest.mark.slow
 def test_the_bracket_is_narrow_on_many_cases() -> None:
-    """Every sixth case of benchmarks/optimal.py: at most 0.2 per cent for epsilon in [0.05, 20]."""
+    """Every seventh case of benchmarks/optimal.py: at most 0.2 per cent for epsilon in [0.05, 20]."""
     import importlib.util
     from pathlib import Path
 
@@ -337,7 +383,8 @@ def test_the_bracket_is_narrow_on_many_cases() -> None:
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     bases = {name: make() for name, make in benchmark.BASES.items()}
-    for base, law, mean, delta in itertools.islice(benchmark.cases(), 0, None, 6):
+    for base, law, mean, delta in itertools.islice(benchmark.cases(), 0, None, 7):
         lower, upper = optimal_best_of(bases[base], benchmark.LAWS[law](mean)).epsilon_bracket(delta=delta)
         if 0.05 <= upper <= 20.0 or math.isinf(upper):
-            assert upper <= 1.002 * lower, (base, law, mean, delta)
+            width = benchmark.relative_width(lower, upper)
+            assert width <= benchmark.GOAL, (base, law, mean, delta)

@@ -293,7 +293,7 @@ BASES = {
     "gaussian": gaussian(noise_multiplier=4.0),
     "laplace": laplace(scale=1.0),
     "pure": pure_dp(epsilon=1.0),
-    "approximate": approximate_dp(epsilon=0.5, delta=1e-8),
+    "approximate": approximate_dp(epsilon=0.5, delta=1e-10),
     "dp-sgd": dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=10_000),
 }
 LIMITS = [(None, "conditioned"), (20, "conditioned"), (20, "capped")]

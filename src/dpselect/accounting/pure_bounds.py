@@ -33,6 +33,9 @@ __all__ = ["pure_best_of", "pure_shift"]
 
 Array = NDArray[np.float64]
 
+_LARGEST = 600.0
+"""Beyond it exp leaves double precision, and no promise is left anyway."""
+
 
 def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
     """The smallest pure epsilon of the best of K runs of an (epsilon, 0)-private base, rounded up; exact.
@@ -55,6 +58,8 @@ def pure_shift(law: Repetitions, epsilon: float) -> float:
     The first branch, which ends in the kink, on cells that are split where the bound may be largest until it stops
     falling; each cell is bounded by the monotonicity of phi' and phi''.
     """
+    if epsilon > _LARGEST:
+        return math.inf
     kink = 1.0 / (1.0 + math.exp(epsilon))
     edges = np.concatenate(([0.0], kink * np.exp(-np.linspace(120.0, 0.0, 1201))))
     left, right = edges[:-1], edges[1:]
@@ -70,7 +75,9 @@ def pure_shift(law: Repetitions, epsilon: float) -> float:
         left, right = left[alive], right[alive]
         middle = np.where(left > 0.0, np.sqrt(left * right), 1e-3 * right)
         left, right = np.concatenate((left, middle)), np.concatenate((middle, right))
-    return max(bound, highest)
+    # logarithms of phi' are rounded absolutely
+    scale = max(abs(float(law.log_derivative(0.0))), abs(float(law.log_derivative(2.0 * kink))))
+    return max(bound, highest) + 4e-15 * (1.0 + scale)
 
 
 def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
@@ -95,8 +102,8 @@ def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) ->
 @pure_shift.register(Logarithmic)
 def _negative_binomial(law: TruncatedNegativeBinomial, epsilon: float) -> float:
     """(1 + eta) log((exp(epsilon) + gamma) / (1 + gamma exp(epsilon)))."""
-    small = math.exp(-epsilon)
-    return (1.0 + law.eta) * (math.log1p(law.gamma * small) - math.log(small + law.gamma))
+    # without the cancellation of two logarithms at a small epsilon
+    return (1.0 + law.eta) * math.log1p(-math.expm1(-epsilon) * (1.0 - law.gamma) / (math.exp(-epsilon) + law.gamma))
 
 
 @pure_shift.register(Poisson)
@@ -110,8 +117,8 @@ def _poisson(law: Repetitions, epsilon: float) -> float:
 @pure_shift.register(Binomial)
 def _binomial(law: Binomial, epsilon: float) -> float:
     """(n - 1) log((1 - p + exp(epsilon)) / (1 + (1 - p) exp(epsilon)))."""
-    small, rest = math.exp(-epsilon), 1.0 - law.probability
-    return (law.trials - 1) * (math.log1p(rest * small) - math.log(small + rest))
+    p = law.probability
+    return (law.trials - 1) * math.log1p(-math.expm1(-epsilon) * p / (math.exp(-epsilon) + (1.0 - p)))
 
 
 @pure_shift.register(Fixed)

@@ -46,7 +46,7 @@ def threshold_stopping(
     >>> from dpselect.privacy import pure_dp
     >>> total = threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05)
     >>> round(total.epsilon(delta=0.0), 4)
-    1.8904
+    1.8908
     >>> threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05, bound="paper").epsilon(delta=0.0)
     2.0
     """

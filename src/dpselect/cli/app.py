@@ -15,6 +15,7 @@ from dpselect import __version__
 from dpselect.cli.account import account
 from dpselect.cli.ledger import ledger_app
 from dpselect.cli.plan import plan
+from dpselect.cli.quantile import quantile
 from dpselect.cli.tune import tune
 from dpselect.errors import ArgumentError, BudgetError, ContentError
 
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(tune)
 app.command()(account)
 app.command()(plan)
+app.command()(quantile)
 app.add_typer(ledger_app)
 
 

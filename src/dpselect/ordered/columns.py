@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.ordered.domains import Codes, Domain
+from dpselect.ordered.domains import Codes, Domain, threshold_in
 from dpselect.ordered.intervals import Window, window_of
 
 __all__ = ["ChunkedColumn", "CountedColumn", "Progress", "slice_window"]
@@ -218,13 +218,6 @@ def _missing(chunk: NDArray[Any]) -> int:
 
 
 def _at_least(chunk: NDArray[Any], threshold: Any) -> NDArray[np.bool_]:
-    """chunk >= threshold; a whole number may lie beyond what the type of the chunk holds."""
-    if chunk.dtype.kind in "iu":
-        info = np.iinfo(chunk.dtype)
-        if threshold > info.max or threshold <= info.min:
-            return np.full(len(chunk), threshold <= info.min)
-        threshold = chunk.dtype.type(threshold)
-    elif chunk.dtype.kind == "f":
-        # not narrowed to the chunk's type, which would round the threshold
-        threshold = np.float64(threshold)
-    return np.asarray(chunk >= threshold)
+    """chunk >= threshold."""
+    fitting = threshold_in(chunk.dtype, threshold)
+    return np.zeros(len(chunk), dtype=bool) if fitting is None else np.asarray(chunk >= fitting)

@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["Categories", "Codes", "Domain", "Doubles", "Grid", "Timestamps", "WholeNumbers", "exact_decimal"]
+__all__ = [
+    "Binades",
+    "Categories",
+    "Codes",
+    "Domain",
+    "Doubles",
+    "Grid",
+    "Timestamps",
+    "WholeNumbers",
+    "exact_decimal",
+    "threshold_in",
+]
 
 Codes = NDArray[np.uint64] | list[int]
 """uint64 for domains of at most 2**64 values, Python integers beyond."""
@@ -137,6 +148,26 @@ class Doubles:
 
 
 @dataclass(frozen=True)
+class Binades:
+    """Real numbers by sign and power of two: 4094 codes, of which one is an interval (low, high)."""
+
+    @property
+    def size(self) -> int:
+        return 2 * 2047
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        kept = np.clip(_floor_to_double(np.asarray(values)), -_LARGEST, _LARGEST)
+        return np.asarray(((_positions(kept) >> np.int64(52)) + np.int64(2047)).view(np.uint64))
+
+    def decode(self, code: int) -> tuple[float, float]:
+        first = (code - 2047) << 52
+        return _double_at(max(first, -_POSITION)), _double_at(min(first + (1 << 52), _POSITION))
+
+    def threshold(self, code: int) -> float:
+        return self.decode(code)[0]
+
+
+@dataclass(frozen=True)
 class Timestamps:
     """Moments `lower + k * step` in a datetime64 unit; the whole numbers of that unit are the inner domain."""
 
@@ -188,6 +219,38 @@ class Categories:
 
     def threshold(self, code: int) -> int:
         return code
+
+
+def threshold_in(dtype: np.dtype[Any], threshold: Any) -> Any:
+    """The smallest value of a type that is at least the threshold; None when there is none.
+
+    Whole numbers of a type are below 2**52 in magnitude or beyond every threshold where thresholds are floats.
+    """
+    if dtype.kind in "iu":
+        info, least = np.iinfo(dtype), math.ceil(threshold)
+        return None if least > info.max else dtype.type(max(least, int(info.min)))
+    if dtype.kind == "f" and dtype.itemsize < 8:
+        with np.errstate(over="ignore"):
+            narrow = dtype.type(threshold)
+        return narrow if float(narrow) >= threshold else np.nextafter(narrow, dtype.type(np.inf))
+    return threshold
+
+
+_LARGEST = float(np.finfo(np.float64).max)
+_POSITION = (2047 << 52) - 1
+
+
+def _floor_to_double(values: NDArray[Any]) -> NDArray[np.float64]:
+    """The largest double that is not above: the nearest one of a large whole number may lie beyond a power of two."""
+    if values.dtype.kind == "f":
+        return values.astype(np.float64, copy=False)
+    negative = values < 0
+    wide = values.astype(np.uint64 if values.dtype.kind == "u" else np.int64).view(np.uint64)
+    magnitude = np.where(negative, np.uint64(0) - wide, wide)
+    tail = np.uint64((1 << 11) - 1)
+    whole = (magnitude + np.where(negative, tail, np.uint64(0))) & ~tail
+    magnitude = np.where(magnitude >> np.uint64(53) == 0, magnitude, whole)
+    return np.where(negative, -magnitude.astype(np.float64), magnitude.astype(np.float64))
 
 
 def _position(value: float) -> int:

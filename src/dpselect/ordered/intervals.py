@@ -21,11 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.ordered.domains import Codes, Domain, Doubles, Grid, WholeNumbers, exact_decimal
+from dpselect.ordered.domains import Codes, Domain, Doubles, Grid, WholeNumbers, exact_decimal, threshold_in
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
-__all__ = ["RankedColumn", "SortedColumn", "Window", "draw_code", "exponential_interior_point", "score_at", "window_of"]
+__all__ = [
+    "RankedColumn",
+    "SortedColumn",
+    "Window",
+    "draw_code",
+    "draw_ranked",
+    "exponential_interior_point",
+    "score_at",
+    "window_of",
+]
 
 _ASIDE = 45.0
 """Ranks are looked at until what is left aside has a share of at most exp(-45) = 2**-64.9."""
@@ -109,16 +118,9 @@ class SortedColumn:
 
 def _count_below(values: NDArray[Any], threshold: Any) -> int:
     """How many of the sorted values are below the threshold, which need not fit their type."""
-    if values.dtype.kind in "iu":
-        info = np.iinfo(values.dtype)
-        if threshold > info.max:
-            return len(values)
-        if threshold <= info.min:
-            return 0
-        threshold = values.dtype.type(threshold)
-    elif values.dtype.kind == "f" and values.dtype.itemsize < 8:
-        narrow = values.dtype.type(threshold)  # searchsorted would widen all values instead
-        threshold = narrow if float(narrow) >= threshold else np.nextafter(narrow, values.dtype.type(np.inf))
+    threshold = threshold_in(values.dtype, threshold)
+    if threshold is None:
+        return len(values)
     return int(np.searchsorted(values, threshold, side="left"))
 
 
@@ -136,38 +138,38 @@ def score_at(window: Window, code: int, target: Fraction) -> Fraction:
 def draw_code(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
     """Code z in 0 .. size-1 with probability proportional to exp(rate * score(z)), exactly.
 
-    score(z) = min(rows with code <= z - target, target - rows with code < z). `target` lies in [0, total]. Which
-    privacy this has depends on how `target` and the scores move between neighbours: see `quantile`.
+    score(z) = min(rows with code <= z - target, target - rows with code < z). Which privacy this has depends on how
+    `target` and the scores move between neighbours: see `quantile_rate`.
 
-    Some code has a score >= 0 (that of the row whose rank is target, rounded up), so everything has at least weight 1;
-    codes further than w ranks away have at most size * exp(-rate * w).
+    With the target in [0, total] some code has a score >= 0 (that of the row whose rank is target, rounded up) and so
+    a weight of at least 1; the codes further than w ranks away have at most size * exp(-rate * w). A target outside
+    lowers all scores by its distance to the next end.
     """
+    return draw_ranked(column, size=size, target=target, rate=rate, random=random)[0]
+
+
+def draw_ranked(
+    column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource
+) -> tuple[int, int]:
+    """`draw_code`, and how many rows are at most that code. The second number is secret."""
     uniform = LazyUniform(random)
     width = math.ceil((math.log(size) + _ASIDE) / float(rate)) + 2
-    low, high = math.floor(target), math.ceil(target)
+    nearest = min(max(target, Fraction(0)), Fraction(column.total))
+    low, high = math.floor(nearest), math.ceil(nearest)
     while True:
-        piece = _choose(column.window(low - width, high + width), size, target, rate, uniform)
+        window = column.window(low - width, high + width)
+        if not len(window.codes):
+            return random.below(size), 0
+        sizes = _sizes(window, size)
+        piece = _choose_fast(window, sizes, target, rate, uniform)
+        if piece is None:
+            piece = _choose_slow(window, sizes, target, rate, uniform)
         if piece is not None:
-            start, length = piece
-            return start + random.below(length)
+            # pieces alternate: what is below the first code, a code, what is between it and the next, ...
+            codes = (piece + 1) // 2
+            start = int(window.codes[codes - 1]) + 1 - piece % 2 if piece else 0
+            return start + random.below(int(sizes[piece])), window.before + int(window.counts[:codes].sum())
         width *= 16
-
-
-def _choose(
-    window: Window, size: int, target: Fraction, rate: Fraction, uniform: LazyUniform
-) -> tuple[int, int] | None:
-    """(first code, number of codes) of the piece in which the uniform real falls; None if the window is too narrow."""
-    if not len(window.codes):
-        return 0, size
-    sizes = _sizes(window, size)
-    found = _choose_fast(window, sizes, target, rate, uniform)
-    if found is None:
-        found = _choose_slow(window, sizes, target, rate, uniform)
-    if found is None:
-        return None
-    code = 0 if not found else int(window.codes[(found - 1) // 2])
-    # pieces alternate: what is below the first code, a code, what is between it and the next, ...
-    return (code if found % 2 or not found else code + 1), int(sizes[found])
 
 
 def _sizes(window: Window, size: int) -> Codes:
@@ -301,7 +303,7 @@ def exponential_interior_point(
     code = draw_code(
         column,
         size=domain.size,
-        target=min(max(target, Fraction(0)), Fraction(column.total)),
+        target=target,
         rate=rate if monotonic else rate / 2,
         random=resolve(random),
     )

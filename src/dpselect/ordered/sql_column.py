@@ -93,7 +93,7 @@ def duckdb_query(relation: Any) -> Query:
     def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
         for place, value in enumerate(parameters):
             statement = statement.replace(f":p{place}", _literal(value))
-        return relation.query("rows", statement).fetchall()  # type: ignore[no-any-return]
+        return relation.query("rows", statement).fetchall()
 
     return query
 

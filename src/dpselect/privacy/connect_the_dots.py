@@ -36,6 +36,7 @@ MOST_POINTS = 1 << 21
 
 _FARTHEST = 600.0
 _FLOOR = 1e-40
+_TRIED = 256
 _ROUNDING = 1e-14
 _UNIT = 2.0**-53
 
@@ -62,10 +63,10 @@ def on_mesh(curve: Callable[[Array], Array], width: float) -> Curve:
 
     True curves are convex in exp(epsilon), so the lower convex hull of a bound is one too.
     """
-    floor = max(_FLOOR, float(curve(np.array([_FARTHEST]))[0]) * (1.0 + 1e-9))
-    top = width * 2.0
-    while top < _FARTHEST and float(curve(np.array([top]))[0]) > floor:
-        top *= 2.0
+    # in one call: some curves build a table for many points, which the mesh then reads
+    tried = np.geomspace(min(2.0 * width, _FARTHEST), _FARTHEST, _TRIED)
+    deltas = np.asarray(curve(tried))
+    top = float(tried[np.argmax(deltas <= max(_FLOOR, float(deltas[-1]) * (1.0 + 1e-9)))])
     points = min(math.ceil(top / width), MOST_POINTS) + 1
     epsilons = np.asarray(np.arange(points) * width, dtype=np.float64)
     # a product of two floating-point numbers may lie above the point that it stands for

@@ -48,7 +48,7 @@ LossSource = Callable[[float], Any]
 DEFAULT_INTERVAL = 1e-4
 _WIDEST = 2e4
 _FARTHEST = 600.0
-_SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 62.0, 5e3, 1e5, 2e6])
+_SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 60.0, 150.0, 620.0, 5e3, 1e5, 2e6])
 
 
 def suitable_interval(

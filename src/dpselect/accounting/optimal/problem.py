@@ -63,13 +63,24 @@ class Problem:
         return np.exp(np.minimum(rise, _LARGEST_EXPONENT)), np.exp(log(t.outside_q(a, b)))
 
     def range_in_column(self, a: Index) -> tuple[Array, Array]:
-        """Bounds, for every column b, on the gain density at the places inside atom b, on top of [a, b)."""
-        t, b, log = self.atoms, self.columns, self.law.log_derivative
-        p_start, p_end = log(t.outside_p(a, b)), log(t.outside_p(a, b + 1))
-        q_start, q_end = log(t.outside_q(a, b)), log(t.outside_q(a, b + 1))
-        low = t.p[b] * np.exp(p_start) - scaled(self.epsilon, t.q[b] * np.exp(q_end))
-        high = t.p[b] * np.exp(p_end) - scaled(self.epsilon, t.q[b] * np.exp(q_start))
-        return low, high
+        """Bounds, for every column b, on the gain density at the places inside atom b, on top of [a, b).
+
+        From phi' at both ends, or from the density there and bounds on its derivative, whichever is better.
+        """
+        t, b, law = self.atoms, self.columns, self.law
+        v_p, v_q = ([outside(a, b), outside(a, b + 1)] for outside in (t.outside_p, t.outside_q))
+        p_start, p_end = (t.p[b] * np.exp(law.log_derivative(v)) for v in v_p)
+        q_start, q_end = (scaled(self.epsilon, t.q[b] * np.exp(law.log_derivative(v))) for v in v_q)
+        # with a = b + 1 the interval stays empty, and the density the same
+        p, q = np.where(a <= b, t.p[b], 0.0) * t.p[b], np.where(a <= b, t.q[b], 0.0) * t.q[b]
+        with np.errstate(over="ignore"):
+            p_slow, p_fast = (p * law.second_derivative(v) for v in v_p)
+            q_slow, q_fast = (scaled(self.epsilon, q * law.second_derivative(v)) for v in v_q)
+        start, end = p_start - q_start, p_end - q_end
+        fall, rise = np.minimum(p_slow - q_fast, 0.0), np.maximum(p_fast - q_slow, 0.0)
+        low = np.maximum(p_start - q_end, np.maximum(start + fall, end - rise))
+        high = np.minimum(p_end - q_start, np.minimum(start + rise, end - fall))
+        return low, np.maximum(low, high)
 
     def rises(self, a: Index, b: Index) -> Truth:
         """Whether leaving atom a out of the interval raises the slope of b: g < 0 in the middle of the cell."""

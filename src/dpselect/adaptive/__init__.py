@@ -1,0 +1,1 @@
+"""Asking the same data again and again."""

@@ -1,0 +1,245 @@
+"""From stability to validity: the direct transfer bound, for any guarantee.
+
+An interaction with blocks S_1..S_m answers questions with v_1, v_2, ... . Suppose that, whatever the blocks are, with
+probability at least 1 - accuracy_failure every v_j has a share of at least c of the block values at most v_j and at
+least v_j, and that the interaction is private for a block (replace-one) with trade-off bound h: P(M(s) in E) <=
+h(P(M(s') in E)), h concave and increasing.
+
+**Theorem.** If c (beta - accuracy_failure) > h(rank beta), then with probability above 1 - beta every v_j lies in
+qi(rank, 1 - rank) of its estimator on fresh rows.
+
+*Proof.* Suppose the set F of transcripts with an invalid answer has probability at least beta; thin it by an
+independent coin until it has exactly beta. For y in F let f_y be the first predicate 1(f_j <= v_j) or 1(f_j >= v_j)
+with population mean at most rank; it depends on y only. For a block i and a fresh block Z, privacy with the other
+blocks fixed, Jensen's inequality and the exchangeability of S_i and Z give P(F, f_y(S_i) = 1) <= h(P(F, f_y(Z) = 1))
+<= h(rank beta). On accurate transcripts the mean of f_y over the blocks is at least c, so the mean over i of the left
+side is at least c (beta - accuracy_failure). QED
+
+After Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (2020); for medians it replaces Feldman and Steinke's
+Theorems 4.1 and 4.2, with neither a least number of blocks nor a tiny delta. It certifies released answers only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from dpselect.errors import ArgumentError, number
+from dpselect.numerics import ROUND_UP, minimise
+from dpselect.privacy import Guarantee
+from dpselect.privacy.profile import both_directions
+
+__all__ = [
+    "certifies",
+    "gaussian_mu_of_range",
+    "largest_epsilon",
+    "largest_mu",
+    "largest_rho",
+    "trade_off_bound",
+    "transfer_bound",
+]
+
+Array = NDArray[np.float64]
+_SAFE = 1e-9
+"""What a condition must hold by, relative to its size: far above the rounding of everything that enters it."""
+
+
+def trade_off_bound(guarantee: Guarantee, probability: SupportsFloat) -> float:
+    """h(q): the largest probability that an event of probability q on the neighbouring data can have. Rounded up.
+
+    The smallest of what the curves of the guarantee say: the Gaussian's own trade-off curve, exp(epsilon) q + delta
+    over the profile, the Renyi divergences (of the two Bernoulli laws, by data processing), and pure privacy.
+    Concave and increasing in q, being a minimum of such functions.
+
+    >>> from dpselect.privacy import gaussian, pure_dp
+    >>> round(trade_off_bound(gaussian(noise_multiplier=1), 0.5), 6), trade_off_bound(pure_dp(epsilon=0), 0.5) < 0.5001
+    (0.841345, True)
+    """
+    q = number("probability", probability, at_least=0.0, at_most=1.0)
+    if q == 1.0:
+        return 1.0
+    found = [1.0]
+    if guarantee.gaussian_mu is not None:
+        found.append(float(ndtr(ndtri(q) + guarantee.gaussian_mu)))
+    else:
+        if guarantee.profile is not None:
+            found.append(_from_profile(guarantee.profile, q))
+        if guarantee.renyi_curve is not None and q > 0.0:
+            inside = _from_renyi(guarantee.renyi_curve, min(1.0, q / (1.0 - guarantee.failure)))
+            found.append(inside * (1.0 - guarantee.failure) + guarantee.failure)
+    if math.isfinite(guarantee.pure_epsilon):
+        e, slack = guarantee.pure_epsilon, guarantee.failure
+        found += [math.exp(min(e, 700.0)) * q + slack, 1.0 - math.exp(-e) * max(1.0 - q - slack, 0.0)]
+    return min(1.0, min(found) * (1.0 + _SAFE))
+
+
+def _from_profile(profile: Any, q: float) -> float:
+    def bound(epsilons: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.exp(np.minimum(epsilons, 700.0)) * q + both_directions(profile, epsilons)
+
+    return minimise(bound, 0.0, 8.0 - math.log(max(q, 1e-300)))[1]
+
+
+def _from_renyi(curve: Any, q: float) -> float:
+    """The largest p whose Bernoulli law has divergences from Bernoulli(q) within the curve at all orders tried."""
+    orders = 1.0 + np.geomspace(1e-3, 1e6, 400)
+    limit = np.asarray(curve(orders), dtype=np.float64)
+    low, high = q, 1.0  # a point at which some order refuses is above every possible probability
+    while high - low > 1e-11 * high:
+        middle = 0.5 * (low + high)
+        if bool(np.any(bernoulli_divergence(middle, q, orders) > limit)):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def bernoulli_divergence(p: Any, q: Any, orders: Any) -> Array:
+    """The Renyi divergence of Bernoulli(p) from Bernoulli(q), 0 < q <= p <= 1, orders above 1; broadcasts."""
+    with np.errstate(divide="ignore"):
+        first = orders * np.log(p) + (1.0 - orders) * np.log(q)
+        second = np.where(
+            np.asarray(p) < 1.0, orders * np.log1p(-np.asarray(p)) + (1.0 - orders) * np.log1p(-np.asarray(q)), -np.inf
+        )
+    return np.asarray(np.logaddexp(first, second) / (orders - 1.0))
+
+
+def certifies(
+    guarantee: Guarantee,
+    *,
+    sample_rank: SupportsFloat,
+    rank: SupportsFloat,
+    failure_probability: SupportsFloat,
+    accuracy_failure: SupportsFloat = 0.0,
+) -> bool:
+    """Whether the theorem's condition c (beta - accuracy_failure) > h(rank beta) holds; see the module."""
+    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
+    return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
+
+
+def transfer_bound(
+    guarantee: Guarantee, *, sample_rank: SupportsFloat, rank: SupportsFloat, accuracy_failure: SupportsFloat = 0.0
+) -> float:
+    """The smallest proved probability that some released answer is outside qi(rank, 1 - rank) of the population.
+
+    `guarantee` is that of the whole interaction, per block and for replacement (owed: of adjacency add-or-remove it
+    says something else, `ArgumentError`). `sample_rank` c and `accuracy_failure` are what its answers satisfy on every
+    data set. 1.0 when nothing is proved.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> g = pure_dp(epsilon=0.4, adjacency="replace_one")
+    >>> round(transfer_bound(g, sample_rank=0.375, rank=0.25, accuracy_failure=1e-4), 5)
+    0.01835
+    """
+    if guarantee.adjacency.value != "replace_one":
+        raise ArgumentError("the guarantee must be for the adjacency replace_one: blocks are replaced, their number stays")
+    c, rank, _, accuracy = _ranks(sample_rank, rank, 0.5, min(float(accuracy_failure), 0.499))
+    accuracy = number("accuracy_failure", accuracy_failure, at_least=0.0, at_most=1.0)
+
+    def proved(beta: float) -> bool:
+        return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
+
+    # the condition may hold from one beta on (h is concave): the least of a fine geometric grid, then halving
+    grid = [beta for beta in np.geomspace(max(accuracy, 1e-15), 1.0 - 1e-12, 120) if proved(float(beta))]
+    if not grid:
+        return 1.0
+    high = float(grid[0])
+    low = max(accuracy, 0.5 * high) if high > 2e-15 else high
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if proved(middle) else (middle, high)
+    return high
+
+
+def _ranks(
+    sample_rank: SupportsFloat, rank: SupportsFloat, failure: SupportsFloat, accuracy: SupportsFloat
+) -> tuple[float, float, float, float]:
+    low = number("rank", rank, above=0.0, below=0.5)
+    beta = number("failure_probability", failure, above=0.0, below=1.0)
+    c = number("sample_rank", sample_rank, above=low, at_most=0.5)
+    return c, low, beta, number("accuracy_failure", accuracy, at_least=0.0, below=beta)
+
+
+def largest_epsilon(
+    *,
+    sample_rank: SupportsFloat,
+    rank: SupportsFloat,
+    failure_probability: SupportsFloat,
+    accuracy_failure: SupportsFloat = 0.0,
+    delta: SupportsFloat = 0.0,
+) -> float:
+    """The epsilon below which an (epsilon, delta)-private interaction is certified; -inf when none is.
+
+    >>> round(largest_epsilon(sample_rank=0.375, rank=0.25, failure_probability=0.05), 7)
+    0.4054651
+    """
+    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
+    left = c * (beta - accuracy) - number("delta", delta, at_least=0.0)
+    return math.log(left / (rank * beta)) if left > 0.0 else -math.inf
+
+
+def largest_mu(
+    *,
+    sample_rank: SupportsFloat,
+    rank: SupportsFloat,
+    failure_probability: SupportsFloat,
+    accuracy_failure: SupportsFloat = 0.0,
+) -> float:
+    """The mu below which an interaction with Gaussian trade-off N(0,1) against N(mu,1) is certified.
+
+    >>> round(largest_mu(sample_rank=0.375, rank=0.25, failure_probability=0.05), 7)
+    0.1611243
+    """
+    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
+    return float(ndtri(c * (beta - accuracy)) - ndtri(rank * beta))
+
+
+def largest_rho(
+    *,
+    sample_rank: SupportsFloat,
+    rank: SupportsFloat,
+    failure_probability: SupportsFloat,
+    accuracy_failure: SupportsFloat = 0.0,
+) -> float:
+    """The rho below which a rho-zCDP interaction is certified: the largest Bernoulli divergence over its order.
+
+    >>> round(largest_rho(sample_rank=0.375, rank=0.25, failure_probability=0.05), 7)
+    0.0098744
+    """
+    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
+    p, q = c * (beta - accuracy), rank * beta
+    if p <= q:
+        return 0.0
+
+    def negative(logs: Array) -> Array:
+        orders = 1.0 + np.exp(logs)
+        return -bernoulli_divergence(p, q, orders) / orders
+
+    return -minimise(negative, math.log(1e-3), math.log(1e5))[1]
+
+
+def gaussian_mu_of_range(epsilon: SupportsFloat) -> float:
+    """A mu such that every mechanism of range `epsilon` has a trade-off at least as good as N(0,1) against N(mu,1).
+
+    So it composes adaptively with Gaussian noise without loss. The worst pairs of range epsilon have two outcomes
+    (see `bounded_range`), and their trade-off curves are two chords; a Gaussian curve, which is convex, lies below
+    both when it passes below their common vertex. The vertex of the pair with largest ratio exp(t) is at
+    q = (1 - exp(t - epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q; the largest ndtri(p) - ndtri(q) is needed,
+    which is at the even pair t = epsilon/2: mu = 2 ndtri(1/(1 + exp(-epsilon/2))). Rounded up.
+
+    >>> round(gaussian_mu_of_range(0.1), 6)
+    0.062663
+    """
+    epsilon = number("epsilon", epsilon, at_least=0.0, at_most=50.0)
+    return float(2.0 * -ndtri(1.0 / (1.0 + math.exp(epsilon / 2.0)))) * ROUND_UP
+
+
+def range_of_gaussian_mu(mu: SupportsFloat) -> float:
+    """The inverse: the largest range epsilon that `mu` covers, rounded down."""
+    mu = number("mu", mu, at_least=0.0, at_most=10.0)
+    return 2.0 * float(np.log(ndtr(mu / 2.0)) - np.log(ndtr(-mu / 2.0))) * (1.0 - 1e-11)

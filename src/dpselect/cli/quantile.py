@@ -1,0 +1,171 @@
+"""`dpselect quantile FILE`: private quantiles of one column."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from dpselect.cli.account import JSON_HELP
+from dpselect.errors import ArgumentError, number
+from dpselect.ledger import Ledger
+from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
+from dpselect.privacy import Guarantee, Receipt, compose
+
+__all__ = ["quantile"]
+
+
+def quantile(
+    where: Annotated[str, typer.Argument(metavar="FILE", help="A Parquet or CSV file, or an SQL URL.")],
+    column: Annotated[str, typer.Option(help="The column.")],
+    epsilon: Annotated[float, typer.Option(help="The price of all quantiles together.")],
+    q: Annotated[list[float], typer.Option(help="A quantile between 0 and 1; may be given several times.")],
+    lower: Annotated[str | None, typer.Option(help="A public bound: no answer is below it.")] = None,
+    upper: Annotated[str | None, typer.Option(help="A public bound: no answer is above it.")] = None,
+    range_epsilon: Annotated[
+        float | None, typer.Option(help="In place of bounds: find them privately first, for this much more.")
+    ] = None,
+    granularity: Annotated[
+        str | None, typer.Option(help="Answers are multiples of this; float64 for every double.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="auto, recursive or independent, for several quantiles.")] = "auto",
+    adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
+    table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
+    ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+) -> None:
+    """Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs."""
+    number("--epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
+    for wanted in q:
+        number("--q", wanted, at_least=0.0, at_most=1.0)
+    if (lower is None) != (upper is None):
+        raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
+    if (lower is None) == (range_epsilon is None):
+        raise ArgumentError("give --lower and --upper, or --range-epsilon in their place")
+    if (ledger is None) != (budget is None):
+        raise ArgumentError("--ledger and --budget: give both or neither")
+    plan = quantiles_plan(epsilon=epsilon, qs=q, method=method, adjacency=adjacency)  # type: ignore[arg-type]
+    total = plan.guarantee
+    if range_epsilon is not None:
+        number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
+        total = compose(range_guarantee(epsilon=range_epsilon, adjacency=adjacency), total)
+    with _progress() as progress, open_column(where, column, table=table, progress=progress) as source:
+        kind = source.dtype.kind
+        bounds = (_bound("--lower", lower, kind), _bound("--upper", upper, kind))
+        step = _granularity(granularity, kind)
+        with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
+            if range_epsilon is not None:
+                bounds = private_range(source, epsilon=range_epsilon, adjacency=adjacency).value
+            release = quantiles(
+                source,
+                qs=q,
+                epsilon=epsilon,
+                lower=bounds[0],
+                upper=bounds[1],
+                granularity=step,
+                method=method,  # type: ignore[arg-type]
+                adjacency=adjacency,
+            )
+    errors = release.rank_errors(0.05)
+    rows = [
+        {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
+        for wanted, value, error in zip(plan.qs, release.value, errors, strict=True)
+    ]
+    if plot is not None:
+        _draw(plot, column, rows)
+    result: dict[str, Any] = {
+        "column": column,
+        "quantiles": rows,
+        "method": plan.method,
+        "lower": _plain(bounds[0]),
+        "upper": _plain(bounds[1]),
+        **total.describe(delta=0.0),
+    }
+    if receipt is not None:
+        result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    for row in rows:
+        typer.echo(f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)")
+    typer.echo(f"epsilon {result['epsilon']:.6g}, delta 0, adjacency {result['adjacency']}")
+
+
+def _bound(flag: str, text: str | None, kind: str) -> Any:
+    if text is None:
+        return None
+    try:
+        return np.datetime64(text) if kind == "M" else _number(text)
+    except ValueError:
+        raise ArgumentError(f"{flag} must be a {'moment' if kind == 'M' else 'number'}, got {text!r}") from None
+
+
+def _granularity(text: str | None, kind: str) -> Any:
+    if text is None or text == "float64":
+        return text
+    if kind != "M":
+        return _bound("--granularity", text, kind)
+    amount, _, unit = text.partition(" ")
+    try:
+        return np.timedelta64(int(amount), unit)  # type: ignore[call-overload]
+    except (ValueError, TypeError):
+        raise ArgumentError(f"--granularity must be a count and a unit such as '1 D', got {text!r}") from None
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _plain(value: Any) -> Any:
+    return str(value) if isinstance(value, np.datetime64) else value
+
+
+@contextmanager
+def _paid(ledger: str | None, budget: str | None, guarantee: Guarantee, label: str) -> Iterator[Receipt | None]:
+    """Reserve before the first row is read. A failure in between leaves the charge where it is."""
+    if ledger is None or budget is None:
+        yield None
+        return
+    with Ledger.open(ledger, create=False) as record:
+        charge = record.budget(budget).reserve(guarantee, label=label)
+        yield charge
+        charge.settle()
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """Seconds gone by, on a terminal only: how many rows there are is private."""
+    stream = sys.stderr
+    if not stream.isatty():
+        yield None
+        return
+    start = time.monotonic()
+
+    def show(_: int) -> None:
+        stream.write(f"\rreading ... {int(time.monotonic() - start)} s ")
+        stream.flush()
+
+    yield show
+    stream.write("\n")
+
+
+def _draw(path: Path, column: str, rows: list[dict[str, Any]]) -> None:
+    from matplotlib.figure import Figure
+
+    axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots()
+    values = [np.datetime64(row["value"]) if isinstance(row["value"], str) else row["value"] for row in rows]
+    axes.plot(values, [row["q"] for row in rows], marker="o")
+    axes.set(xlabel=column, ylabel="share of rows at most this", title="private quantiles", ylim=(0, 1))
+    figure.savefig(path)

@@ -1,0 +1,269 @@
+"""A private interior point: any value between the smallest and the largest of the data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, SupportsFloat
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, ContentError, integer, number
+from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.ordered.binary_search import draw_binary_search
+from dpselect.ordered.domains import Codes, Domain, Doubles, WholeNumbers
+from dpselect.ordered.dyadic import DyadicParameters, draw_dyadic
+from dpselect.ordered.interior_point_draws import SecretDraws
+from dpselect.ordered.interior_point_rows import METHODS, Method, Plan, plan_method
+from dpselect.ordered.search_tree import sort_codes
+from dpselect.ordered.tree_log import TreeLogParameters, draw_tree_log
+from dpselect.ordered.tree_log_price import tree_log_price
+from dpselect.privacy import Adjacency, Guarantee, Release, approximate_dp, compose, gaussian, pure_dp
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["choose_method", "cumulative_interior_point", "interior_point", "interior_point_guarantee"]
+
+
+def interior_point(
+    values: Any,
+    *,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat = 0.0,
+    domain_size: int | None = None,
+    lower: int | float | None = None,
+    upper: int | float | None = None,
+    method: Method | Literal["auto"] = "auto",
+    expected_rows: int | None = None,
+    failure: SupportsFloat = 0.01,
+    count_epsilon: SupportsFloat | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    random: RandomSource | None = None,
+) -> Release:
+    """A value z with min(values) <= z <= max(values), with probability 1 - `failure` if there are rows enough.
+
+    Private whatever the values are, and however few. `interior_point_rows` says how many rows are enough. The value
+    need not be among the data; with too few rows it may be any value of the domain, or None.
+
+    Args:
+        values: a one-dimensional array or sequence. Whole numbers (Python integers of any size) with `domain_size`, or
+            with whole-number bounds; doubles with bounds of which one is a float: the domain is then all doubles
+            between them. A value outside the domain counts as the nearest end, NaN as the lower one.
+        epsilon, delta: the whole privacy budget; "exponential" spends no delta.
+        domain_size: the domain is 0 .. domain_size - 1.
+        lower, upper: or from lower to upper, both included.
+        method: "exponential" (the exponential mechanism on min(#{x <= z}, #{x >= z})), "dyadic" (depth, stable choice,
+            point), "tree_log" and "cumulative" (Cohen et al. 2022, Algorithms 5 and 8, tuned), "binary_search"
+            (Gaussian noise), or "auto": see `choose_method`.
+        expected_rows: a public guess of the number of rows, for "auto"; never the true number unless that is public.
+        failure: the probability that the method is planned for.
+        count_epsilon: if given, a noisy count is paid for first, in addition, and None is released if it is too small.
+        adjacency: under replace_one the number of rows is public, and "auto" uses it.
+
+    The `Release` holds the value or None (no node was heavy enough, or the count was too small; both are decisions of
+    private mechanisms). Running time depends on the data and is not covered.
+
+    Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> release = interior_point([2**40 + i for i in range(200)], domain_size=2**64, epsilon=1, random=keyed_source(1))
+    >>> 2**40 <= release.value < 2**40 + 200, release.guarantee.epsilon(delta=0) <= 1
+    (True, True)
+    """
+    source = resolve(random)
+    adjacency = parse_adjacency(adjacency)
+    domain = _domain(domain_size, lower, upper)
+    if expected_rows is not None:
+        expected_rows = integer("expected_rows", expected_rows, at_least=0)
+    codes = _codes(values, domain)
+    known = len(codes) if adjacency is Adjacency.REPLACE_ONE and expected_rows is None else expected_rows
+    plan = _plan(method, domain.size, epsilon, delta, failure, adjacency, known)
+    guarantee = _guarantee(plan, domain.size, adjacency)
+    counted = None
+    if count_epsilon is not None:
+        counted = number("count_epsilon", count_epsilon, at_least=1e-6, at_most=1e3)
+        guarantee = compose(guarantee, noisy_count_guarantee(epsilon=counted, adjacency=adjacency))
+    if counted is not None and noisy_count(len(codes), epsilon=counted, random=source) < plan.rows:
+        return Release(value=None, guarantee=guarantee, replayable=source.replayable)
+    found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(source))
+    value = None if found is None else domain.decode(min(found, domain.size - 1))
+    return Release(value=value, guarantee=guarantee, replayable=source.replayable)
+
+
+def interior_point_guarantee(
+    *,
+    domain_size: int,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat = 0.0,
+    method: Method | Literal["auto"] = "auto",
+    expected_rows: int | None = None,
+    failure: SupportsFloat = 0.01,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Guarantee:
+    """What `interior_point` with these arguments promises, before it runs; at most (epsilon, delta).
+
+    >>> g = interior_point_guarantee(domain_size=2**256, epsilon=1, delta=1e-6, method="tree_log")
+    >>> g.epsilon(delta=1e-6) <= 1.0
+    True
+    """
+    adjacency = parse_adjacency(adjacency)
+    plan = _plan(method, domain_size, epsilon, delta, failure, adjacency, expected_rows)
+    return _guarantee(plan, domain_size, adjacency)
+
+
+def choose_method(
+    *,
+    domain_size: int,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat = 0.0,
+    expected_rows: int | None = None,
+    failure: SupportsFloat = 0.01,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Method:
+    """The method that "auto" takes, from public parameters: the one that needs the fewest rows.
+
+    With `expected_rows` the exponential mechanism is taken wherever it makes do with that many: it spends no delta.
+
+    >>> choose_method(domain_size=2**64, epsilon=1, delta=1e-6), choose_method(domain_size=2**256, epsilon=1, delta=1e-6)
+    ('exponential', 'dyadic')
+    """
+    return _plan("auto", domain_size, epsilon, delta, failure, parse_adjacency(adjacency), expected_rows).method
+
+
+def _plan(
+    method: Method | Literal["auto"],
+    size: int,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat,
+    failure: SupportsFloat,
+    adjacency: Adjacency,
+    rows: int | None,
+) -> Plan:
+    if method != "auto":
+        plan = plan_method(method, size, epsilon, delta, failure, adjacency)
+        if plan is None:
+            raise ArgumentError(
+                f"method={method!r} needs a delta above 0 and below a quarter of failure"
+                + (", and replace_one" if method == "cumulative" else "")
+            )
+        return plan
+    found = [plan_method(name, size, epsilon, delta, failure, adjacency) for name in METHODS]
+    plans = [plan for plan in found if plan is not None]
+    if rows is not None and plans[0].rows <= rows:
+        return plans[0]
+    return min(plans, key=lambda plan: plan.rows)
+
+
+def _guarantee(plan: Plan, size: int, adjacency: Adjacency) -> Guarantee:
+    """The price of a plan; replacing a row is twice a step, (2e, (1 + exp(e)) d) for a step (e, d)."""
+    steps = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
+    terms = {"mechanism": "interior_point", "method": plan.method, "domain_size": size}
+    parameters, bits = plan.parameters, _bits(size)
+    if isinstance(parameters, TreeLogParameters):
+        cumulative = plan.method == "cumulative"
+        price = tree_log_price(parameters, bits=bits, distance=1 if cumulative else None)
+        theorem = f"TreeLog (Cohen et al. 2022, Theorem {'B.1' if cumulative else '3.8'}, constants of tree_log_price)"
+        found = _stepped(price.epsilon, price.delta, 1 if cumulative else steps, adjacency)
+    elif isinstance(parameters, DyadicParameters):
+        theorem = "exponential mechanism, stable choice, exponential mechanism"
+        epsilons = (parameters.epsilon_depth, parameters.epsilon_point)
+        # the choice has twice epsilon and twice delta under a swap
+        node = approximate_dp(
+            epsilon=parameters.choice.epsilon * steps,
+            delta=parameters.choice.delta * steps * (1.0 + 1e-12),
+            adjacency=adjacency,
+        )
+        ends = (bounded_range(epsilon=e * steps, adjacency=adjacency) for e in epsilons)
+        found = compose(node, *ends)
+    elif plan.method == "exponential":
+        theorem = "exponential mechanism"
+        found = bounded_range(epsilon=parameters * steps, adjacency=adjacency)
+    else:
+        theorem = "noisy binary search, Gaussian noise"
+        found = gaussian(noise_multiplier=parameters / steps, adjacency=adjacency)
+    return replace(found, theorem=theorem, terms=terms)
+
+
+def _stepped(epsilon: float, delta: float, steps: int, adjacency: Adjacency) -> Guarantee:
+    if steps == 2:
+        epsilon, delta = 2.0 * epsilon, (1.0 + float(np.exp(epsilon))) * delta * (1.0 + 1e-12)
+    if delta == 0.0:
+        return pure_dp(epsilon=epsilon, adjacency=adjacency)
+    return approximate_dp(epsilon=epsilon, delta=delta, adjacency=adjacency)
+
+
+def _draw(plan: Plan, codes: Codes, size: int, draws: SecretDraws) -> int | None:
+    parameters, bits = plan.parameters, _bits(size)
+    if isinstance(parameters, TreeLogParameters):
+        return draw_tree_log(codes, bits, parameters, draws)
+    if isinstance(parameters, DyadicParameters):
+        return draw_dyadic(codes, bits, parameters, draws)
+    if plan.method == "exponential":
+        return draws.interior(codes, size, parameters)
+    return draw_binary_search(codes, bits, parameters, draws)
+
+
+def cumulative_interior_point(
+    codes: Codes, *, bits: int, parameters: TreeLogParameters, distance: int, random: RandomSource | None = None
+) -> Release:
+    """Algorithm 8 on ascending codes of 2**bits values, private at cumulative distance `distance`.
+
+    Two data sets of equal size are at cumulative distance d if at every y the numbers of points at or below y differ
+    by at most d; replacing one point is distance one. `tuned_cumulative` finds parameters. The guarantee is labelled
+    replace_one; that what the caller calls neighbours is at most at this distance is owed.
+    """
+    source = resolve(random)
+    price = tree_log_price(parameters, bits=bits, distance=integer("distance", distance, at_least=1))
+    guarantee = _stepped(price.epsilon, price.delta, 1, Adjacency.REPLACE_ONE)
+    terms = {"mechanism": "cumulative_interior_point", "bits": bits, "distance": distance}
+    guarantee = replace(guarantee, terms=terms, theorem="cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)")
+    value = draw_tree_log(codes, bits, parameters, SecretDraws(source))
+    return Release(value=value, guarantee=guarantee, replayable=source.replayable)
+
+
+def _bits(size: int) -> int:
+    return max((size - 1).bit_length(), 1)
+
+
+def _domain(domain_size: int | None, lower: int | float | None, upper: int | float | None) -> Domain:
+    if domain_size is not None:
+        if lower is not None or upper is not None:
+            raise ArgumentError("give domain_size, or lower and upper, not both")
+        return WholeNumbers(0, integer("domain_size", domain_size, at_least=1) - 1)
+    if lower is None or upper is None:
+        raise ArgumentError("give domain_size, or lower and upper: the domain is never read off the data")
+    if any(isinstance(bound, (float, np.floating)) for bound in (lower, upper)):
+        low, high = number("lower", lower), number("upper", upper)
+        if not low <= high:
+            raise ArgumentError("lower must be at most upper")
+        return Doubles(low + 0.0, high + 0.0)
+    first, last = integer("lower", lower), integer("upper", upper)
+    if first > last:
+        raise ArgumentError("lower must be at most upper")
+    return WholeNumbers(first, last)
+
+
+def _codes(values: Any, domain: Domain) -> Codes:
+    """One code a row, by a map that knows one row at a time."""
+    if isinstance(domain, Doubles):
+        array = np.asarray(values)
+        if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
+            raise ContentError("values must be a one-dimensional array of real numbers")
+        doubles = array.astype(np.float64)
+        return domain.encode(np.where(np.isnan(doubles), domain.lower, doubles) + 0.0)
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        if domain.size <= 1 << 64:
+            values = np.array(values, dtype=object)
+    if values_are_floating(values):
+        raise ContentError("values must be whole numbers where the bounds are")
+    try:
+        codes = domain.encode(values)
+    except (TypeError, ValueError):
+        raise ContentError("values must be a one-dimensional array of whole numbers") from None
+    return codes if domain.size > 1 << 64 else np.array(codes, dtype=np.uint64)
+
+
+def values_are_floating(values: Any) -> bool:
+    """Whether an array holds floating-point numbers."""
+    return isinstance(values, np.ndarray) and (values.dtype.kind not in "iuO" and len(values) > 0)

@@ -1,0 +1,110 @@
+"""The binary search tree over an ordered domain of 2**bits codes, without building it.
+
+Codes are sorted: uint64 arrays for up to 64 bits, lists of Python integers beyond. A node at depth q (the root has
+depth 1) is given by its first q-1 bits. The heavy path goes from the root to the heavier child, to the left on ties
+(Cohen et al. 2022, Section 3); everything here is secret.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.ordered.domains import Codes
+
+__all__ = [
+    "bit_lengths",
+    "count_below",
+    "heavy_path",
+    "interior_scores",
+    "join",
+    "node_weights",
+    "path_labels",
+    "shared_prefixes",
+    "sort_codes",
+]
+
+
+def sort_codes(codes: Codes) -> Codes:
+    """Ascending."""
+    return sorted(codes) if isinstance(codes, list) else np.sort(codes)
+
+
+def count_below(codes: Codes, code: int, low: int = 0, high: int | None = None) -> int:
+    """How many codes are smaller; known to lie between `low` and `high`."""
+    high = len(codes) if high is None else high
+    if isinstance(codes, list):
+        return bisect_left(codes, code, low, high)
+    if code >= 1 << 64:
+        return high
+    return low + int(np.searchsorted(codes[low:high], np.uint64(code), side="left"))
+
+
+def join(first: Codes, second: Codes) -> Codes:
+    """Both, in this order."""
+    return np.concatenate((first, second)) if isinstance(first, np.ndarray) else [*first, *second]
+
+
+def heavy_path(codes: Codes, bits: int) -> tuple[int, int, list[tuple[int, int]]]:
+    """(leaf of the heavy path, Gamma, [(smaller child's weight, rightmost code of the left child)] from the root down).
+
+    Gamma is the largest of the smaller children's weights (Lemma 3.5: its sensitivity is one).
+    """
+    start, low, high, nodes = 0, 0, len(codes), []
+    for level in range(bits - 1, -1, -1):
+        middle = start + (1 << level)
+        cut = count_below(codes, middle, low, high)
+        nodes.append((min(cut - low, high - cut), middle - 1))
+        if cut - low >= high - cut:
+            high = cut
+        else:
+            start, low = middle, cut
+    return start, max((weight for weight, _ in nodes), default=0), nodes
+
+
+def bit_lengths(codes: Codes) -> NDArray[np.int64]:
+    """`int.bit_length` of each."""
+    if isinstance(codes, list):
+        return np.array([code.bit_length() for code in codes], dtype=np.int64)
+    upper, lower = (codes >> np.uint64(32)).astype(np.float64), (codes & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    return np.where(upper > 0.0, 32 + np.frexp(upper)[1], np.frexp(lower)[1]).astype(np.int64)
+
+
+def path_labels(codes: Codes, leaf: int, bits: int) -> NDArray[np.int64]:
+    """The embedding's labels 1 .. bits: the depth at which a point leaves the path to `leaf`, the leaf itself `bits`.
+
+    Algorithm 4 walks the tree; the depth is that of the first bit in which point and leaf differ.
+    """
+    apart: Codes = [code ^ leaf for code in codes] if isinstance(codes, list) else codes ^ np.uint64(leaf)
+    return np.minimum(bits, bits - bit_lengths(apart) + 1)
+
+
+def shared_prefixes(codes: Codes, bits: int) -> NDArray[np.int64]:
+    """How many leading bits neighbouring codes share; one fewer entries than codes."""
+    if isinstance(codes, list):
+        apart: Codes = [a ^ b for a, b in zip(codes, codes[1:], strict=False)]
+    else:
+        apart = codes[1:] ^ codes[:-1]
+    return bits - bit_lengths(apart)
+
+
+def node_weights(codes: Codes, bits: int, depth_bits: int) -> tuple[list[int], NDArray[np.int64]]:
+    """The nodes given by `depth_bits` leading bits that hold points, ascending, and how many each holds."""
+    if not len(codes):
+        return [], np.zeros(0, dtype=np.int64)
+    starts = np.concatenate(([0], np.flatnonzero(shared_prefixes(codes, bits) < depth_bits) + 1))
+    weights = np.diff(np.append(starts, len(codes)))
+    return [int(codes[place]) >> (bits - depth_bits) for place in starts.tolist()], weights
+
+
+def interior_scores(codes: Codes, candidates: Sequence[int]) -> list[int]:
+    """min(#{x <= z}, #{x >= z}) for each candidate z."""
+    scores = []
+    for z in candidates:
+        less = count_below(codes, z)
+        at_most = bisect_right(codes, z) if isinstance(codes, list) else count_below(codes, z + 1)
+        scores.append(min(at_most, len(codes) - less))
+    return scores

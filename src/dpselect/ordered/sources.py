@@ -1,0 +1,253 @@
+"""Whatever holds a column, read as ranks: arrays, Arrow, pandas, polars, chunks, SQL tables, DuckDB relations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.mechanisms.grid import grid_at_most
+from dpselect.ordered.columns import ChunkedColumn, CountedColumn, Progress
+from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
+from dpselect.ordered.intervals import RankedColumn, SortedColumn, Window, window_of
+from dpselect.ordered.sql_column import Query, SqlColumn, duckdb_query, quoted
+
+__all__ = [
+    "ColumnSource",
+    "DataColumn",
+    "SqlTable",
+    "block_of",
+    "categorical_column",
+    "declare_domain",
+    "read_values",
+    "weighted_column",
+]
+
+_BLOCK = 1 << 16
+
+
+@runtime_checkable
+class ColumnSource(Protocol):
+    """A column that is not read yet."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values: part of the schema, not of the data."""
+        ...
+
+    def ranked(self, domain: Domain) -> RankedColumn:
+        """The column with its ranks, under a domain."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class DataColumn:
+    """A column in memory, or in chunks that can be read again. Objects are Python integers of any size."""
+
+    dtype: np.dtype[Any]
+    chunks: Callable[[], Iterator[NDArray[Any]]]
+    ascending: Any = None
+    progress: Progress | None = None
+
+    def ranked(self, domain: Domain) -> RankedColumn:
+        """Found by bracketing in unsorted data, by place in sorted data."""
+        if self.ascending is not None:
+            return SortedColumn(self.ascending, domain)
+        if self.dtype.kind == "O" or domain.size > 1 << 64:
+            values = [int(value) for chunk in self.chunks() for value in chunk]
+            return SortedColumn(sorted(values), domain)
+        return ChunkedColumn(self.chunks, domain, self.progress)
+
+
+@dataclass(frozen=True, repr=False)
+class SqlTable:
+    """A column of a table: `query` runs SQL (see `dpselect.ordered.sql_column`); `whole` says that it holds integers.
+
+    `table` and `column` are names, with dots between the parts of a name.
+    """
+
+    query: Query
+    table: str
+    column: str
+    whole: bool = False
+    cast: str | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """int64 or float64, as declared."""
+        return np.dtype(np.int64 if self.whole else np.float64)
+
+    def ranked(self, domain: Domain) -> RankedColumn:
+        """Ranks from the engine."""
+        name = quoted(self.column)
+        name = name if self.cast is None else f"CAST({name} AS {self.cast})"
+        return SqlColumn(self.query, quoted(self.table), name, domain, self.dtype.kind)
+
+
+def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress | None = None) -> ColumnSource:
+    """Make a source of what a caller may hand over.
+
+    - a `ColumnSource` as it is; a DuckDB relation with one column;
+    - an Arrow array or chunked array, a polars or pandas series;
+    - a function that returns an iterator of chunks, called once for each reading (two, most often);
+    - an iterator of chunks, which is kept in memory as it cannot be read again;
+    - anything that NumPy makes a one-dimensional array of real numbers or moments of.
+
+    Nulls, NaN and NaT are missing: such rows are not in the column. Raises `TypeError` and `ArgumentError` for a type
+    or shape that does not fit.
+    """
+    if isinstance(values, ColumnSource):
+        source: ColumnSource = values
+    elif hasattr(values, "fetchall") and hasattr(values, "query"):
+        source = _relation(values)
+    elif callable(values):
+        source = _readable(values)
+    elif hasattr(values, "__next__"):
+        kept = [block_of(chunk) for chunk in values]
+        source = _readable(lambda: iter(kept))
+    else:
+        parts = _arrays(values)
+        source = _readable(lambda: (part[i : i + _BLOCK] for part in parts for i in range(0, len(part), _BLOCK)))
+        if assume_sorted:
+            return _ascending(parts, source.dtype)
+    if assume_sorted:
+        raise ArgumentError("assume_sorted needs values in memory")
+    if progress is not None and isinstance(source, DataColumn):
+        source = replace(source, progress=progress)
+    return source
+
+
+def _ascending(parts: list[NDArray[Any]], dtype: np.dtype[Any]) -> DataColumn:
+    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if dtype.kind in "fM":  # missing values come last
+        values = values[: int(np.searchsorted(values, np.array(np.nan if dtype.kind == "f" else "NaT", dtype=dtype)))]
+    return DataColumn(dtype, lambda: iter([values]), values.tolist() if dtype.kind == "O" else values)
+
+
+def _readable(chunks: Callable[[], Iterator[Any]]) -> DataColumn:
+    first = next(iter(chunks()), None)
+    dtype = np.dtype(np.float64) if first is None else block_of(first).dtype
+    return DataColumn(dtype, lambda: map(block_of, chunks()))
+
+
+def _arrays(values: Any) -> list[NDArray[Any]]:
+    """Arrays in memory, without a copy where there is one already."""
+    if hasattr(values, "to_arrow"):  # polars
+        values = values.to_arrow()
+    if hasattr(values, "iterchunks"):  # an Arrow chunked array
+        return [block_of(chunk) for chunk in values.iterchunks()] or [np.empty(0)]
+    return [block_of(values)]
+
+
+def block_of(values: Any) -> NDArray[Any]:
+    """One array of a type that the domains read."""
+    if hasattr(values, "drop_null"):  # an Arrow array
+        values = values.drop_null().to_numpy(zero_copy_only=False)
+    elif hasattr(values, "dropna") and not isinstance(getattr(values, "dtype", None), np.dtype):
+        values = values.dropna()  # a pandas extension type, whose array would be of objects
+        kind = getattr(values.dtype, "numpy_dtype", None)
+        values = values.to_numpy() if kind is None else values.to_numpy(dtype=kind)
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ArgumentError("values must be one-dimensional")
+    if array.dtype.kind == "b":
+        return array.astype(np.uint8)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    if array.dtype.kind not in "iufMO":
+        raise TypeError(f"values must be numbers or moments, or text with categories, got {array.dtype}")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _relation(relation: Any) -> SqlTable:
+    if len(relation.columns) != 1:
+        raise ArgumentError("values: a relation must have one column; project it first")
+    whole = "INT" in str(relation.types[0]).upper()
+    return SqlTable(duckdb_query(relation), "rows", relation.columns[0].replace(".", "_"), whole)
+
+
+def declare_domain(
+    dtype: np.dtype[Any], *, lower: Any, upper: Any, granularity: Any = None, categories: Any = None
+) -> Domain:
+    """The domain that a type and public bounds declare. Raises `ArgumentError` for bounds that leave nothing."""
+    if categories is not None:
+        return Categories(tuple(categories))
+    if dtype.kind == "M":
+        return _timestamps(dtype, lower, upper, granularity)
+    if dtype.kind in "iuO" and granularity is None:
+        low, high = _whole(lower, math.ceil), _whole(upper, math.floor)
+        _ordered(low, high)
+        return WholeNumbers(low, high)
+    low_double, high_double = number("lower", lower), number("upper", upper)
+    _ordered(low_double, high_double)
+    if isinstance(granularity, str):
+        if granularity != "float64":
+            raise ArgumentError(f"granularity must be a number or 'float64', got {granularity!r}")
+        return Doubles(low_double + 0.0, high_double + 0.0)
+    largest = max(abs(low_double), abs(high_double))
+    if dtype.kind != "f" and largest > 1 << 52:
+        raise ArgumentError("granularity: whole numbers with one need bounds of at most 2**52 in magnitude")
+    if granularity is None:
+        step = Fraction(grid_at_most(max(largest * 2.0**-48, 2.0**-1022)) if largest else 1.0)
+    else:
+        number("granularity", granularity, above=0.0)
+        step = exact_decimal(granularity)
+    first, last = math.ceil(Fraction(low_double) / step), math.floor(Fraction(high_double) / step)
+    if first > last:
+        raise ArgumentError("granularity leaves no value between lower and upper")
+    if max(abs(first), abs(last)) > 1 << 53:
+        raise ArgumentError("granularity must be at least 2**-53 times the larger bound")
+    return Grid(first, last, step)
+
+
+def _whole(bound: Any, rounded: Callable[[Any], int]) -> int:
+    if isinstance(bound, int) and not isinstance(bound, bool):
+        return bound
+    return rounded(bound if isinstance(bound, np.integer) else number("lower and upper", bound))
+
+
+def _ordered(low: Any, high: Any) -> None:
+    if not low <= high:
+        raise ArgumentError(f"lower must be at most upper, got {low!r} and {high!r}")
+
+
+def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
+    unit, count = np.datetime_data(dtype)
+    if count != 1:
+        raise ArgumentError("values: moments must be in whole units")
+    low, high = (int(np.datetime64(bound, unit).astype(np.int64)) for bound in (lower, upper))  # type: ignore[call-overload]
+    _ordered(low, high)
+    if low == np.iinfo(np.int64).min:
+        raise ArgumentError("lower and upper must be moments")
+    step = 1 if granularity is None else int(np.timedelta64(granularity, unit).astype(np.int64))  # type: ignore[call-overload]
+    if step < 1:
+        raise ArgumentError("granularity must be at least one unit of the values")
+    return Timestamps(low, high, str(unit), step)
+
+
+def categorical_column(values: Any, domain: Categories) -> RankedColumn:
+    """Rows counted by category; those outside the declared list are missing."""
+    places = domain.places(values.to_pylist() if hasattr(values, "to_pylist") else list(values))
+    counts = np.bincount(places[places >= 0], minlength=domain.size).astype(np.int64)
+    kept = np.flatnonzero(counts)
+    return CountedColumn(Window(kept.astype(np.uint64), counts[kept], 0, 0))
+
+
+def weighted_column(values: Any, units: NDArray[np.int64], domain: Domain) -> RankedColumn:
+    """Rows that count as `units` rows each, a whole number >= 0; missing values count nothing."""
+    block = block_of(values)
+    if len(block) != len(units):
+        raise ArgumentError("weights must have one entry for each row")
+    kept = (units > 0) & (block == block)
+    codes = np.asarray(domain.encode(block[kept]), dtype=np.uint64)
+    order = np.argsort(codes, kind="stable")
+    ties = window_of(codes[order], 0, 0)
+    starts = np.cumsum(ties.counts) - ties.counts
+    counts = np.add.reduceat(units[kept][order], starts) if len(starts) else ties.counts
+    return CountedColumn(Window(ties.codes, counts, 0, 0))
