@@ -29,7 +29,7 @@ from dpselect.privacy import (
 )
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
 from dpselect.repetitions import Fixed, Geometric, Harmonic, Logarithmic, Poisson, TruncatedNegativeBinomial
-from dpselect.testing.exact import FinitePair, renyi_divergence
+from dpselect.testing.exact import FinitePair, finite_guarantee, renyi_divergence
 
 LAW = Geometric(gamma=0.1)
 BASES = [
@@ -373,3 +373,13 @@ def test_logarithmic_matches_its_negative_binomial():
     two = best_of(zcdp(rho=0.1), TruncatedNegativeBinomial(eta=0.0, gamma=0.02), bound="renyi")
     orders = np.array([1.5, 4.0, 30.0])
     assert_allclose(one.renyi_curve(orders), two.renyi_curve(orders), rtol=1e-12)
+
+
+def test_equal_laws_never_get_a_negative_price():
+    """The divergence of these masses from themselves is summed to less than zero."""
+    base = finite_guarantee((0.05, 0.25, 0.7), (0.05, 0.25, 0.7))
+    orders = np.array([1.05, 1.5, 4.0])
+    assert np.any(base.renyi_curve(orders) < 0.0)
+    total = best_of(base, TruncatedNegativeBinomial(eta=5.0, gamma=1e-4))
+    assert np.all(total.renyi_curve(orders) >= 0.0)
+    assert total.pure_epsilon >= 0.0

@@ -12,7 +12,14 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dpselect.accounting import best_of, mixture
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.learners import OutputPerturbationClassifier
+from dpselect.learners import (
+    DPSGDClassifier,
+    EarlyStopping,
+    OutputPerturbationClassifier,
+    PublicValidation,
+    Reached,
+)
+from dpselect.ledger import Ledger
 from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import compose, laplace, pure_dp, zcdp
 from dpselect.randomness import keyed_source
@@ -264,6 +271,22 @@ def test_an_estimator_without_a_guarantee_is_refused():
         estimator_candidate(Silent(), *table(), scorer=public_score(lambda m: 0.0))
     with pytest.raises(TypeError, match="fit"):
         estimator_candidate(object(), *table(), scorer=public_score(lambda m: 0.0))
+
+
+def test_an_estimator_that_pays_by_itself_is_refused(tmp_path):
+    """Its reservations would tell how many runs there were; the search is reserved as a whole."""
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("rows", epsilon=5, delta=1e-4)
+    stopping = {"stops": [2, 4], "delta": 1e-5, "score": PublicValidation(*table()), "rule": Reached(0.9)}
+    free, paying = (
+        make_pipeline(
+            FunctionTransformer(), DPSGDClassifier(steps=4, early_stopping=EarlyStopping(**stopping, spender=spender))
+        )
+        for spender in (None, budget)
+    )
+    base = {"scorer": public_score(lambda m: 0.0), "guarantee": pure_dp(epsilon=1.0)}
+    estimator_candidate(free, *table(), **base)
+    with pytest.raises(ArgumentError, match="spender"):
+        estimator_candidate(paying, *table(), **base)
 
 
 # ---- mechanisms -----------------------------------------------------------------------------------------------------

@@ -43,3 +43,27 @@ def test_commands_print_what_is_shown(command, shown):
 
 def test_there_is_something_to_test():
     assert len(list(sessions())) >= 3
+
+
+def python_blocks(page):
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S))
+
+
+def test_the_page_on_sparse_vectors_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    left = []
+    exec(compile(python_blocks("sparse-vector.md"), "sparse-vector.md", "exec"), {"print": left.append})
+    # 2400 against 1000 with noise of scale 87, and 1000 against 500: other answers have probability below 1e-3
+    assert left[0] == pytest.approx(1.9376, abs=5e-5)
+    assert set(left[1]) >= {95, 96, 97, 98, 99}
+
+
+def test_the_page_on_propose_test_release_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = python_blocks("propose-test-release.md").replace("[...]", "[i / 1000 for i in range(20_000)]")
+    names = {}
+    exec(compile(code, "propose-test-release.md", "exec"), names)
+    # each of the two answers fails its test with probability below 1e-6
+    assert names["found"] is not None
+    assert 0.8 <= float(names["budget"].spent().epsilon) <= 1.0

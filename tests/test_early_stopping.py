@@ -7,6 +7,7 @@ import io
 import pickle
 import runpy
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,12 @@ def test_the_budget_is_locked_while_a_run_is_open(budget):
         assert not run.stop(1, "model")
         assert run.stop(2, "model")
     budget.reserve(pure_dp(epsilon=0.1), label="afterwards")
+
+
+def test_a_budget_with_a_delta_is_a_spender_too(budget):
+    run = train(early(Scripted(0.95), spender=budget.at(delta=1e-6)))
+    assert run.steps == 2
+    assert budget.spent().delta == Fraction("1e-5")  # a run has a delta of its own
 
 
 def test_a_run_that_fails_stays_charged_and_locked(budget):

@@ -30,6 +30,27 @@ ROUNDING = 1e-12  # sums of a few dozen masses
 # ---- constants ------------------------------------------------------------------------------------------------------
 
 
+def paper_unit(rows):
+    return noise_unit(train_shift=logistic_error_shift(2 / (0.7 * rows), bound="paper"), test_shift=2 / (0.3 * rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "spent", "percentile"),
+    [
+        (100, 1.0, 0.153506),
+        (100, 0.1, 1.53506),
+        (1000, 0.1, 0.153506),
+        (10**4, 1.0, 1.53506e-3),
+        (10**5, 0.1, 1.53506e-3),
+    ],
+)
+def test_the_noise_of_figure_2(rows, spent, percentile):
+    """Regularisation 1: the 95th percentile of the noise is a/spent log 10, and the test rows decide from 10 on."""
+    assert paper_unit(rows) / spent * math.log(10) == pytest.approx(percentile, rel=1e-5)
+    assert paper_unit(9.498) > 2 / (0.3 * 9.498)
+    assert paper_unit(9.5) == 2 / (0.3 * 9.5)
+
+
 @pytest.mark.parametrize(
     ("rows", "regularization", "paper", "tight"),
     [

@@ -68,10 +68,31 @@ class TestPostgresql(LedgerContract):
             with psycopg.connect(POSTGRES, autocommit=True) as connection:
                 connection.execute("ALTER ROLE CURRENT_USER RESET synchronous_commit")
 
-    def test_a_name_in_an_error_holds_no_password(self):
-        with pytest.raises(LedgerUnavailableError) as caught:
-            Ledger.open("postgresql://who:hush@127.0.0.1:9/none", timeout=2)
+    @pytest.mark.parametrize("url", ["who:hush@127.0.0.1:9/none", "who@127.0.0.1:9/none?password=hush"])
+    def test_a_name_in_an_error_holds_no_password(self, url):
+        with pytest.raises(LedgerUnavailableError, match=r"127\.0\.0\.1:9/none") as caught:
+            Ledger.open(f"postgresql://{url}", timeout=2)
         assert "hush" not in str(caught.value)
+
+    def test_a_held_lock_and_a_dropped_connection_charge_nothing(self, where):
+        import psycopg
+
+        with Ledger.open(where, timeout=1) as ledger:
+            budget = ledger.create_budget("b", epsilon=3, delta="1e-6")
+            budget.reserve(GATE, label="s", identifier="x")
+            with psycopg.connect(where) as other:
+                other.execute("LOCK TABLE ledger_entry IN EXCLUSIVE MODE")
+                for call in (lambda: budget.reserve(GATE, label="s"), lambda: budget.settle("x", cell=False)):
+                    with pytest.raises(LedgerUnavailableError, match="lock timeout"):
+                        call()
+            with ledger._store.read() as transaction:
+                backend = transaction._connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+            with psycopg.connect(POSTGRES, autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s)", (backend,))
+            with pytest.raises(LedgerUnavailableError):
+                budget.reserve(GATE, label="s")
+            assert budget.spent().epsilon == 1
+            assert ledger.verify()
 
 
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")

@@ -13,12 +13,16 @@ import tempfile
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger import (
     AdaptiveReservationError,
+    AlreadySettledError,
     InsufficientBudget,
+    InteractionOpenError,
     Ledger,
     LedgerDamagedError,
     LedgerError,
@@ -30,6 +34,7 @@ from dpselect.ledger import (
 from dpselect.ledger import schema as ledger_schema
 from dpselect.ledger.engines import file_of, network_file_system
 from dpselect.ledger.entries import canonical
+from dpselect.mechanisms import SparseVector
 from dpselect.privacy import OutputGuarantee, Receipt, Spender, approximate_dp, compose, gaussian, pure_dp, renyi_dp
 from dpselect.repetitions import Harmonic
 from dpselect.testing.ledger_contract import GATE
@@ -505,6 +510,49 @@ def test_bad_budgets(path, options):
         with pytest.raises(ArgumentError):
             ledger.create_budget("b", **options)
         assert ledger.budgets() == []
+
+
+def test_prices_by_a_function_are_settled_after_a_crash(path):
+    session = SparseVector(epsilon_threshold=0.1, epsilon_queries=0.4, max_positives=4)
+    asked = {"label": "session", "identifier": "s", "interactive": True}
+    with Ledger.open(path) as ledger:
+        ledger.create_budget("rows", epsilon=1).reserve(session.refined_guarantee, **asked)
+    with Ledger.open(path) as ledger:  # another process, which still has the answers
+        budget = ledger.budget("rows")
+        with pytest.raises(InteractionOpenError, match="reservation 's' of budget 'rows'"):
+            budget.reserve(pure_dp(epsilon=0.1), label="next")
+        with pytest.raises(ArgumentError, match="reserve again under this identifier"):
+            budget.settle("s", cell=(1, 1))
+        reserved = budget.spent().epsilon
+        again = budget.reserve(session.refined_guarantee, **asked)
+        assert budget.spent().epsilon == reserved
+        again.settle([True, False])
+        assert budget.spent().epsilon == Fraction(1, 10)
+        assert ledger.verify()
+        with pytest.raises(AlreadySettledError, match="no other run"):
+            budget.reserve(session.refined_guarantee, **asked)
+
+
+def test_sessions_under_one_label_pay_each(path):
+    """An identifier made of a label would find the first session's reservation, and the second would be free."""
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("rows", epsilon=9, delta="1e-5", adjacency="replace_one", delta_each="1e-6")
+        spent = []
+        for _ in range(2):
+            session = AdaptiveMeans(np.zeros(20_000), queries=10, failure_probability=0.1, spender=budget)
+            session.mean(lambda rows: rows, lower=0, upper=1)
+            spent.append(budget.spent().epsilon)
+    assert spent[1] == 2 * spent[0] > 0
+
+
+def test_a_refusal_shows_where_both_amounts_differ(path):
+    with Ledger.open(path) as ledger:
+        budget = ledger.create_budget("b", epsilon="0.5")
+        session = SparseVector(epsilon_threshold=0.1, epsilon_queries=0.4, max_positives=4)  # doubles add up to more
+        with pytest.raises(InsufficientBudget, match=r"0\.5000000000000001\d+ and .* asked for, epsilon 0\.5 and"):
+            budget.reserve(session.guarantee, label="session")
+        with pytest.raises(ArgumentError, match="got '-1'"):
+            ledger.create_budget("c", epsilon="-1")
 
 
 def test_bad_arguments_of_reserve(path):

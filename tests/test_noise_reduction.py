@@ -423,6 +423,13 @@ def test_a_session_gives_its_levels_once_and_no_more():
         first[0] = 0.0
 
 
+def test_a_level_that_was_interrupted_is_not_drawn_twice():
+    """Two answers to one step would be averaged: less noise than the level's price is for."""
+    session = brownian_reduction(0.0, noise_multipliers=[10, 1], delta=1e-6, sensitivity=1, random=keyed_source(1))
+    first = session._level(0)  # an interrupt comes before it is noted as released
+    assert session.release() == first == session.released[0]
+
+
 def test_a_session_shows_and_copies_nothing():
     session = session_of_two()
     assert repr(session) == "<GradualRelease: 0 levels released>"

@@ -469,7 +469,7 @@ def test_the_threshold_free_selector_refuses_what_nobody_can_run():
     )
     assert release.value == "a"
     assert release.guarantee.pure_epsilon <= 40.002 + 1e-6
-    with pytest.raises(ArgumentError, match="epsilon_run"):
+    with pytest.raises(BoundUnavailableError, match="guarantee"):
         select_without_threshold(
             ran, candidates=2, thresholds=2, guarantee=gaussian(noise_multiplier=1.0), epsilon=1.0, delta=1e-6
         )

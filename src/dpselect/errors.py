@@ -18,6 +18,7 @@ __all__ = [
     "StudyError",
     "integer",
     "number",
+    "secret_number",
 ]
 
 
@@ -116,3 +117,22 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
         limits = [f"{w} {v}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
         raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {value!r}")
     return whole
+
+
+def secret_number(name: str, value: SupportsFloat) -> float:
+    """Parse a number that comes from the data: NaN and infinities pass, and the error does not show it.
+
+    A whole number beyond the range of a double is cut off to an infinity. Raises `TypeError` for what is no number.
+
+    >>> secret_number("score", 10**400)
+    inf
+    """
+    if not isinstance(value, (str, bytes, bytearray)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf  # type: ignore[operator]
+        except (TypeError, ValueError):
+            pass
+    # outside the handler, so that no traceback shows the value either
+    raise TypeError(f"{name} must be a number")

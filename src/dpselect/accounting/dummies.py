@@ -3,7 +3,17 @@
 N independent draws of a private proposal have weights w in [0, 1], functions of their scores; one draw, or a dummy of
 weight W = 1 + 1/gamma, is released with probability proportional to its weight. Write S for the sum of the others'
 weights: a draw is released with density N q w E[1 / (w + W + S)]. Between neighbours q moves by what the base allows
-and the expectation, in which W stands, by a factor exp(shift) that is close to exp(epsilon_1).
+and the expectation, in which W stands, by a factor exp(shift).
+
+The shift is at most epsilon_1, so the price is at most 2 epsilon_1 for any weights, any number of draws and any W >= 1:
+the theorem's extra term in gamma is not needed. Proof. Let t = exp(-epsilon_1), o >= 1. As one law is at least t times
+the other, S is at least the sum of those w'_i whose coin of probability t lands heads, in distribution. Given the w',
+1/(o + .) of that sum has the mean
+
+    int_0^inf exp(-o y) prod_i (1 - t + t exp(-w'_i y)) dy <= int_0^inf exp(-o y) (1 - t + t exp(-y))^n dy,  n = S',
+
+for log(1 - t + t exp(-w y)) is convex in w and 0 at w = 0. Put exp(-x) = 1 - t + t exp(-y), hence exp(-y) <= exp(-x):
+the right side is at most int_0^inf exp(-(n + o) x) dx / t = exp(epsilon_1) / (o + S'). QED
 """
 
 from __future__ import annotations
@@ -70,8 +80,8 @@ def dummy_runs_needed(*, gamma: SupportsFloat, mean_weight: SupportsFloat, dummy
     >>> dummy_runs_needed(gamma=0.1, mean_weight=1 / 20, dummy_probability=0.05)
     4200
     """
-    gamma = number("gamma", gamma, above=0.0, below=0.25)
-    p = number("mean_weight", mean_weight, above=0.0, at_most=1.0)
+    gamma = number("gamma", gamma, at_least=1e-12, below=0.25)
+    p = number("mean_weight", mean_weight, at_least=1e-12, at_most=1.0)
     beta = number("dummy_probability", dummy_probability, above=0.0, below=1.0)
     return max(math.ceil(((1.0 + gamma) / beta - 1.0) / (p * gamma) * (1.0 - 1e-12)), 1)
 
@@ -162,8 +172,8 @@ def select_among_dummies(
     """The guarantee of releasing one of `runs` draws, or a dummy, by weight.
 
     A draw of score q has weight exp(sharpness (min(threshold, q) - threshold)); at sharpness inf, 1 if it reaches the
-    threshold and 0 otherwise. The smaller of the theorem and a numeric bound: exact for sharpness inf and a pure base.
-    Bases with a failure mass: outside 1 - (1 - failure)^runs, which is the same event on all data sets. Any other base
+    threshold and 0 otherwise. A pure base costs at most 2 epsilon_1 (see the module), and what the numbers of runs and
+    dummies take off that is bounded numerically: exactly for sharpness inf. Bases with a failure mass: outside 1 - (1 - failure)^runs, which is the same event on all data sets. Any other base
     has a profile. Same adjacency; rounded up. Source: Liu, Talwar 2019, Theorem C.1.
 
     >>> from dpselect.privacy import pure_dp
@@ -171,29 +181,25 @@ def select_among_dummies(
     1.792
     """
     runs = integer("runs", runs, at_least=1, at_most=10**9)
-    gamma = number("gamma", gamma, above=0.0, below=0.25)
+    gamma = number("gamma", gamma, at_least=1e-12, below=0.25)
     sharp = number("sharpness", sharpness, above=0.0, finite=False)
     weight, coins = 1.0 + 1.0 / gamma, math.isinf(sharp)
     # the ratio falls with the winner's own weight: at least 0, and 1 where weights are coins
     own = weight + 1.0 if coins else weight
 
-    def two_shifts(trade_off: TradeOff) -> tuple[float, float]:
-        return (
-            reciprocal_shift(runs=runs - 1, offset=own, trade_off=trade_off, coins=coins),
-            reciprocal_shift(runs=runs, offset=weight, trade_off=trade_off, coins=coins),
-        )
+    def draw_shift(trade_off: TradeOff, most: float) -> float:
+        return min(reciprocal_shift(runs=runs - 1, offset=own, trade_off=trade_off, coins=coins), most)
 
     pure, theorem = math.inf, "exponential mechanism with dummies (Liu, Talwar 2019, Theorem C.1, numeric)"
     if math.isfinite(base.pure_epsilon):
-        shift, dummy = two_shifts(PureTradeOff(base.pure_epsilon))
-        printed = 2.0 * base.pure_epsilon + math.log1p(3.0 * gamma / (1.0 - gamma))
-        exact = max(base.pure_epsilon + shift, dummy)
-        pure = min(printed, exact) * ROUND_UP
-        if printed <= exact:
-            theorem = "exponential mechanism with dummies (Liu, Talwar 2019, Theorem C.1)"
-        elif coins:
+        # a draw costs the base and its shift; a dummy costs a shift alone, which is no more than the base does
+        pure = (base.pure_epsilon + draw_shift(PureTradeOff(base.pure_epsilon), base.pure_epsilon)) * ROUND_UP
+        if coins:
             theorem = "exponential mechanism with dummies, exact for a threshold (after Liu, Talwar 2019, Theorem C.1)"
-    shift, dummy = two_shifts(both_ways(trade_offs(base)))
+    most = base.pure_epsilon if base.failure == 0.0 else math.inf
+    region = both_ways(trade_offs(base))
+    shift = draw_shift(region, most)
+    dummy = min(reciprocal_shift(runs=runs, offset=weight, trade_off=region, coins=coins), most)
     failure = (0.0 - math.expm1(runs * math.log1p(-base.failure))) * ROUND_UP if base.failure < 1.0 else 1.0
     return Guarantee(
         adjacency=base.adjacency,

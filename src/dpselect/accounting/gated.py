@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, Literal, SupportsFloat
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import fraction_up
 from dpselect.privacy import Guarantee, OutputGuarantee
+from dpselect.privacy.output_amounts import charged_amount, charged_price
 
 __all__ = ["gated", "logistic_error_shift", "noise_unit", "released_or_none"]
 
@@ -79,15 +79,16 @@ def gated(
         raise ArgumentError("training has no finite epsilon at this delta")
     train = None if train_shift is None else number("train_shift", train_shift, at_least=0.0)
     unit = noise_unit(train_shift=train or 0.0, test_shift=test)
-    tested = Fraction(test) / Fraction(unit) * Fraction(spent)
-    released = max(Fraction(first), tested) if disjoint else Fraction(first) + tested
+    trained, noise = charged_amount("epsilon", first), charged_amount("test_epsilon", spent)
+    tested = Fraction(test) / Fraction(unit) * noise
+    released = max(trained, tested) if disjoint else trained + tested
     seen = released
     if train is not None:
         moved = Fraction(1) if disjoint else (Fraction(train) + Fraction(test)) / Fraction(unit)
-        seen = min(released, moved * Fraction(spent))
+        seen = min(released, moved * noise)
     return OutputGuarantee(
         cell=released_or_none,
-        epsilons={"released": fraction_up(released), "none": fraction_up(seen)},
+        epsilons={"released": charged_price(released), "none": charged_price(seen)},
         delta=delta,
         adjacency=training.adjacency,
     )

@@ -61,7 +61,7 @@ def selector_lower_bound(
     >>> hard.distance, round(hard.selector_epsilon, 6)
     (76, 0.172694)
     """
-    count = integer("candidates", candidates, at_least=2)
+    count = integer("candidates", candidates, at_least=2, at_most=10**300)
     single = number("epsilon", epsilon, above=0.0)
     alpha = number("exponent", exponent, above=0.0, below=0.5)
     log_count = math.log(count)

@@ -81,7 +81,7 @@ def theorem_3_4(
     Raises `BoundUnavailableError` when the base has no epsilon outside a failure mass, or the delta reaches 1.
     Source: Liu, Talwar 2019, Theorem 3.4.
     """
-    gamma = number("stop_probability", stop_probability, above=0.0, below=1.0)
+    gamma = number("stop_probability", stop_probability, at_least=1e-100, below=1.0)
     rest = number("cut_off", cut_off, above=0.0, at_most=0.49)
     if not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError("Theorem 3.4 needs an (epsilon, delta)-private base; `best_of` prices every base")
@@ -109,7 +109,7 @@ def theorem_3_5(
     >>> law.limit, round(total.epsilon(delta=0), 9)
     (99, 3.3)
     """
-    gamma = number("stop_probability", stop_probability, above=0.0, below=1.0)
+    gamma = number("stop_probability", stop_probability, at_least=1e-100, below=1.0)
     slack = number("slack", slack, above=0.0, below=0.5)
     epsilon = _pure_epsilon(base, "Theorem 3.5")
     x = 2.0 * (1.0 + gamma) ** 2 / (slack * gamma**2)

@@ -251,7 +251,8 @@ class BestOfRenyi:
             best[composed] = np.minimum(
                 best[composed], composition_bound(law=self.law, order=flat[composed], epsilon=epsilons[composed])
             )
-        return best.reshape(np.shape(orders))
+        # a base that is zero up to rounding may be given as less
+        return np.maximum(best, 0.0).reshape(np.shape(orders))
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what it was made from, not what it worked out."""

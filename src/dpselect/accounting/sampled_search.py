@@ -122,6 +122,8 @@ def sampled_sparse_vector(
     >>> price.guarantee.pure_epsilon, price.guarantee.failure <= 1e-6
     (1.0, True)
     """
+    if not isinstance(statistic, SmoothedOdds):
+        raise TypeError("statistic must be a SmoothedOdds: odds are compared here")
     queries = integer("max_queries", max_queries, at_least=1)
     theorem = _theorem(
         base, statistic.sensitivity / 2.0, statistic.smoothing, 4.0 * queries, queries * statistic.samples
@@ -138,6 +140,9 @@ def threshold_search(
     The batch serves all thresholds, so the counts of two data sets are bounded jointly over both of their orders.
     Otherwise as `sampled_sparse_vector`. Source: Liu, Talwar 2019, Theorem 4.6.
     """
+    if not isinstance(statistic, SmoothedCount):
+        # odds move twice as far as the theorem's constant for counts says
+        raise TypeError("statistic must be a SmoothedCount: counts are compared here")
     count = integer("thresholds", thresholds, at_least=1)
     theorem = _theorem(base, statistic.sensitivity, statistic.smoothing, 2.0 * count, statistic.samples)
     tails = 2.0 * count * far_apart_probability(statistic, both_ways(trade_offs(base)))

@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class MeanGeneralisation:
-    """S[f] - D[f] <= alpha + gamma mad(f(D)) for all functions that an (epsilon, delta)-private interaction puts out."""
+    """S[f] - D[f] <= alpha + gamma mad(f(D)) for all functions f that an (epsilon, delta)-private interaction names."""
 
     epsilon: float
     delta: float
@@ -50,7 +50,12 @@ def _failure(value: SupportsFloat) -> float:
 
 
 def mean_generalisation(
-    *, epsilon: SupportsFloat, delta: SupportsFloat, blocks: SupportsFloat, queries: int, failure_probability: SupportsFloat
+    *,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat,
+    blocks: SupportsFloat,
+    queries: int,
+    failure_probability: SupportsFloat,
 ) -> MeanGeneralisation:
     """Theorem 4.1 (A.3) read forwards: gamma = exp(2 epsilon) - 1, alpha = 4 ln(2k/beta)/(epsilon m) + 8 delta/beta.
 
@@ -59,7 +64,7 @@ def mean_generalisation(
 
     >>> round(mean_generalisation(epsilon=0.1, delta=0, blocks=10_000, queries=1, failure_probability=0.05).alpha, 6)
     0.014756
-    """  # noqa: E501
+    """
     epsilon, beta = number("epsilon", epsilon, above=0.0), _failure(failure_probability)
     delta, m = number("delta", delta, at_least=0.0, at_most=1.0), number("blocks", blocks, above=0.0)
     k = integer("queries", queries, at_least=1)
@@ -179,7 +184,7 @@ class ConcentratedRequirement:
 def concentrated_blocks(
     *, queries: int, grid_size: int, failure_probability: SupportsFloat, as_printed: bool = False
 ) -> ConcentratedRequirement:
-    """Theorem 4.7 for well-concentrated estimators: m = 8 ln(2k|T|/beta) sqrt(2k ln(1/delta)), delta = rank = beta/(10km).
+    """Theorem 4.7, concentrated estimators: m = 8 ln(2k|T|/beta) sqrt(2k ln(1/delta)), delta = rank = beta/(10km).
 
     The printed formula forgets k inside the logarithm, after which epsilon passes ln 2; and its statement has the rank
     beta t/(4kn), with which the proof's k m (4 rank + delta) <= beta/2 fails. `as_printed` shows the former. `escape`
@@ -187,7 +192,7 @@ def concentrated_blocks(
 
     >>> round(concentrated_blocks(queries=100, grid_size=1001, failure_probability=0.05).blocks, 3)
     7461.922
-    """  # noqa: E501
+    """
     k, size = integer("queries", queries, at_least=1), integer("grid_size", grid_size, at_least=2)
     beta = _failure(failure_probability)
     utility = math.log(2.0 * k / beta) + math.log(size)

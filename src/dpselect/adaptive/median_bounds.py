@@ -67,9 +67,7 @@ def exponential_median_epsilon(
     )
 
 
-def exact_exponential_failure(
-    *, grid_size: int, blocks: int, epsilon: SupportsFloat, accuracy: SupportsFloat
-) -> float:
+def exact_exponential_failure(*, grid_size: int, blocks: int, epsilon: SupportsFloat, accuracy: SupportsFloat) -> float:
     """The largest probability over all data that the exponential mechanism's answer is no approximate median.
 
     x/(1 + x), x the larger of (N-2)/(exp(e/2 (C - floor(m/2))) + exp(e/2 (C - ceil(m/2)))) and (N-1) exp(-e/2 (2C-m)),

@@ -78,8 +78,9 @@ def mean_absolute_deviation(sample: ArrayLike, probabilities: ArrayLike | None =
     0.375
     """
     values = _sample(sample)
-    mean = np.average(values, weights=probabilities)
-    return float(np.average(np.abs(values - mean), weights=probabilities))
+    weights = np.ones(len(values)) if probabilities is None else np.asarray(probabilities, dtype=np.float64)
+    mean = np.average(values, weights=weights)
+    return float(np.average(np.abs(values - mean), weights=weights))
 
 
 def cantelli_tail(deviations: SupportsFloat) -> float:

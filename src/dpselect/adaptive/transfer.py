@@ -35,6 +35,7 @@ from dpselect.privacy.profile import both_directions
 
 __all__ = [
     "certifies",
+    "certifies_interval",
     "gaussian_mu_of_range",
     "largest_epsilon",
     "largest_mu",
@@ -79,8 +80,10 @@ def trade_off_bound(guarantee: Guarantee, probability: SupportsFloat) -> float:
 
 def _from_profile(profile: Any, q: float) -> float:
     def bound(epsilons: Array) -> Array:
-        with np.errstate(over="ignore"):
-            return np.exp(np.minimum(epsilons, 700.0)) * q + both_directions(profile, epsilons)
+        delta = both_directions(profile, epsilons)
+        # of the event, and of what is not in it, read in the other direction
+        forward = np.exp(np.minimum(epsilons, 700.0)) * q + delta
+        return np.minimum(forward, 1.0 - np.exp(-epsilons) * np.maximum(1.0 - q - delta, 0.0))
 
     return minimise(bound, 0.0, 8.0 - math.log(max(q, 1e-300)))[1]
 
@@ -137,23 +140,53 @@ def transfer_bound(
     0.01835
     """
     if guarantee.adjacency.value != "replace_one":
-        raise ArgumentError("the guarantee must be for the adjacency replace_one: blocks are replaced, their number stays")
+        raise ArgumentError("guarantee must be for the adjacency replace_one: the number of blocks is public")
     c, rank, _, accuracy = _ranks(sample_rank, rank, 0.5, min(float(accuracy_failure), 0.499))
     accuracy = number("accuracy_failure", accuracy_failure, at_least=0.0, at_most=1.0)
 
     def proved(beta: float) -> bool:
         return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
 
-    # the condition may hold from one beta on (h is concave): the least of a fine geometric grid, then halving
-    grid = [beta for beta in np.geomspace(max(accuracy, 1e-15), 1.0 - 1e-12, 120) if proved(float(beta))]
-    if not grid:
+    # h is concave, so the condition holds from one beta on: halve the logarithm, and return a point where it held
+    low, high = max(accuracy, 1e-15), 1.0 - 1e-12
+    if not proved(high):
         return 1.0
-    high = float(grid[0])
-    low = max(accuracy, 0.5 * high) if high > 2e-15 else high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
+    while high > low * (1.0 + 1e-9):
+        middle = math.sqrt(low * high)
         low, high = (low, middle) if proved(middle) else (middle, high)
     return high
+
+
+def certifies_interval(
+    guarantee: Guarantee,
+    *,
+    sample: tuple[float, float],
+    population: tuple[float, float],
+    failure_probability: SupportsFloat,
+    accuracy_failure: SupportsFloat = 0.0,
+) -> bool:
+    """The theorem for answers in the sample's qi(c, d) to be in the population's qi(a, b), any quantile: a < c < d < b.
+
+    An invalid answer offends on the left (population share at most a, sample share at least c) or on the right (1 - b
+    and 1 - d). With probabilities p and beta - p of the two, the proof needs c p + (1 - d)(beta - p) -
+    max(c, 1 - d) accuracy_failure > h(a p + (1 - b)(beta - p)) for every p; the difference is convex in p, so its
+    minimum is found by a search.
+    """
+    (c, d), (a, b) = sample, population
+    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+    lost = max(c, 1.0 - d) * number("accuracy_failure", accuracy_failure, at_least=0.0, below=beta)
+    if not 0.0 < a < c <= d < b < 1.0:
+        raise ArgumentError("ranks must be 0 < a < c <= d < b < 1, with population (a, b) and sample (c, d)")
+
+    def spare(lefts: Array) -> Array:
+        return np.array(
+            [
+                c * p + (1.0 - d) * (beta - p) - lost - trade_off_bound(guarantee, a * p + (1.0 - b) * (beta - p))
+                for p in lefts.tolist()
+            ]
+        )
+
+    return minimise(spare, 0.0, beta, points=33, zooms=3)[1] > _SAFE * beta
 
 
 def _ranks(

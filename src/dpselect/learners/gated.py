@@ -22,6 +22,7 @@ from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.noisy_count import discrete_laplace
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import charged_amount
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["gated_logistic_regression", "gated_release"]
@@ -79,7 +80,7 @@ def gated_release(
         disjoint=flag("disjoint", disjoint),
         delta=delta,
     )
-    scale = max(test_steps, train_steps or 0) / Fraction(number("test_epsilon", test_epsilon, above=0.0))
+    scale = max(test_steps, train_steps or 0) / charged_amount("test_epsilon", float(test_epsilon))
     source = resolve(random)
     receipt, identifier = None, secrets.token_hex(16)
     if spender is not None:

@@ -27,6 +27,7 @@ __all__ = [
     "DataDependentClassesWarning",
     "PublicRowCountWarning",
     "class_numbers",
+    "doubles",
     "labels_of",
     "public_classes",
     "public_row_count",
@@ -73,19 +74,17 @@ def table_shape(X: Any) -> tuple[int, int]:
     return rows, features
 
 
-def _finite(X: Any) -> Array:
-    """Every cell as a finite double: zero for what is missing, infinite or not a number at all.
+def doubles(X: Any) -> Array:
+    """Every cell as a double, shape of X: NaN for what is not a number at all.
 
     A cell's value is `float(cell)`, whatever the others are: letting NumPy find one type for the whole table would let
     one row's text change how the others are read.
     """
     table = np.asarray(X)
     if table.dtype.kind in "biuf":
-        values = np.array(table, dtype=np.float64, order="C")
-    else:
-        cells = np.asarray(X, dtype=object)
-        values = np.array([_number(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
-    return np.nan_to_num(values, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        return np.array(table, dtype=np.float64, order="C")
+    cells = np.asarray(X, dtype=object)
+    return np.array([_number(cell) for cell in cells.ravel()], dtype=np.float64).reshape(cells.shape)
 
 
 def _number(cell: Any) -> float:
@@ -106,7 +105,7 @@ def unit_rows(X: Any, row_norm: float, *, intercept: bool) -> Array:
     array([[0.6, 0.8],
            [0.5, 0. ]])
     """
-    values = _finite(X)
+    values = np.nan_to_num(doubles(X), copy=False, nan=0.0, posinf=0.0, neginf=0.0)
     largest = np.max(np.abs(values), axis=1, initial=0.0, keepdims=True)
     shape = truncate(values / np.where(largest > 0.0, largest, 1.0))
     norms = np.sqrt(np.sum(shape * shape, axis=1, keepdims=True))

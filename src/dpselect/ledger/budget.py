@@ -120,7 +120,8 @@ class Budget:
         - `guarantee`: an output guarantee at its supremum; any other at its own finite epsilon and failure mass, or, if
           it has none or `delta` is given, at `delta` (by default the budget's `delta_each`).
         - `label`: public text. `identifier`: chosen by the caller, so that a repeat after a crash finds its reservation
-          and charges nothing more; by default random.
+          and charges nothing more; by default random. What is repeated must be the same run: one that gives the same
+          output again, or of which nothing was released (owed). A settled identifier is not reserved again.
         - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
@@ -129,8 +130,8 @@ class Budget:
         What runs must be fixed when it is reserved, and use no data before (owed by the caller).
 
         Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
-        `AdaptiveReservationError`, `StaleRecordError`, `ArgumentError` for an identifier with other terms; nothing is
-        charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
+        `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ArgumentError` for an identifier with
+        other terms; nothing is charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
         """
         price = self._price(guarantee, delta)
         body: Body = {
@@ -167,8 +168,11 @@ class Budget:
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
         """Close a reservation by its identifier: at a cell of its partition, or in full. Durable, idempotent.
 
-        Also frees the lock of an interactive mechanism whose process died. Raises `ArgumentError` for an unknown
-        identifier or cell, and `AlreadySettledError` when it was settled otherwise; the reservation then stands.
+        Also frees the lock of an interactive mechanism whose process died. A guarantee whose prices are a function is
+        not in the record: reserve it again under the same identifier, which charges nothing, and settle that.
+
+        Raises `ArgumentError` for an unknown identifier or cell, and `AlreadySettledError` when it was settled
+        otherwise; the reservation then stands.
         """
         identifier = _text("identifier", identifier)
         with self._store.write() as transaction:
@@ -176,6 +180,11 @@ class Budget:
             named, price = None, None
             if cell is not None and reserved["cells"] is not None:
                 named = cell_text(cell)
+                if not reserved["cells"]:
+                    raise ArgumentError(
+                        "cell: the prices are a function, which the record does not hold; reserve again under this "
+                        "identifier, which charges nothing, and settle that"
+                    )
                 if named not in reserved["cells"]:
                     raise ArgumentError("cell: the reservation does not price it")
                 price = reserved["cells"][named]
@@ -234,10 +243,10 @@ class PricedBudget:
         self._budget = budget
         self._delta = delta
 
-    def reserve(self, guarantee: Budgeted, *, label: str, identifier: str) -> Charge:
+    def reserve(self, guarantee: Budgeted, *, label: str, identifier: str, interactive: bool = False) -> Charge:
         """`Budget.reserve` at this delta; an output guarantee keeps its own."""
         delta = None if isinstance(guarantee, OutputGuarantee) else self._delta
-        return self._budget.reserve(guarantee, label=label, identifier=identifier, delta=delta)
+        return self._budget.reserve(guarantee, label=label, identifier=identifier, delta=delta, interactive=interactive)
 
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
         """`Budget.settle`."""
@@ -268,10 +277,14 @@ def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
 
 
 def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
-    """The entry of an equal reservation; raises `ArgumentError` if the identifier stands for something else."""
+    """The entry of an equal reservation that is open; raises if the identifier stands for something else."""
     head, found = transaction.entry(booked.sequence)
     if {**found, "date": None} != {**body, "date": None}:
         raise ArgumentError(f"identifier {body['identifier']!r} is already reserved with other terms")
+    if booked.settled is not None:
+        raise AlreadySettledError(
+            f"reservation {body['identifier']!r} is settled already (entry {booked.settled}): it pays for no other run"
+        )
     transaction.touch()
     return Head(booked.sequence, head)
 

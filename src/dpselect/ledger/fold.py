@@ -212,7 +212,7 @@ def _create_budget(books: Books, _sequence: int, body: Body) -> None:
     if parent.terms["sequence"] is not None:
         raise ArgumentError(f"budget {parent.name!r} is for a sequence fixed in advance: it has no budgets below")
     _check_part(parent, body["part"])
-    _check_unlocked(_root(books, parent))
+    _check_unlocked(books, _root(books, parent))
     if body["block"]:
         cost = {"epsilon": Fraction(body["epsilon"]), "delta": Fraction(body["delta"])}
         if set(cost) != set(parent.terms["limits"]):
@@ -227,10 +227,12 @@ def _check_part(account: Account, part: str) -> None:
         raise ArgumentError(f"budget {account.name!r} has no partition: create it with the rule that assigns a row")
 
 
-def _check_unlocked(root: Account) -> None:
+def _check_unlocked(books: Books, root: Account) -> None:
     if root.locked_by is not None:
+        held = books.body(root.locked_by)
         raise InteractionOpenError(
-            f"an interactive mechanism is open on budget {root.name!r} (entry {root.locked_by}): settle it first"
+            f"an interactive mechanism is open on budget {root.name!r}: settle it first. It is reservation "
+            f"{held['identifier']!r} of budget {held['budget']!r} (entry {root.locked_by})"
         )
 
 
@@ -245,7 +247,7 @@ def _reserve(books: Books, sequence: int, body: Body) -> None:
     if books.reservation(account.name, body["identifier"]) is not None:
         raise ArgumentError(f"identifier {body['identifier']!r} is taken in budget {account.name!r}")
     root = _root(books, account)
-    _check_unlocked(root)
+    _check_unlocked(books, root)
     if body["interactive"] and root.outstanding:
         raise InteractionOpenError(
             f"{root.outstanding} reservations on budget {root.name!r} are not settled: settle them before an "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from fractions import Fraction
 
 from dpselect.errors import ArgumentError, BudgetError
@@ -27,17 +28,23 @@ class InsufficientBudget(BudgetError):
         self.budget = budget
         self.requested = dict(requested)
         self.remaining = {unit: remaining[unit] for unit in self.requested}
-        super().__init__(
-            f"budget {budget!r}: {_shown(self.requested)} was asked for, {_shown(self.remaining)} remains; "
-            "nothing was charged"
-        )
+        asked, left = _shown(self.requested, self.remaining), _shown(self.remaining, self.requested)
+        super().__init__(f"budget {budget!r}: {asked} was asked for, {left} remains; nothing was charged")
 
     def __reduce__(self) -> tuple[type[InsufficientBudget], tuple[str, dict[str, Fraction], dict[str, Fraction]]]:
         return type(self), (self.budget, self.requested, self.remaining)
 
 
-def _shown(amounts: Mapping[str, Fraction]) -> str:
-    return " and ".join(f"{unit} {float(amount):.12g}" for unit, amount in amounts.items())
+def _shown(amounts: Mapping[str, Fraction], others: Mapping[str, Fraction]) -> str:
+    return " and ".join(f"{unit} {_digits(amount, others[unit])}" for unit, amount in amounts.items())
+
+
+def _digits(amount: Fraction, other: Fraction) -> str:
+    """Twelve digits, or twenty where the other amount would look the same."""
+    short = f"{float(amount):.12g}"
+    if amount == other or short != f"{float(other):.12g}":
+        return short
+    return f"{Decimal(amount.numerator) / amount.denominator:.20g}"
 
 
 class AdaptiveReservationError(BudgetError):

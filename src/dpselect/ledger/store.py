@@ -243,7 +243,8 @@ class Store:
     def __init__(self, where: str | os.PathLike[str], *, begin: Begin | None, timeout: float) -> None:
         """Open what is at `where`; a new ledger is begun by `begin`, and refused without."""
         path = file_of(where)
-        self.name = str(path) if path else os.fspath(where).rsplit("@", 1)[-1]  # never a password
+        # never a password, which may stand before the @ or after the ?
+        self.name = str(path) if path else os.fspath(where).rsplit("@", 1)[-1].split("?", 1)[0]
         with translated(self.name):
             self._engine = open_engine(where, create=begin is not None, timeout=timeout)
         self._begin = begin

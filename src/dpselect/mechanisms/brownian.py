@@ -196,12 +196,13 @@ def _averages(
     deviations = moved / np.sqrt(precisions) * (1.0 + 1e-9) / granularity
     if not float(np.max(deviations)) <= _WIDEST:
         raise ArgumentError("noise_multipliers: two levels are too close together for their step's noise")
-    total = np.zeros(value.shape)
+    totals = [np.zeros(value.shape)]
 
     def level(place: int) -> Array:
-        nonlocal total
-        noise = gaussian_steps(float(deviations[place]), value.shape, random).reshape(value.shape) * granularity
-        total = total + precisions[place] * add_on_grid(value, noise, granularity)
-        return np.asarray(total / float(np.sum(precisions[: place + 1])))
+        # drawn once, even if an interrupted level is asked for again: two answers to one step would cost more
+        if len(totals) == place + 1:
+            noise = gaussian_steps(float(deviations[place]), value.shape, random).reshape(value.shape) * granularity
+            totals.append(totals[place] + precisions[place] * add_on_grid(value, noise, granularity))
+        return np.asarray(totals[place + 1] / float(np.sum(precisions[: place + 1])))
 
     return level

@@ -77,7 +77,7 @@ class GeneralisedExponentialMechanism:
         read = read_scores(scores)
         if read.count != len(self.sensitivities):
             raise ArgumentError("scores must be as many as sensitivities")
-        q = np.concatenate([chunk.copy() for chunk in read.chunks()])
+        q = read.vector()
         d = np.array(self.sensitivities)
         # among candidates of one sensitivity only the best can attain the minimum
         known, group = np.unique(d, return_inverse=True)

@@ -37,7 +37,10 @@ def _units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
     The division by a power of two and the distance to the floor are exact, so this is the function of real numbers
     that `add_on_grid` speaks of. (`numpy.rint` is not: it sends 0.5 to 0 and 1.5 to 2.)
     """
-    finite = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    given = np.asarray(values)
+    if given.dtype.kind not in "fiub":
+        raise TypeError(f"values must be numbers, got dtype {given.dtype}")
+    finite = np.nan_to_num(given.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     with np.errstate(over="ignore"):
         scaled = np.clip(finite / granularity, -_EXACT, _EXACT)
     floor = np.floor(scaled)

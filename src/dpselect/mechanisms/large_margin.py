@@ -98,7 +98,7 @@ class LargeMarginMechanism:
         read = read_scores(scores)
         if read.count != self.candidates:
             raise ArgumentError(f"scores must be as many as candidates, got {read.count}")
-        values = np.concatenate([chunk.copy() for chunk in read.chunks()])
+        values = read.vector()
         order = np.argsort(-values, kind="stable")
         rank = self._rank(values[order], random)
         near = order[:rank]
@@ -137,7 +137,6 @@ def large_margin_mechanism(
     >>> large_margin_mechanism([0.0] * 500 + [400.0], sensitivity=1.0, epsilon=1.0, delta=1e-6, random=keyed_source(1))
     500
     """
-    mechanism = LargeMarginMechanism(
-        candidates=np.shape(scores)[0], sensitivity=sensitivity, epsilon=epsilon, delta=delta
-    )
+    count = read_scores(scores).count
+    mechanism = LargeMarginMechanism(candidates=count, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
     return mechanism.select(scores, random=random)

@@ -22,10 +22,10 @@ from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, numbe
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
-from dpselect.numerics import sum_up
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.privacy.output_amounts import charged_amount, charged_price
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
@@ -139,7 +139,7 @@ def laplace_reduction(
     are post-processings of the least noisy one released.
 
     Args:
-        value: a number or an array; of any shape.
+        value: a number or an array; its shape, and whether its type is whole, must not depend on the data.
         epsilons: positive, strictly increasing.
         sensitivity: how far `value` moves between neighbours at most, in the sum of absolute differences (owed by the
             caller; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
@@ -297,7 +297,7 @@ def guarantee_with_test(
     cells = [*((level, 1) for level in range(1, last + 1)), (last, 0)]
     return OutputGuarantee(
         cell=_levels_and_success,
-        epsilons={cell: sum_up([reduction.price(cell[0]), test.price(cell[1])]) for cell in cells},
+        epsilons={cell: _added(reduction.price(cell[0]), test.price(cell[1])) for cell in cells},
         delta=reduction.delta,
         adjacency=reduction.adjacency,
     )
@@ -360,6 +360,10 @@ def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:
 def _check_fresh(session: GradualRelease) -> None:
     if session.released:
         raise ArgumentError("session must be fresh: it has released levels already")
+
+
+def _added(first: float, second: float) -> float:
+    return charged_price(charged_amount("epsilons", first) + charged_amount("epsilons", second))
 
 
 def _levels_and_success(output: Any) -> tuple[int, int]:

@@ -37,7 +37,11 @@ def noisy_count(
     """
     random = resolve(random)
     _one_parameter(epsilon, noise_multiplier)
-    whole = integer("count", count)
+    try:
+        whole = integer("count", count)
+    except (TypeError, ValueError) as error:
+        # without the value, which is the true count
+        raise type(error)("count must be a whole number") from None
     if epsilon is not None:
         return whole + discrete_laplace(1 / _rational("epsilon", epsilon), random)
     assert noise_multiplier is not None

@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP, fraction_up
+from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import charged_amount, charged_price
 from dpselect.privacy.output_calculus import first_answer
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import coin, tail_enclosure
@@ -78,7 +79,8 @@ class ProposeTestRelease:
     @property
     def guarantee(self) -> OutputGuarantee:
         """The price of "none" and of an answer, and delta."""
-        both = fraction_up(Fraction(self.epsilon_test) + Fraction(self.epsilon_answer))
+        test, answer = (charged_amount("epsilon", epsilon) for epsilon in (self.epsilon_test, self.epsilon_answer))
+        both = charged_price(test + answer)
         epsilons: dict[Hashable, float] = {True: both, False: self.epsilon_test}
         return OutputGuarantee(cell=answered, epsilons=epsilons, delta=self.delta, adjacency=self.adjacency)
 
@@ -92,7 +94,7 @@ class ProposeTestRelease:
         'an answer'
         """
         random = resolve(random)
-        needed = Fraction(self.epsilon_test) * (Fraction(self.margin) - _whole(distance))
+        needed = charged_amount("epsilon_test", self.epsilon_test) * (Fraction(self.margin) - _whole(distance))
         if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
             return None
         found = answer(random)

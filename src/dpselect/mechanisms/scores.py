@@ -64,6 +64,10 @@ class Scores:
     best: float
     clean: bool
 
+    def vector(self) -> Array:
+        """A copy of all scores as doubles."""
+        return np.concatenate([chunk.copy() for chunk in self.chunks()])
+
     def chunks(self) -> Iterator[Array]:
         """The scores as doubles, `CHUNK` at a time, in order."""
         for part in self.parts():

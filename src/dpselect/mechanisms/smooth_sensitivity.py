@@ -140,7 +140,7 @@ def smooth_sensitivity_mechanism(
     1
     """
     mechanism = SmoothSensitivityMechanism(
-        candidates=len(np.asarray(scores)),
+        candidates=read_scores(scores).count,
         smoothness=smoothness,
         base_epsilon=base_epsilon,
         base_delta=base_delta,
@@ -153,7 +153,7 @@ def _vector(values: ArrayLike, count: int) -> Array:
     read = read_scores(values)
     if read.count != count:
         raise ArgumentError(f"scores and smooth_bounds must have {count} entries each")
-    return np.concatenate([chunk.copy() for chunk in read.chunks()])
+    return read.vector()
 
 
 def _best_draw(

@@ -15,9 +15,9 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
-from dpselect.numerics import fraction_up
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import charged_amount, charged_price
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_laplace
 
@@ -64,11 +64,11 @@ class SparseReleasePrice:
     @property
     def total(self) -> Fraction:
         """What has to be reserved: the session's supremum plus epsilon_release."""
-        return self.session.supremum + Fraction(self.epsilon_release)
+        return self.session.supremum + charged_amount("epsilon_release", self.epsilon_release)
 
     def epsilon_each(self, positives: int, negatives: int) -> Fraction:
         """The price of each value, for at least one positive."""
-        release = Fraction(self.epsilon_release)
+        release = charged_amount("epsilon_release", self.epsilon_release)
         rules = {
             "all": (self.total - self.session.exact(positives, negatives)) / positives,
             "release": release / positives,
@@ -81,7 +81,7 @@ class SparseReleasePrice:
         self.session(cell)  # a cell that cannot be is refused
         positives, negatives = cast(tuple[int, int], cell)
         values = positives * self.epsilon_each(positives, negatives) if positives else Fraction(0)
-        return fraction_up(self.session.exact(positives, negatives) + values)
+        return charged_price(self.session.exact(positives, negatives) + values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +146,7 @@ class SparseRelease:
     @property
     def guarantee(self) -> OutputGuarantee:
         """The price by (positives, negatives); the cell is a function of what `release` returns."""
-        total = fraction_up(self.price.total)
+        total = charged_price(self.price.total)
         return OutputGuarantee(cell=released_counts, epsilons=self.price, supremum=total, adjacency=self.adjacency)
 
     def scale(self, positives: int, negatives: int) -> float:
@@ -209,6 +209,6 @@ def balanced_split(*, epsilon: float, max_positives: int, monotonic: bool = Fals
     most = integer("max_positives", max_positives, at_least=1)
     first = epsilon / (1.0 + (most if monotonic else 2.0 * most) ** (2.0 / 3.0))
     second = epsilon - first
-    while Fraction(first) + Fraction(second) > Fraction(epsilon):
+    while charged_amount("epsilon", first) + charged_amount("epsilon", second) > charged_amount("epsilon", epsilon):
         second = math.nextafter(second, 0.0)
     return first, second

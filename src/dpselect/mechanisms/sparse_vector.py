@@ -12,12 +12,13 @@ from typing import Any, NoReturn, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number, secret_number
 from dpselect.mechanisms.scores import ScoreChunks, read_parts
 from dpselect.mechanisms.sparse_vector_prices import refined_sparse_vector_guarantee, sparse_vector_guarantee
 from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import charged_amount
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["SparseVector"]
@@ -82,9 +83,9 @@ class SparseVector:
         self._monotonic = bool(monotonic)
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
-        unit = Fraction(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
+        unit = charged_amount("epsilon_queries", self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
         self._test = ThresholdTest(
-            ratio=unit / Fraction(self._epsilon_threshold),
+            ratio=unit / charged_amount("epsilon_threshold", self._epsilon_threshold),
             rate=unit / Fraction(sensitivity),
             random=resolve(random),
         )
@@ -126,10 +127,10 @@ class SparseVector:
 
     def above(self, value: SupportsFloat, threshold: SupportsFloat) -> bool:
         """Whether the noisy value reaches the noisy threshold."""
-        parsed = _public(threshold)
+        query, level = secret_number("value", value), _public(threshold)
         with self._lock:
             self._check(1)
-            answer = self._test.single(float(value), parsed)
+            answer = self._test.single(query, level)
             self._positives += answer
             self._asked += 1
         return answer
@@ -187,10 +188,7 @@ def _parameter(name: str, value: SupportsFloat) -> float:
 
 def _public(threshold: SupportsFloat) -> float:
     """A threshold without its value in an error message, which may be read by somebody who must not see it."""
-    try:
-        parsed = float(threshold)
-    except (TypeError, ValueError):
-        raise TypeError("threshold must be a number") from None
+    parsed = secret_number("threshold", threshold)
     if math.isnan(parsed):
         raise ArgumentError("threshold must not be NaN")
     return parsed

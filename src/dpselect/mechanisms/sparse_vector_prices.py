@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import fraction_up
 from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy.output_amounts import charged_amount, charged_price
 
 __all__ = [
     "AnswerPrice",
@@ -71,10 +71,10 @@ def sparse_vector_guarantee(
     >>> sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2).epsilons[1]
     2.0
     """
-    first, total = Fraction(epsilon_threshold), Fraction(epsilon_queries)
+    first, total = (charged_amount("epsilon", epsilon) for epsilon in (epsilon_threshold, epsilon_queries))
     return OutputGuarantee(
         cell=number_of_positives,
-        epsilons={c: fraction_up(first + total * c / max_positives) for c in range(max_positives + 1)},
+        epsilons={c: charged_price(first + total * c / max_positives) for c in range(max_positives + 1)},
         adjacency=adjacency,
     )
 
@@ -104,7 +104,7 @@ class AnswerPrice:
 
     def exact(self, positives: int, negatives: int) -> Fraction:
         """The price as a rational number."""
-        first, each = Fraction(self.epsilon_threshold), Fraction(self.epsilon_queries) / self.max_positives
+        first, each = self._threshold_and_each()
         p, n = positives * each, negatives * each
         if self.monotonic:
             return max(min(p, first + n), min(n, first + p))
@@ -113,7 +113,7 @@ class AnswerPrice:
     @property
     def supremum(self) -> Fraction:
         """The largest price of any session: epsilon_threshold + epsilon_queries, or less with few queries."""
-        first, each = Fraction(self.epsilon_threshold), Fraction(self.epsilon_queries) / self.max_positives
+        first, each = self._threshold_and_each()
         if self.max_queries is None:
             return first + each * self.max_positives
         # more queries never cost less, so all are asked; the price is then a minimum of lines in the number of
@@ -123,13 +123,17 @@ class AnswerPrice:
         near = {min(max(round_(c), 0), most) for c in crossings for round_ in (math.floor, math.ceil)}
         return max(self.exact(p, self.max_queries - p) for p in near)
 
+    def _threshold_and_each(self) -> tuple[Fraction, Fraction]:
+        queries = charged_amount("epsilon_queries", self.epsilon_queries)
+        return charged_amount("epsilon_threshold", self.epsilon_threshold), queries / self.max_positives
+
     def __call__(self, cell: Hashable) -> float:
         """The price of a cell (positives, negatives), rounded up; raises `ArgumentError` for one that cannot be."""
         positives, negatives = cast(tuple[int, int], cell)
         asked = positives + negatives
         if positives > self.max_positives or (self.max_queries is not None and asked > self.max_queries):
             raise ArgumentError("cell: the session cannot have given so many answers")
-        return fraction_up(self.exact(positives, negatives))
+        return charged_price(self.exact(positives, negatives))
 
 
 def refined_sparse_vector_guarantee(
@@ -159,5 +163,5 @@ def refined_sparse_vector_guarantee(
         max_queries=None if max_queries is None else integer("max_queries", max_queries, at_least=1),
     )
     return OutputGuarantee(
-        cell=answer_counts, epsilons=price, supremum=fraction_up(price.supremum), adjacency=adjacency
+        cell=answer_counts, epsilons=price, supremum=charged_price(price.supremum), adjacency=adjacency
     )

@@ -4,18 +4,60 @@ from __future__ import annotations
 
 from dpselect.ordered.columns import Progress
 from dpselect.ordered.files import open_column
+from dpselect.ordered.interior_point import (
+    choose_method,
+    cumulative_interior_point,
+    interior_point,
+    interior_point_guarantee,
+)
+from dpselect.ordered.interior_point_rows import interior_point_rows
+from dpselect.ordered.optimisation_reduction import maximize_by_interior_point, reduction_error
 from dpselect.ordered.private_range import private_range, quantile_interval, range_guarantee
 from dpselect.ordered.quantile import QuantileRelease, median, quantile, quantile_guarantee
 from dpselect.ordered.quantiles import QuantilesRelease, quantiles, quantiles_guarantee, quantiles_plan
+from dpselect.ordered.quasi_concave import (
+    RisingAndFalling,
+    maximize_over_runs,
+    maximize_quasi_concave,
+    quasi_concave_guarantee,
+    quasi_concave_hull,
+)
+from dpselect.ordered.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
+from dpselect.ordered.rectangles import Rectangle, learn_rectangle
+from dpselect.ordered.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, RowMap, Steps
+from dpselect.ordered.slice_price import noise_pays_from, reorder_slice_compute_guarantee
 from dpselect.ordered.sources import ColumnSource, SqlTable
+from dpselect.ordered.threshold_plan import threshold_guarantee, threshold_rows
+from dpselect.ordered.thresholds import Threshold, learn_threshold
 
 __all__ = [
     "ColumnSource",
+    "EachRow",
+    "Kept",
+    "Ordered",
     "Progress",
     "QuantileRelease",
     "QuantilesRelease",
+    "Rectangle",
+    "RectanglePlan",
+    "ReorderSliceCompute",
+    "RisingAndFalling",
+    "RowMap",
     "SqlTable",
+    "Steps",
+    "Threshold",
+    "choose_method",
+    "cumulative_interior_point",
+    "interior_point",
+    "interior_point_guarantee",
+    "interior_point_rows",
+    "learn_rectangle",
+    "learn_threshold",
+    "maximize_by_interior_point",
+    "maximize_over_runs",
+    "maximize_quasi_concave",
     "median",
+    "noise_pays_from",
     "open_column",
     "private_range",
     "quantile",
@@ -24,5 +66,13 @@ __all__ = [
     "quantiles",
     "quantiles_guarantee",
     "quantiles_plan",
+    "quasi_concave_guarantee",
+    "quasi_concave_hull",
     "range_guarantee",
+    "rectangle_plan",
+    "rectangle_rows",
+    "reduction_error",
+    "reorder_slice_compute_guarantee",
+    "threshold_guarantee",
+    "threshold_rows",
 ]

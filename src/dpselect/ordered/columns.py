@@ -104,9 +104,9 @@ class ChunkedColumn:
 
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`. Windows inside one that was read before cost no reading."""
-        first, last = max(first, 1), min(last, self.total)
-        if first > last:
+        if not self.total:
             return Window(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), 0, 0)
+        first, last = self._held(first, last)
         spread = 5.0
         while True:
             for found in self._found:
@@ -119,7 +119,7 @@ class ChunkedColumn:
         """Read the windows of several ranges of ranks in one pass."""
         if not self.total:
             return
-        wanted = sorted(self._bracket(max(first, 1), max(min(last, self.total), 1), 5.0) for first, last in ranks)
+        wanted = sorted(self._bracket(*self._held(first, last), 5.0) for first, last in ranks)
         merged: list[tuple[int, int]] = []
         for low, high in wanted:
             if merged and low <= merged[-1][1] + 1:
@@ -127,6 +127,10 @@ class ChunkedColumn:
             else:
                 merged.append((low, high))
         self._found += self._extract(merged)
+
+    def _held(self, first: int, last: int) -> tuple[int, int]:
+        """The range of ranks cut off to those that there are."""
+        return min(max(first, 1), self.total), min(max(last, 1), self.total)
 
     def _bracket(self, first: int, last: int, spread: float) -> tuple[int, int]:
         """Codes between which the ranks lie, most likely; the whole domain when the sample does not tell."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.columns import Progress
 from dpselect.ordered.sources import ColumnSource, DataColumn, SqlTable, block_of
 from dpselect.ordered.sql_column import quoted
@@ -118,15 +118,29 @@ def parquet_column(path: str | Path, column: str, progress: Progress | None = No
     pa = _pyarrow()
     import pyarrow.dataset as dataset
 
-    table = dataset.dataset(str(path), format="parquet")
+    try:
+        table = dataset.dataset(str(path), format="parquet")
+    except pa.ArrowException:
+        raise ContentError(f"{path} cannot be read as Parquet") from None
     if column not in table.schema.names:
         raise ArgumentError(f"column: there is no {column!r} in {path}")
     dtype = block_of(pa.array([], table.schema.field(column).type)).dtype
 
     def chunks() -> Iterator[NDArray[Any]]:
-        scanner = table.scanner(columns=[column], batch_size=1 << 17, batch_readahead=2, fragment_readahead=1)
-        for batch in scanner.to_batches():
-            yield block_of(batch.column(0)).astype(dtype, copy=False)
+        # buffered: by default a whole column of a row group is held, and files may be one row group
+        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        scanner = table.scanner(
+            columns=[column],
+            batch_size=1 << 17,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=buffered,
+        )
+        try:
+            for batch in scanner.to_batches():
+                yield block_of(batch.column(0)).astype(dtype, copy=False)
+        except pa.ArrowException:  # its message may quote the data
+            raise ContentError(f"column {column!r} of {path} cannot be read") from None
 
     return DataColumn(dtype, chunks, progress=progress)
 
@@ -144,11 +158,14 @@ def csv_column(path: str | Path, column: str, progress: Progress | None = None) 
             rows = csv.reader(lines)
             next(rows, None)
             block: list[float] = []
-            for row in rows:
-                block.append(_number(row[place] if place < len(row) else ""))
-                if len(block) == BLOCK:
-                    yield np.array(block)
-                    block = []
+            try:
+                for row in rows:
+                    block.append(_number(row[place] if place < len(row) else ""))
+                    if len(block) == BLOCK:
+                        yield np.array(block)
+                        block = []
+            except csv.Error:
+                raise ContentError(f"column {column!r} of {path} cannot be read") from None
             yield np.array(block)
 
     return DataColumn(np.dtype(np.float64), chunks, progress=progress)

@@ -124,8 +124,8 @@ def choose_method(
 
     With `expected_rows` the exponential mechanism is taken wherever it makes do with that many: it spends no delta.
 
-    >>> choose_method(domain_size=2**64, epsilon=1, delta=1e-6), choose_method(domain_size=2**256, epsilon=1, delta=1e-6)
-    ('exponential', 'dyadic')
+    >>> [choose_method(domain_size=size, epsilon=1, delta=1e-6) for size in (2**64, 2**256)]
+    ['exponential', 'dyadic']
     """
     return _plan("auto", domain_size, epsilon, delta, failure, parse_adjacency(adjacency), expected_rows).method
 
@@ -216,7 +216,9 @@ def cumulative_interior_point(
     price = tree_log_price(parameters, bits=bits, distance=integer("distance", distance, at_least=1))
     guarantee = _stepped(price.epsilon, price.delta, 1, Adjacency.REPLACE_ONE)
     terms = {"mechanism": "cumulative_interior_point", "bits": bits, "distance": distance}
-    guarantee = replace(guarantee, terms=terms, theorem="cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)")
+    guarantee = replace(
+        guarantee, terms=terms, theorem="cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)"
+    )
     value = draw_tree_log(codes, bits, parameters, SecretDraws(source))
     return Release(value=value, guarantee=guarantee, replayable=source.replayable)
 
@@ -255,7 +257,7 @@ def _codes(values: Any, domain: Domain) -> Codes:
         values = list(values)
         if domain.size <= 1 << 64:
             values = np.array(values, dtype=object)
-    if values_are_floating(values):
+    if _floating(values):
         raise ContentError("values must be whole numbers where the bounds are")
     try:
         codes = domain.encode(values)
@@ -264,6 +266,6 @@ def _codes(values: Any, domain: Domain) -> Codes:
     return codes if domain.size > 1 << 64 else np.array(codes, dtype=np.uint64)
 
 
-def values_are_floating(values: Any) -> bool:
-    """Whether an array holds floating-point numbers."""
-    return isinstance(values, np.ndarray) and (values.dtype.kind not in "iuO" and len(values) > 0)
+def _floating(values: Any) -> bool:
+    """Whether an array holds something else than whole numbers."""
+    return isinstance(values, np.ndarray) and values.dtype.kind not in "iuO" and len(values) > 0

@@ -63,12 +63,16 @@ class SecretDraws:
         """A whole number x with probability proportional to exp(-epsilon |x|)."""
         return discrete_laplace(1 / Fraction(epsilon), self._random)
 
-    def laplaces(self, epsilon: float, count: int) -> NDArray[np.int64]:
-        """`count` independent ones."""
+    def heaviest(self, weights: NDArray[np.int64], epsilon: float, threshold: int) -> int | None:
+        """The place of the largest weight + fresh noise, the first of equal ones; None if it is below the threshold."""
         scale = 1 / Fraction(epsilon)
         if scale <= _LARGEST_BULK:
-            return discrete_laplace_array(scale, count, self._random)
-        return np.array([discrete_laplace(scale, self._random) for _ in range(count)], dtype=np.int64)
+            noise = discrete_laplace_array(scale, len(weights), self._random)
+        else:
+            noise = np.array([discrete_laplace(scale, self._random) for _ in weights], dtype=np.int64)
+        noisy = weights + noise
+        best = int(np.argmax(noisy))
+        return best if noisy[best] >= threshold else None
 
     def reaches(self, value: int, limit: int, epsilon: float) -> bool:
         """Whether value + fresh noise >= limit."""
@@ -86,9 +90,7 @@ class SecretDraws:
     def interior(self, codes: Codes, size: int, rate: float) -> int:
         """z in 0 .. size-1 with probability proportional to exp(rate * min(#{x <= z}, #{x >= z}))."""
         column = SortedColumn(codes, WholeNumbers(0, size - 1))
-        return draw_code(
-            column, size=size, target=Fraction(column.total, 2), rate=Fraction(rate), random=self._random
-        )
+        return draw_code(column, size=size, target=Fraction(column.total, 2), rate=Fraction(rate), random=self._random)
 
     def visit(self, place: str) -> None:
         """Called where the code branches; secret, so nothing is kept. A test may."""

@@ -19,6 +19,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.ordered.dyadic import DyadicParameters
 from dpselect.ordered.stable_choice import StableChoice, laplace_tail_steps
 from dpselect.ordered.tree_log import TreeLogParameters
+from dpselect.ordered.tree_log_price import difference_tail
 from dpselect.ordered.tree_log_tuning import (
     cumulative_rows,
     rows_of_exponential,
@@ -27,7 +28,6 @@ from dpselect.ordered.tree_log_tuning import (
     tuned_cumulative,
     tuned_tree_log,
 )
-from dpselect.ordered.tree_log_price import difference_tail
 from dpselect.privacy import Adjacency, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 
@@ -111,9 +111,7 @@ def plan_method(
 
 
 @lru_cache(maxsize=512)
-def _plan(
-    method: Method, size: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency
-) -> Plan | None:
+def _plan(method: Method, size: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency) -> Plan | None:
     bits = max((size - 1).bit_length(), 1)
     step, step_delta = step_budget(epsilon, delta, adjacency)
     if method == "exponential":

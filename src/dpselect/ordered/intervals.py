@@ -173,9 +173,10 @@ def draw_ranked(
 
 
 def _sizes(window: Window, size: int) -> Codes:
+    """How many codes there are below the first one of the window, at it, between it and the next, ..."""
     codes = window.codes
     if isinstance(codes, list):
-        gaps = [b - a - 1 for a, b in zip(codes, [*codes[1:], size], strict=True)]
+        gaps = [b - a - 1 for a, b in pairwise([*codes, size])]
         return [codes[0], *(part for gap in gaps for part in (1, gap))]
     sizes = np.ones(2 * len(codes) + 1, dtype=np.uint64)
     sizes[0] = codes[0]

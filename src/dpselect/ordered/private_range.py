@@ -58,7 +58,7 @@ def private_range(
     domain = Binades()
     column = source.ranked(domain)
     half = Fraction(epsilon) / 2
-    rate = quantile_rate(Fraction(0), half, adjacency)  # the same at q = 1
+    rate = quantile_rate(Fraction(0), half, adjacency, shifted=True)  # the same at q = 1
     shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
     ends = [
         domain.decode(draw_code(column, size=domain.size, target=target, rate=rate, random=drawn))
@@ -99,10 +99,9 @@ def quantile_interval(
 
     Two exponential mechanisms at epsilon/2, whose targets lie as many ranks below and above q n as the error of one of
     them (`rank_error` at half the failure probability): fewer than q n rows are below `low`, and more than q n are at
-    most `high`, whatever the rows are, cut off to the bounds. The targets move with n as q n does, so the privacy is
-    that of `quantile`. The options are those of `quantile`. Sampling error, of the rows themselves, is not in it.
+    most `high`, whatever the rows are, cut off to the bounds and rounded to the granularity. The targets move with n as q n does, so the privacy is that of `quantile`. The options
+    are those of `quantile`. Sampling error, of the rows themselves, is not in it.
 
-    >>> from dpselect.randomness import keyed_source
     >>> low, high = quantile_interval(
     ...     range(10_000), q=0.5, lower=0, upper=10_000, epsilon=1.0, random=keyed_source(1)
     ... ).value
@@ -124,7 +123,7 @@ def quantile_interval(
         largest_weight=largest_weight,
         assume_sorted=assume_sorted,
     )
-    rate = quantile_rate(fraction, Fraction(epsilon) / 2, adjacency, units)
+    rate = quantile_rate(fraction, Fraction(epsilon) / 2, adjacency, units=units, shifted=True)
     shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
     middle = fraction * column.total
     codes = sorted(

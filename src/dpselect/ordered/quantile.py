@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, BoundUnavailableError, number
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.ordered.domains import Categories, Domain, exact_decimal
 from dpselect.ordered.intervals import RankedColumn, draw_code
+from dpselect.ordered.small_domain import MOST_CODES, draw_flipped
 from dpselect.ordered.sources import categorical_column, declare_domain, read_values, weighted_column
-from dpselect.privacy import Adjacency, Guarantee, Release
+from dpselect.privacy import Adjacency, Guarantee, Release, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
+    "Mechanism",
     "QuantileRelease",
     "median",
     "open_ranks",
@@ -30,6 +32,9 @@ __all__ = [
     "quantile_rate",
     "rank_error",
 ]
+
+Mechanism = Literal["auto", "exponential", "permute_and_flip"]
+_FLIPPED = "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)"
 
 WEIGHT_UNITS = 1024
 """Weights are whole multiples of the largest weight over this."""
@@ -53,6 +58,7 @@ class QuantileRelease(Release):
 
         With n rows (weights count in multiples of the largest weight): at least q n - error rows are at most the
         value, and at most q n + error rows are below it. Nothing is paid for this: it holds for every column.
+        Ranks are those of the rows rounded to the granularity.
         """
         return rank_error(self.domain_size, self.rate, failure_probability) / self.units
 
@@ -62,6 +68,7 @@ def rank_error(domain_size: int, rate: Fraction, failure_probability: SupportsFl
 
     The code of the row with rank q n has a score of at least 0 and so weight at least 1; the other codes with a score
     of -a or less have at most weight exp(-rate a) each (McSherry, Talwar 2007, Theorem 6, with the constants kept).
+    Permute-and-flip takes such a code only if its coin of that probability at most lands heads.
 
     >>> round(rank_error(2**32, Fraction(1), 0.05), 2)
     25.18
@@ -72,7 +79,9 @@ def rank_error(domain_size: int, rate: Fraction, failure_probability: SupportsFl
     return math.nextafter((math.log(domain_size - 1) - math.log(failure)) / float(rate) * (1.0 + 2.0**-48), math.inf)
 
 
-def quantile_rate(q: Fraction, epsilon: Fraction, adjacency: Adjacency, units: int = 1) -> Fraction:
+def quantile_rate(
+    q: Fraction, epsilon: Fraction, adjacency: Adjacency, *, units: int = 1, shifted: bool = False
+) -> Fraction:
     """The largest rate at which the exponential mechanism on quantile scores is epsilon-private.
 
     With n rows (a row that counts u units is u rows; u <= `units`) the score of z is
@@ -88,12 +97,18 @@ def quantile_rate(q: Fraction, epsilon: Fraction, adjacency: Adjacency, units: i
     as one row removed or added (D <= 1 as well); one whose units change from u to w moves a by at most
     (1-q) w + q u <= `units`.
 
+    At q = 0 the score is -#{x < z}, at q = 1 it is -#{x > z}: one row, more or other, moves all scores the same way,
+    by at most `units`, so the range is that of D = 1/2. None of this changes when q n is shifted by a public number of
+    ranks, but for the last: then `shifted` must be set.
+
     >>> quantile_rate(Fraction(1, 2), Fraction(1), Adjacency.ADD_OR_REMOVE_ONE)
     Fraction(1, 1)
     >>> quantile_rate(Fraction(1, 2), Fraction(1), Adjacency.REPLACE_ONE)
     Fraction(1, 2)
     """
     moves = max(q, 1 - q) if adjacency is Adjacency.ADD_OR_REMOVE_ONE else Fraction(1)
+    if q in (0, 1) and not shifted:
+        moves = Fraction(1, 2)
     return epsilon / (2 * moves * units)
 
 
@@ -108,16 +123,29 @@ def parse_epsilon(epsilon: SupportsFloat) -> float:
 
 
 def quantile_guarantee(
-    *, epsilon: SupportsFloat, q: SupportsFloat | Fraction = 0.5, adjacency: Adjacency | str = "add_or_remove_one"
+    *,
+    epsilon: SupportsFloat,
+    q: SupportsFloat | Fraction = 0.5,
+    mechanism: Mechanism = "exponential",
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
-    """What `quantile` with the same arguments promises: range epsilon, and so pure epsilon.
+    """What `quantile` promises: range epsilon, and so pure epsilon; by permute-and-flip pure epsilon alone.
 
     >>> quantile_guarantee(epsilon=0.5).epsilon(delta=0)
     0.5
     """
-    claimed = bounded_range(epsilon=parse_epsilon(epsilon), adjacency=adjacency)
-    terms = {"mechanism": "quantile", "q": float(parse_quantile(q)), "epsilon": claimed.pure_epsilon}
-    return replace(claimed, terms=terms)
+    terms = {
+        "mechanism": "quantile",
+        "law": mechanism,
+        "q": float(parse_quantile(q)),
+        "epsilon": parse_epsilon(epsilon),
+    }
+    if mechanism == "permute_and_flip":
+        pure = pure_dp(epsilon=parse_epsilon(epsilon), adjacency=adjacency)
+        return replace(pure, theorem=_FLIPPED, terms=terms, lower_profile=None)
+    if mechanism != "exponential":
+        raise BoundUnavailableError(f"mechanism must be 'exponential' or 'permute_and_flip', got {mechanism!r}")
+    return replace(bounded_range(epsilon=parse_epsilon(epsilon), adjacency=adjacency), terms=terms)
 
 
 def quantile(
@@ -129,24 +157,29 @@ def quantile(
     upper: Any = None,
     granularity: Any = None,
     categories: Any = None,
+    mechanism: Mechanism = "auto",
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     weights: ArrayLike | None = None,
     largest_weight: SupportsFloat = 1.0,
     assume_sorted: bool = False,
     random: RandomSource | None = None,
 ) -> QuantileRelease:
-    """A private quantile: z in [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
+    """A private quantile: a value in [lower, upper] that is nearly at rank q n.
 
-    The score is how many ranks z is away from being a q-quantile, negative; see `quantile_rate` for it, the rate and
-    the proof. The guarantee has range epsilon: pure, and composes like an exponential mechanism.
+    - `mechanism="exponential"`: z with probability proportional to exp(rate * score(z)), exactly. The score is how
+      many ranks z is away from being a q-quantile, negative; see `quantile_rate` for it, the rate and the proof. The
+      guarantee has range epsilon: pure, and it composes well.
+    - `"permute_and_flip"`: the same scores and rate on a domain of at most 4096 values. Never less accurate, but its
+      guarantee is pure epsilon and nothing better: for a single release.
+    - `"auto"`: permute-and-flip on such a domain, else exponential. On a fine domain the two laws are nearly the same.
 
     - `values`: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
       without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds.
     - `lower`, `upper`: public bounds of the answer. Without them use `private_range` first, and compose.
-    - `granularity`: the answer is a multiple of it, and values are rounded to it first: whole numbers (by default for
-      whole-number types), days (a `numpy.timedelta64`), 0.01. Floats by default have a power of two, 2**-48 to 2**-49
-      of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of unknown magnitude. A
-      coarse granularity finds heavy atoms with fewer rows.
+    - `granularity`: the answer is a multiple of it, and rows are rounded to the nearest one before they are compared: 1
+      by default for whole-number types, 0.01, a `numpy.timedelta64`.
+      Floats by default have a power of two, 2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes
+      every double an answer: for data of unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
     - `categories`: an ordered list of values, in place of bounds; other values are missing.
     - `weights`: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
       of largest_weight/1024; NaN counts nothing. The rate is divided by 1024 units accordingly.
@@ -160,7 +193,7 @@ def quantile(
     >>> from dpselect.randomness import keyed_source
     >>> ages = [23, 31, 31, 45, 52, 58, 60, 71] * 50
     >>> quantile(ages, q=0.5, lower=0, upper=120, epsilon=1.0, random=keyed_source(5)).value
-    47
+    52
     """
     epsilon = parse_epsilon(epsilon)
     fraction = parse_quantile(q)
@@ -176,11 +209,17 @@ def quantile(
         largest_weight=largest_weight,
         assume_sorted=assume_sorted,
     )
-    rate = quantile_rate(fraction, Fraction(epsilon), adjacency, units)
-    code = draw_code(column, size=domain.size, target=fraction * column.total, rate=rate, random=source)
+    rate = quantile_rate(fraction, Fraction(epsilon), adjacency, units=units)
+    small = domain.size <= MOST_CODES
+    chosen: Mechanism = mechanism if mechanism != "auto" else "permute_and_flip" if small else "exponential"
+    guarantee = quantile_guarantee(epsilon=epsilon, q=fraction, mechanism=chosen, adjacency=adjacency)
+    if chosen == "permute_and_flip" and not small:
+        raise ArgumentError(f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values")
+    draw = draw_flipped if chosen == "permute_and_flip" else draw_code
+    code = draw(column, size=domain.size, target=fraction * column.total, rate=rate, random=source)
     return QuantileRelease(
         value=domain.decode(code),
-        guarantee=quantile_guarantee(epsilon=epsilon, q=fraction, adjacency=adjacency),
+        guarantee=guarantee,
         replayable=source.replayable,
         q=fraction,
         rate=rate,
@@ -220,12 +259,10 @@ def open_ranks(
         return categorical_column(values, named), named, 1
     if lower is None or upper is None:
         raise ArgumentError("lower and upper must be given: public bounds, or those of private_range")
-    if weights is not None:
-        units = _weight_units(weights, largest_weight)
-        domain = declare_domain(np.asarray(values).dtype, lower=lower, upper=upper, granularity=granularity)
-        return weighted_column(values, units, domain), domain, WEIGHT_UNITS
     source = read_values(values, assume_sorted=assume_sorted)
     domain = declare_domain(source.dtype, lower=lower, upper=upper, granularity=granularity)
+    if weights is not None:
+        return weighted_column(source, _weight_units(weights, largest_weight), domain), domain, WEIGHT_UNITS
     return source.ranked(domain), domain, 1
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, exponential_enclosure
 
-__all__ = ["draw_from_runs", "relative_coin"]
+__all__ = ["draw_from_runs", "relative_coin", "weight_at_least"]
 
 _ASIDE = 45.0
 """Runs that hold a share of at most exp(-45) together are proposed together."""
@@ -89,15 +89,15 @@ def _levels(
     order = np.argsort(which, kind="stable")
     parts = np.split(near[order], np.searchsorted(which[order], np.arange(1, len(distances))))
     levels = [
-        _Level(part, int(lengths[part].sum()), _weight(rate * float(gap), scale))
+        _Level(part, int(lengths[part].sum()), weight_at_least(rate * float(gap), scale))
         for part, gap in zip(parts, distances, strict=True)
     ]
     if len(far):
-        levels.append(_Level(far, int(lengths[far].sum()), _weight(rate * width, scale)))
+        levels.append(_Level(far, int(lengths[far].sum()), weight_at_least(rate * width, scale)))
     return levels
 
 
-def _weight(exponent: float, scale: int) -> int:
+def weight_at_least(exponent: float, scale: int) -> int:
     """A whole number that is at least 2**scale * exp(-exponent), and not much above."""
     halvings = math.floor(exponent / math.log(2.0))
     leading = int(math.exp(halvings * math.log(2.0) - exponent) * _MARGIN * 2.0**53) + 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def path_labels(codes: Codes, leaf: int, bits: int) -> NDArray[np.int64]:
 def shared_prefixes(codes: Codes, bits: int) -> NDArray[np.int64]:
     """How many leading bits neighbouring codes share; one fewer entries than codes."""
     if isinstance(codes, list):
-        apart: Codes = [a ^ b for a, b in zip(codes, codes[1:], strict=False)]
+        apart: Codes = [a ^ b for a, b in pairwise(codes)]
     else:
         apart = codes[1:] ^ codes[:-1]
     return bits - bit_lengths(apart)

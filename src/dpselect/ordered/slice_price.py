@@ -51,7 +51,7 @@ def swap_of(insertion: Guarantee) -> Guarantee:
     wherever one is known: it may be as small as that of an insertion.
 
     >>> g = swap_of(approximate_dp(epsilon=1.0, delta=1e-6))
-    >>> g.epsilon(delta=3.72e-6), g.adjacency.value
+    >>> round(g.epsilon(delta=3.72e-6), 6), g.adjacency.value
     (2.0, 'replace_one')
     """
     if insertion.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:

@@ -28,7 +28,7 @@ __all__ = ["SlicePairProfile", "slice_pair"]
 Array = NDArray[np.float64]
 
 _ATOMS = 6000
-_COMPONENT_ATOMS = 96
+_COMPONENT_ATOMS = 64
 _NEGLIGIBLE = math.log(1e-18)
 _MERGED = 1e-10
 

@@ -239,13 +239,16 @@ def categorical_column(values: Any, domain: Categories) -> RankedColumn:
     return CountedColumn(Window(kept.astype(np.uint64), counts[kept], 0, 0))
 
 
-def weighted_column(values: Any, units: NDArray[np.int64], domain: Domain) -> RankedColumn:
+def weighted_column(source: ColumnSource, units: NDArray[np.int64], domain: Domain) -> RankedColumn:
     """Rows that count as `units` rows each, a whole number >= 0; missing values count nothing."""
-    block = block_of(values)
-    if len(block) != len(units):
-        raise ArgumentError("weights must have one entry for each row")
-    kept = (units > 0) & (block == block)
-    codes = np.asarray(domain.encode(block[kept]), dtype=np.uint64)
+    if not isinstance(source, DataColumn):
+        raise ArgumentError("weights need values in memory")
+    blocks = [*source.chunks(), np.empty(0, dtype=source.dtype)]
+    values = np.concatenate(blocks)
+    if len(values) != len(units):
+        raise ArgumentError("weights must have one entry for each row, none of them null")
+    kept = (units > 0) & (values == values)
+    codes = np.asarray(domain.encode(values[kept]), dtype=np.uint64)
     order = np.argsort(codes, kind="stable")
     ties = window_of(codes[order], 0, 0)
     starts = np.cumsum(ties.counts) - ties.counts

@@ -64,9 +64,9 @@ class SqlColumn:
 
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`. Three statements: the window in order, and a count at each of its ends."""
-        first, last = max(first, 1), min(last, self.total)
-        if first > last:
+        if not self.total:
             return window_of(np.empty(0, dtype=np.uint64), 0, 0)
+        first, last = min(max(first, 1), self.total), min(max(last, 1), self.total)
         rows = self.query(
             f"SELECT {self.column} FROM {self.table} WHERE {self.column} IS NOT NULL "
             f"ORDER BY {self.column} LIMIT {last - first + 1} OFFSET {first - 1}",

@@ -58,11 +58,7 @@ class StableChoice:
         return 1 + laplace_tail_steps(self.epsilon, self.delta)
 
     def choose(self, weights: NDArray[np.int64], *, level: int, draws: SecretDraws) -> int | None:  # noqa: ARG002
-        if not len(weights):
-            return None
-        noisy = weights + draws.laplaces(self.epsilon, len(weights))
-        best = int(np.argmax(noisy))
-        return best if noisy[best] >= self.threshold else None
+        return draws.heaviest(weights, self.epsilon, self.threshold) if len(weights) else None
 
 
 @dataclass(frozen=True)

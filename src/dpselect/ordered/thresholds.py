@@ -7,7 +7,7 @@ which an interior point may misclassify every negative row, is there by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
@@ -15,29 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms.bounded_range import bounded_range
-from dpselect.ordered.domains import Domain
-from dpselect.ordered.intervals import exponential_interior_point
-from dpselect.ordered.quantile import parse_epsilon
+from dpselect.ordered.domains import Domain, WholeNumbers
+from dpselect.ordered.interior_point import interior_point
 from dpselect.ordered.runs import draw_from_runs
 from dpselect.ordered.sources import declare_domain
-from dpselect.ordered.threshold_rows import interior_point_rows
-from dpselect.privacy import Adjacency, Guarantee, Release
-from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.ordered.threshold_plan import (
+    Interior,
+    ThresholdMethod,
+    rows_per_side,
+    swap_budget,
+    threshold_guarantee,
+    threshold_rate,
+)
+from dpselect.privacy import Adjacency, Release
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = [
-    "Side",
-    "Threshold",
-    "ThresholdMethod",
-    "boundary_points",
-    "error_runs",
-    "learn_threshold",
-    "threshold_guarantee",
-    "threshold_rate",
-]
+__all__ = ["Side", "Threshold", "boundary_points", "coded", "error_runs", "labels_of_numbers", "learn_threshold"]
 
-ThresholdMethod = Literal["errors", "interior-point"]
 Side = Literal["below", "above", "either"]
 Codes = NDArray[Any]
 
@@ -66,52 +60,8 @@ class Threshold:
         values = _column(x)
         found = np.zeros(len(values), dtype=bool)
         present = np.asarray(values == values, dtype=bool)
-        codes = self.domain.encode(values[present])
-        found[present] = np.array([(code < self.cut) == self.positive_below for code in codes], dtype=bool) if (
-            isinstance(codes, list)
-        ) else ((codes < self.cut) == self.positive_below)  # fmt: skip
+        found[present] = (coded(self.domain, values[present]) < self.cut) == self.positive_below
         return found
-
-
-def threshold_rate(
-    *,
-    epsilon: Fraction,
-    method: ThresholdMethod = "errors",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> Fraction:
-    """The largest rate at which the exponential mechanism of `learn_threshold` has range epsilon.
-
-    "errors": a row that is added adds 0 or 1 to the errors of every cut, so log-weights span at most rate: epsilon.
-    A replaced row moves them by at most 1 either way: epsilon/2.
-
-    "interior-point": the score is min(#{p <= c}, #{p >= c}) over the 2m points p. A positive row that is added moves
-    one of the m largest up, a negative one moves one of the m smallest down; either way one point is swapped and every
-    score moves by at most 1, some up and some down: epsilon/2. A replaced row may swap two points, one in each half
-    and both in the same direction (a positive that becomes a negative), so scores move by at most 2: epsilon/4.
-
-    >>> threshold_rate(epsilon=Fraction(1), method="interior-point", adjacency="replace_one")
-    Fraction(1, 4)
-    """
-    replaced = parse_adjacency(adjacency) is Adjacency.REPLACE_ONE
-    if method not in get_args(ThresholdMethod):
-        raise ArgumentError(f"method must be one of {get_args(ThresholdMethod)}, got {method!r}")
-    return epsilon / ((1 if method == "errors" else 2) * (2 if replaced else 1))
-
-
-def threshold_guarantee(
-    *,
-    epsilon: SupportsFloat,
-    method: ThresholdMethod = "errors",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> Guarantee:
-    """What `learn_threshold` with the same arguments promises: range epsilon, and so pure epsilon.
-
-    >>> threshold_guarantee(epsilon=0.5).epsilon(delta=0)
-    0.5
-    """
-    claimed = bounded_range(epsilon=parse_epsilon(epsilon), adjacency=adjacency)
-    threshold_rate(epsilon=Fraction(1), method=method)
-    return replace(claimed, terms={"mechanism": "threshold", "method": method, "epsilon": claimed.pure_epsilon})
 
 
 def learn_threshold(
@@ -124,6 +74,8 @@ def learn_threshold(
     granularity: Any = None,
     positives: Side = "below",
     method: ThresholdMethod = "errors",
+    delta: SupportsFloat = 0.0,
+    interior: Interior = "exponential",
     per_side: SupportsIndex | None = None,
     failure_probability: SupportsFloat = 0.05,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
@@ -131,20 +83,22 @@ def learn_threshold(
 ) -> Release:
     """Learn a threshold on one column from labelled rows; the release's value is a `Threshold`.
 
-    - "errors" (the better one for every domain that fits in memory): a cut with probability proportional to
+    - "errors" (the better one unless the domain is astronomical): a cut with probability proportional to
       exp(-rate * misclassified rows). Works for any labels; for `positives="either"` the direction is learnt as well.
     - "interior-point" (the paper's route, Theorem 3.9): an interior point of the `per_side` largest positive and the
       `per_side` smallest negative rows. Private for any labels; accurate only if some threshold makes no errors.
 
-    Both are exponential mechanisms, drawn exactly, in O(n log n) at most, without touching the domain. How many rows
-    they need stands in `threshold_rows`.
+    Both take O(n log n) at most, without touching the domain. `threshold_rows` tells how many rows they need.
 
     Args:
-        x: one number, whole number or moment a row; rows where it is NaN are left out.
+        x: one number, whole number or moment a row; rows where it is NaN are left out. An array of objects must hold
+            Python integers only (owed).
         y: one label a row, of a number type: 1 (or True) is positive, 0 negative; other rows are left out.
         lower, upper, granularity: the public domain, as for `quantile`; values beyond the bounds count as the bounds.
-        epsilon: the price.
+        epsilon, delta: the whole price; delta is spent by some interior points only.
         positives: on which side of the cut they are: "below", "above" or "either" (only for "errors").
+        interior: for "interior-point": the method of `interior_point`. All but "exponential" need a delta; their
+            value is None when they found none.
         per_side: for "interior-point"; from `failure_probability` and the domain when None. Public.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
 
@@ -155,40 +109,59 @@ def learn_threshold(
     >>> learn_threshold(x, x <= 60, lower=0, upper=99, epsilon=9.0, random=keyed_source(1)).value.value
     60
     """
-    guarantee = threshold_guarantee(epsilon=epsilon, method=method, adjacency=adjacency)
-    rate = threshold_rate(epsilon=Fraction(guarantee.pure_epsilon), method=method, adjacency=adjacency)
     source = resolve(random)
     if positives not in get_args(Side):
         raise ArgumentError(f"positives must be one of {get_args(Side)}, got {positives!r}")
     if positives == "either" and method != "errors":
         raise ArgumentError("positives: the interior-point method needs a direction, 'below' or 'above'")
-    column, labels = _column(x), _labels(y)
+    column, labels = _column(x), labels_of_numbers(y)
     if len(column) != len(labels):
         raise ArgumentError("y must have one label for each value of x")
     domain = declare_domain(column.dtype, lower=lower, upper=upper, granularity=granularity)
     present = np.asarray(column == column, dtype=bool)
-    sides = [_codes(domain, column[present & (labels == label)]) for label in (1, 0)]
+    sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
     below, above = sides[::-1] if positives == "above" else sides
+    guarantee = threshold_guarantee(
+        epsilon=epsilon,
+        delta=delta,
+        domain_size=domain.size,
+        method=method,
+        interior=interior,
+        failure_probability=failure_probability,
+        adjacency=adjacency,
+    )
+    turned, cut = 0, None
     if method == "errors":
         lengths, errors = error_runs(below, above, domain.size)
         if positives == "either":
             lengths, errors = np.tile(lengths, 2), np.append(errors, len(below) + len(above) - errors)
-        place = draw_from_runs(lengths, -errors, rate=rate, random=source)
-        turned, cut = divmod(place, domain.size + 1)
+        rate = threshold_rate(epsilon=Fraction(guarantee.pure_epsilon), method=method, adjacency=adjacency)
+        turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=source), domain.size + 1)
     else:
-        wanted = (
-            interior_point_rows(domain.size, float(rate), failure_probability)
-            if per_side is None
-            else integer("per_side", per_side, at_least=1)
-        )
-        points = boundary_points(below, above, domain.size, wanted)
-        turned = 0
-        cut = int(
-            exponential_interior_point(
-                points, lower=0, upper=domain.size, epsilon=rate, monotonic=True, random=source
+        step_epsilon, step_delta = swap_budget(epsilon, delta, adjacency)
+        if per_side is None:
+            half = rows_per_side(
+                domain_size=domain.size,
+                epsilon=epsilon,
+                delta=delta,
+                interior=interior,
+                failure_probability=failure_probability,
+                adjacency=adjacency,
             )
-        )
-    rule = Threshold(domain, cut, positive_below=(positives != "above") != bool(turned))
+        else:
+            half = integer("per_side", per_side, at_least=1)
+        cut = interior_point(
+            boundary_points(below, above, domain.size, half),
+            domain_size=domain.size + 1,
+            epsilon=step_epsilon,
+            delta=step_delta,
+            method=interior,
+            failure=float(failure_probability) / 3.0,
+            adjacency=Adjacency.REPLACE_ONE,
+            random=source,
+        ).value
+    positive_below = (positives != "above") != bool(turned)
+    rule = None if cut is None else Threshold(domain, cut, positive_below)
     return Release(value=rule, guarantee=guarantee, replayable=source.replayable)
 
 
@@ -201,10 +174,10 @@ def error_runs(below: Codes, above: Codes, size: int) -> tuple[NDArray[Any], NDA
     wanted = np.bincount(place[: len(below)], minlength=len(values))
     unwanted = np.bincount(place[len(below) :], minlength=len(values))
     errors = len(below) + np.concatenate(([0], np.cumsum(unwanted - wanted))).astype(np.int64)
-    wide = values.astype(object) if size + 1 >= 1 << 64 else values.astype(np.uint64)
-    # cuts 0 .. v_1, then v_1 + 1 .. v_2, and so on up to size
-    ends = np.concatenate([wide + 1 if wide.dtype == object else wide + np.uint64(1), [size + 1]]).astype(wide.dtype)
-    return np.diff(ends, prepend=wide.dtype.type(0) if wide.dtype != object else 0), errors
+    exact = np.dtype(np.uint64 if size + 1 < 1 << 64 else object)
+    # cuts 0 .. v_1, then v_1 + 1 .. v_2, and so on up to size; one type throughout, as mixing them makes doubles
+    starts = np.append(np.array([0], dtype=exact), values.astype(exact) + np.array(1, dtype=exact))
+    return np.diff(np.append(starts, np.array([size + 1], dtype=exact))), errors
 
 
 def boundary_points(below: Codes, above: Codes, size: int, per_side: int) -> list[int]:
@@ -215,9 +188,7 @@ def boundary_points(below: Codes, above: Codes, size: int, per_side: int) -> lis
     """
     largest = [int(code) + 1 for code in _smallest(below, per_side, last=True)]
     least = [int(code) for code in _smallest(above, per_side, last=False)]
-    return sorted(
-        [0] * (per_side - len(largest)) + largest + least + [size] * (per_side - len(least))
-    )
+    return sorted([0] * (per_side - len(largest)) + largest + least + [size] * (per_side - len(least)))
 
 
 def _smallest(codes: Codes, count: int, *, last: bool) -> Codes:
@@ -232,7 +203,10 @@ def _smallest(codes: Codes, count: int, *, last: bool) -> Codes:
     return np.partition(codes, count - 1)[:count]
 
 
-def _codes(domain: Domain, values: NDArray[Any]) -> Codes:
+def coded(domain: Domain, values: NDArray[Any]) -> Codes:
+    """The codes of values that are not missing, as one array whatever the size of the domain."""
+    if isinstance(domain, WholeNumbers) and values.dtype.kind not in "iuO":
+        raise TypeError(f"values must be whole numbers, as those of the domain are, got {values.dtype}")
     codes = domain.encode(values)
     return np.array(codes, dtype=object) if isinstance(codes, list) else codes
 
@@ -248,7 +222,8 @@ def _column(x: Any) -> NDArray[Any]:
     return values
 
 
-def _labels(y: Any) -> NDArray[Any]:
+def labels_of_numbers(y: Any) -> NDArray[Any]:
+    """The labels as a one-dimensional array of numbers."""
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ArgumentError("y must be one-dimensional")

@@ -1,4 +1,4 @@
-"""What TreeLog costs and how many points it needs, from public parameters (Cohen et al. 2022, Sections 3.3 and App. A, B).
+"""What TreeLog costs, from public parameters (Cohen et al. 2022, Section 3, Appendices A and B).
 
 Claim. Let every level have neighbouring data: adjacent by adding a point (`distance` None), or of equal size and at
 cumulative distance d_i = d 2^(i-1) at level i. Write L for the number of levels, D for the most that Gamma and a

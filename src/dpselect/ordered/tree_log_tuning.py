@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dpselect.ordered.stable_choice import NodeChoice, StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.tree_log import TreeLogParameters, level_bits
-from dpselect.ordered.tree_log_price import difference_tail, difference_tail_steps
+from dpselect.ordered.tree_log_price import difference_tail_steps
 
 __all__ = [
     "cumulative_rows",
@@ -119,7 +119,7 @@ def tree_log_rows(parameters: TreeLogParameters, bits: int, failure: float) -> i
 def tuned_cumulative(
     bits: int, epsilon: float, delta: float, failure: float, distance: int, levels: int = 1
 ) -> TreeLogParameters:
-    """For (epsilon, delta) at cumulative distance `distance` (1 when one point is replaced), fixed sizes; few points."""
+    """For (epsilon, delta) at this cumulative distance (1 when one point is replaced), fixed sizes; few points."""
     base_bits, mass, event = _base_bits(bits, levels), failure / (2 * levels + 3), delta / 6.0
     last, total = distance << (levels - 1), distance * ((1 << levels) - 1)
 

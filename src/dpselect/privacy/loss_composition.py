@@ -164,7 +164,7 @@ def _cumulant(parts: Sequence[Part], theta: float) -> float:
 
 
 def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tuple[int, int, float, float]:
-    """First and last index, the strongest tilt to use, and a bound on the mass above the last."""
+    """First and last index, the strongest tilt of use, and a bound on the mass above the last."""
 
     def reach(sign: float, log_mass: float) -> tuple[float, float]:
         def at(logs: Array) -> Array:
@@ -177,15 +177,20 @@ def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> t
     _, low = reach(-1.0, _BELOW)
     start = max(math.floor(-low / width), lowest)
     end = min(max(math.ceil(high / width), start), highest)
+    # beyond a tilt under which the largest sum is about as likely as any, none helps; what rounding has put above the
+    # largest loss of a part is not counted
+    tops = [(part, int(np.flatnonzero(part.masses > 1e-9)[-1])) for part, _ in parts]
+    log_top = sum(c * math.log(float(p.masses[top])) for (p, top), (_, c) in zip(tops, parts, strict=True))
+    loss_top = sum(c * float(p.values[top]) for (p, top), (_, c) in zip(tops, parts, strict=True))
+    useful = strongest
+    while useful > 1e-3 and _cumulant(parts, 0.5 * useful) - 0.5 * useful * loss_top < log_top + 1.0:
+        useful *= 0.5
     if end == highest:
-        # a tilt under which the largest sum is about as likely as any
-        log_top = sum(count * math.log(max(float(part.masses[-1]), 1e-300)) for part, count in parts)
-        while strongest > 1e-3 and _cumulant(parts, 0.5 * strongest) - 0.5 * strongest * end * width < log_top + 1.0:
-            strongest *= 0.5
-        return start, end, strongest, 0.0
+        return start, end, useful, 0.0
     count = sum(count for _, count in parts)
     rounding = 4.0 * _UNIT * count * (max(p.masses.size for p, _ in parts) + strongest * abs(highest) * width / count)
-    return start, end, strongest, math.exp(_cumulant(parts, strongest) - strongest * end * width + rounding)
+    beyond = math.exp(_cumulant(parts, strongest) - strongest * end * width + rounding)
+    return start, end, useful, beyond
 
 
 def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
@@ -203,7 +208,7 @@ def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
         return [*first, middle, *between(middle, log_middle, b, log_b, depth - 1)]
 
     ends = _cumulant(parts, 0.0), _cumulant(parts, strongest)
-    return [0.0, *between(0.0, ends[0], strongest, ends[1], 5), strongest]
+    return [0.0, *between(0.0, ends[0], strongest, ends[1], 12), strongest]
 
 
 def _tilted(parts: Sequence[Part], theta: float, size: int, start: int, lowest: int) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError
 
-__all__ = ["Exact", "charged_amount", "granted_amount"]
+__all__ = ["Exact", "charged_amount", "charged_price", "granted_amount"]
 
 Exact = int | float | str | Decimal | Fraction
 
@@ -33,6 +34,19 @@ def charged_amount(name: str, value: Exact) -> Fraction:
     return exact if _is_decimal(exact) else _rounded(exact, up=True)
 
 
+def charged_price(amount: Fraction) -> float:
+    """The smallest double near an exact price that is charged no less: the way back from `charged_amount`.
+
+    Three tests at 0.2 cost 0.6, while the doubles nearest to 0.2, exact, add up to the double above 0.6, which a
+    budget of 0.6 would refuse.
+
+    >>> charged_price(3 * charged_amount("epsilon", 0.2)), charged_price(Fraction(1, 3)) >= Fraction(1, 3)
+    (0.6, True)
+    """
+    nearest = float(amount)
+    return nearest if charged_amount("price", nearest) >= amount else math.nextafter(nearest, math.inf)
+
+
 def granted_amount(name: str, value: Exact) -> Fraction:
     """A budget, never rounded up; floats are read as by `charged_amount`.
 
@@ -53,7 +67,8 @@ def _parsed(name: str, value: Exact) -> Fraction:
         parsed = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
-    number(name, parsed, at_least=0.0)
+    if parsed < 0:
+        raise ArgumentError(f"{name} must be at least 0, got {value!r}")
     return parsed
 
 

@@ -16,6 +16,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, number
 from dpselect.numerics import ROUND_UP, fraction_up, sum_up
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.output_amounts import charged_amount, charged_price
 
 __all__ = ["coarsen", "first_answer", "from_dp", "from_subsets", "mixture", "parallel", "pointwise_minimum"]
 
@@ -253,9 +254,9 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
         answers = {c: e for c, e in _table(guarantee, "every stage").items() if c != none}
         if not answers or len(answers) == len(_table(guarantee, "every stage")):
             raise ArgumentError("every stage must price `none` and at least one answer")
-        epsilons[stage] = fraction_up(before + Fraction(max(answers.values())))
-        before += Fraction(guarantee.price(none))
+        epsilons[stage] = charged_price(before + charged_amount("epsilons", max(answers.values())))
+        before += charged_amount("epsilons", guarantee.price(none))
         kept *= 1 - Fraction(guarantee.delta)
     return OutputGuarantee(
-        cell=_stage, epsilons={0: fraction_up(before), **epsilons}, delta=fraction_up(1 - kept), adjacency=adjacency
+        cell=_stage, epsilons={0: charged_price(before), **epsilons}, delta=fraction_up(1 - kept), adjacency=adjacency
     )

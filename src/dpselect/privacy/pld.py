@@ -76,7 +76,7 @@ def suitable_interval(
 
 def _spread(curve: RenyiCurve) -> float:
     """Roughly epsilon at delta = 1e-12 (Mironov 2017, Proposition 3), from one evaluation."""
-    orders = np.union1d(_SPREAD_ORDERS, np.asarray(getattr(curve, "orders", ()), dtype=np.float64))
+    orders = np.append(_SPREAD_ORDERS, getattr(curve, "orders", ()))
     with np.errstate(over="ignore"):
         return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
 

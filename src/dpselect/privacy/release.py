@@ -46,7 +46,8 @@ class Spender(Protocol):
     """Where a price is reserved before a run and settled after it.
 
     `reserve` returns only once the worst case is durable, and raises `BudgetError` when the budget does not allow it.
-    A reservation that is never settled stays charged in full. Both are idempotent in `identifier`.
+    A reservation that is never settled stays charged in full. Both are idempotent in `identifier`, so it stands for
+    one run: draw a new one for every other, or that is not charged.
     """
 
     def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:

@@ -181,7 +181,7 @@ class SampledGaussianRenyi:
             mixed = np.logaddexp(np.log1p(-q), np.log(q) + (orders - 1.0) * plain) / (orders - 1.0)
         single = np.minimum(mixed, plain) * ROUND_UP
         bucket = np.searchsorted(_BUCKETS, orders)
-        for i in np.unique(bucket[bucket < len(_BUCKETS)]).tolist() if q < 1.0 else ():
+        for i in sorted(set(bucket.tolist()) - {len(_BUCKETS)}) if q < 1.0 else ():
             integrand = _integrand(nm, q, _BUCKETS[i])
             if integrand.count > _MOST_POINTS:
                 break

@@ -9,7 +9,7 @@ from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, check_guarantee, run_once
 
 __all__ = ["select_above"]
 
@@ -40,8 +40,8 @@ def select_above(
     >>> release.value, round(release.guarantee.epsilon(delta=0), 3) <= 2.0
     ('found', True)
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
     bar = number("threshold", threshold, finite=False)
     total = threshold_stopping(guarantee, stop_probability=stop_probability, max_runs=max_runs)
     tries = Geometric(gamma=float(stop_probability))

@@ -6,7 +6,7 @@ from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, Release
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, check_guarantee, run_once
 
 __all__ = ["select_best"]
 
@@ -31,8 +31,8 @@ def select_best(
     >>> select_best(noisy, repetitions=Harmonic(limit=5), guarantee=laplace(scale=1.0)).value
     'found'
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
     total = best_of(guarantee, repetitions)
     source = resolve(random)
     best = best_outcome(candidate, repetitions, source)

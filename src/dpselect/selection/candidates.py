@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 
-__all__ = ["Candidate", "Outcome", "PrivateCandidate", "run_once"]
+__all__ = ["Candidate", "Outcome", "PrivateCandidate", "check_candidate", "check_guarantee", "check_private_candidates", "run_once"]
 
 Candidate = Callable[[RandomSource], tuple[float, Any]]
 """`candidate(random) -> (score, output)` is one run; all its randomness comes from `random`."""
@@ -53,6 +53,24 @@ class Outcome:
     def _rank(self) -> tuple[bool, float, int]:
         is_number = self.score == self.score
         return is_number, self.score if is_number else 0.0, self.tag
+
+
+def check_candidate(candidate: object) -> None:
+    """Raise `TypeError` for what cannot be run."""
+    if not callable(candidate):
+        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+
+
+def check_guarantee(guarantee: object, *, name: str = "guarantee") -> None:
+    """Raise `TypeError` for what is not a `Guarantee`; an `OutputGuarantee` has one, its `worst()`."""
+    if not isinstance(guarantee, Guarantee):
+        raise TypeError(f"{name} must be the Guarantee of one run, got {type(guarantee).__name__}")
+
+
+def check_private_candidates(candidates: Iterable[object]) -> None:
+    """Raise `TypeError` unless each has its own guarantee."""
+    if not all(isinstance(candidate, PrivateCandidate) for candidate in candidates):
+        raise TypeError("candidates must be PrivateCandidate, each with its guarantee")
 
 
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:

@@ -14,7 +14,7 @@ from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, check_guarantee, run_once
 
 __all__ = ["first_acceptable_run", "select_acceptable"]
 
@@ -44,8 +44,8 @@ def select_acceptable(
     >>> release.value in (5, None), release.guarantee.epsilon(delta=0) < 1.0
     (True, True)
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
     if not callable(acceptable):
         raise TypeError("acceptable must be callable: acceptable(score, output) -> bool")
     probability = number("floor", floor, above=0.0, below=1.0)

@@ -10,7 +10,7 @@ from dpselect.accounting.dummies import select_among_dummies
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee, Release
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee, run_once
 
 __all__ = ["select_with_dummies"]
 
@@ -31,14 +31,14 @@ def select_with_dummies(
     """Run the candidate `runs` times and release one output, drawn by weight, or None for the dummy.
 
     A run of score q has weight exp(sharpness (min(threshold, q) - threshold)): 1 at the threshold and above, and with
-    sharpness inf 0 below it. The dummy has weight 1 + 1/gamma, gamma in (0, 1/4), and stands for a score at the
+    sharpness inf 0 below it. The dummy has weight 1 + 1/gamma, gamma in [1e-12, 1/4), and stands for a score at the
     threshold: take enough runs (`dummy_runs_needed`) for it to be rare. A run that raises or scores NaN has weight 0.
 
     The only selector here whose number of runs is public: nothing about it depends on the data. It costs many more of
     them than `select_above` does. Threshold, runs, gamma and sharpness are fixed without the data and `guarantee`
     covers one run, its score and failure included (owed by the caller). One run's output is kept at a time.
 
-    The guarantee is `accounting.dummies.select_among_dummies(...)`, about 2 epsilon_1. Raises `ArgumentError` or
+    The guarantee is `accounting.dummies.select_among_dummies(...)`, at most 2 epsilon_1. Raises `ArgumentError` or
     `TypeError` naming the argument.
 
     >>> from dpselect.privacy import pure_dp
@@ -47,8 +47,8 @@ def select_with_dummies(
     >>> release.guarantee.epsilon(delta=0) < 1.0
     True
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
     bar = number("threshold", threshold)
     total = select_among_dummies(guarantee, runs=runs, gamma=gamma, sharpness=sharpness)
     source = resolve(random)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from dpselect.errors import number
+from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import discrete_laplace, grid_at_most, noisy_count, noisy_count_guarantee, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
 from dpselect.randomness import RandomSource
@@ -135,10 +135,13 @@ def estimator_candidate(
     of this library answer before they see data, or `estimator.guarantee_`. `disjoint_rows` says that no row is both
     in X and in what the scorer reads, decided row by row without the data; a row then pays for one of them only.
 
-    Raises `TypeError` when no guarantee is found or no fit can be asked for.
+    Raises `TypeError` when no guarantee is found or no fit can be asked for, `ArgumentError` when a parameter (early
+    stopping, say) would pay for every run by itself: whoever reads that record could count the runs.
     """
     if not hasattr(estimator, "fit"):
         raise TypeError("estimator must have fit")
+    if any(getattr(value, "spender", None) is not None for value in estimator.get_params(deep=True).values()):
+        raise ArgumentError("estimator must have no spender: a search is reserved once, for all of its runs")
     price = scorer.beside(guarantee or _stated(estimator), disjoint_rows=disjoint_rows)
 
     def run(random: RandomSource) -> tuple[float, Any]:

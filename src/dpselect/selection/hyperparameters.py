@@ -13,7 +13,7 @@ from dpselect.privacy import Guarantee, Release, compose, worst_of
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.selection.best import best_outcome
-from dpselect.selection.candidates import Candidate
+from dpselect.selection.candidates import Candidate, check_guarantee
 
 __all__ = [
     "Tuned",
@@ -142,6 +142,7 @@ def select_hyperparameters(
     (True, 1.313)
     """
     candidate = tuning_candidate(train, candidates=candidates, correct=correct, validation_epsilon=validation_epsilon)
+    check_guarantee(training, name="training")
     prices = two_set_guarantee(
         lambda base: best_of(base, repetitions),
         training=training,

@@ -25,7 +25,7 @@ from dpselect.privacy.ex_post import ExPostRelease
 from dpselect.randomness import resolve
 from dpselect.randomness.source import RandomSource
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Outcome, PrivateCandidate, run_once
+from dpselect.selection.candidates import Outcome, PrivateCandidate, check_guarantee, check_private_candidates, run_once
 
 __all__ = ["increasing_budgets_guarantee", "released_level", "select_increasing"]
 
@@ -79,6 +79,8 @@ def increasing_budgets_guarantee(
     >>> {cell: round(epsilon, 3) for cell, epsilon in g.epsilons.items()}
     {0: 0.464, 1: 0.926, 2: 1.839, 'nothing': 1.839}
     """
+    for guarantee in guarantees:
+        check_guarantee(guarantee, name="guarantees")
     base = number("delta", delta, at_least=0.0, below=1.0)
     if not guarantees:
         raise ArgumentError("guarantees must hold at least one level")
@@ -134,6 +136,7 @@ def select_increasing(
     >>> release.value, round(release.epsilon, 3)
     ((0, 'a model'), 0.464)
     """
+    check_private_candidates(candidates)
     bar = number("threshold", threshold, finite=False)
     guarantee = increasing_budgets_guarantee(
         [candidate.guarantee for candidate in candidates], repetitions=repetitions, weights=weights, delta=delta

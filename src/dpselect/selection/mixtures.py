@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.randomness import RandomSource
-from dpselect.selection.candidates import Candidate, PrivateCandidate
+from dpselect.selection.candidates import Candidate, PrivateCandidate, check_private_candidates
 
 __all__ = ["Candidates", "private_mixture", "uniform_mixture", "weighted_mixture"]
 
@@ -80,6 +80,7 @@ def private_mixture(
     >>> round(private_mixture([quiet, loud]).guarantee.renyi(order=8), 5)
     1.50101
     """
+    check_private_candidates(candidates)
     given = [1] * len(candidates) if weights is None else weights
     return PrivateCandidate(
         weighted_mixture(candidates, given), mixture([c.guarantee for c in candidates], [float(w) for w in given])

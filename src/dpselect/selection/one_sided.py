@@ -13,7 +13,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, Release
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee, run_once
 
 __all__ = ["search_threshold", "threshold_grid"]
 
@@ -64,8 +64,8 @@ def search_threshold(
     >>> release.value
     0.25
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
     bars = tuple(number("thresholds", bar, finite=False) for bar in thresholds)
     if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
         raise ArgumentError("thresholds must be at least one number, each below the one before")

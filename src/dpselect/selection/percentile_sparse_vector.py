@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from typing import SupportsFloat
 
 from dpselect.accounting.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
-from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
 from dpselect.randomness import RandomSource, resolve
+from dpselect.selection.candidates import check_guarantee
 
 __all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds", "select_first_by_percentile"]
 
@@ -41,7 +42,7 @@ def log_odds(*, passing: SupportsFloat, failing: SupportsFloat) -> float:
 
 def _probability(value: SupportsFloat) -> float:
     # without the value, which is computed from the data
-    parsed = float(value)
+    parsed = secret_number("passing and failing", value)
     if not 0.0 <= parsed <= 1.0:
         raise ArgumentError("passing and failing must be probabilities")
     return parsed
@@ -54,7 +55,7 @@ def laplace_log_odds(gap: SupportsFloat, *, scale: SupportsFloat) -> float:
     0.69673467
     """
     width = number("scale", scale, above=0.0)
-    steps = float(gap) / width
+    steps = secret_number("gap", gap) / width
     # log of the smaller tail exp(-|steps|)/2 and of what is left
     small = -abs(steps) - math.log(2.0)
     return math.copysign(math.log1p(-math.exp(small)) - small, steps) if steps else 0.0
@@ -95,6 +96,7 @@ class PercentileSparseVector:
         oracle_error: SupportsFloat = 1e-9,
         random: RandomSource | None = None,
     ) -> None:
+        check_guarantee(guarantee)
         self._price = percentile_sparse_vector(
             guarantee, epsilon=epsilon, max_queries=max_queries, oracle_error=oracle_error
         )
@@ -129,7 +131,7 @@ class PercentileSparseVector:
 
     def above(self, log_odds: SupportsFloat) -> bool:
         """Whether the candidate passes often enough, from its log-odds; see `log_odds`."""
-        value = float(log_odds)
+        value = secret_number("log_odds", log_odds)
         with self._lock:
             if self.halted:
                 raise BudgetError("this search has ended; open and charge a new one")

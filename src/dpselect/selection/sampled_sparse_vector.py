@@ -15,7 +15,7 @@ from dpselect.errors import BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee, run_once
 
 __all__ = ["SampledSparseVector", "count_passing", "select_first_by_sampling"]
 
@@ -69,6 +69,7 @@ class SampledSparseVector:
         target: SupportsFloat = 0.5,
         random: RandomSource | None = None,
     ) -> None:
+        check_guarantee(guarantee)
         self._price = sampled_sparse_vector(guarantee, statistic=statistic, epsilon=epsilon, max_queries=max_queries)
         self._statistic, self._left = statistic, integer("max_queries", max_queries, at_least=1)
         self._target = statistic.statistic(statistic.samples * number("target", target, above=0.0, below=1.0))
@@ -101,8 +102,7 @@ class SampledSparseVector:
 
     def above(self, candidate: Candidate, threshold: SupportsFloat) -> bool:
         """Whether the candidate reaches the threshold, itself fixed without the data, often enough."""
-        if not callable(candidate):
-            raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+        check_candidate(candidate)
         bar = number("threshold", threshold, finite=False)
         with self._lock:
             if self.halted:

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import discrete_laplace, grid_at_most
+from dpselect.mechanisms import discrete_laplace, grid_at_most, round_to_grid
+from dpselect.mechanisms.scores import read_parts
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource
@@ -58,9 +59,9 @@ def noisy_score_candidate(
     >>> select_best(one, repetitions=law, guarantee=one.guarantee, random=keyed_source(1)).value
     1
     """
-    values = np.nan_to_num(np.asarray(scores, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    if values.ndim != 1 or not values.size:
-        raise ArgumentError("scores must be a list of at least one number")
+    values = np.concatenate(list(read_parts(scores, "scores")()))
+    if not values.size:
+        raise ArgumentError("scores must not be empty")
     given = sensitivities if isinstance(sensitivities, Sequence | np.ndarray) else [sensitivities] * values.size
     bounds = [number("sensitivities", bound, at_least=2.0**-300, at_most=2.0**300) for bound in given]
     if len(bounds) != values.size:
@@ -72,8 +73,7 @@ def noisy_score_candidate(
     # floor(x + 1/2) of two numbers at most d apart differ by at most d + 1 whole steps, _STEPS <= d < 2 _STEPS
     grids = [grid_at_most(bound / _STEPS) for bound in bounds]
     scales = [(Fraction(d) / Fraction(g) + 1) / Fraction(price) for d, g in zip(bounds, grids, strict=True)]
-    # beyond 2**52 steps scores are cut off: that moves no two apart
-    steps = [int(np.clip(np.floor(v / g + 0.5), -(2.0**52), 2.0**52)) for v, g in zip(values, grids, strict=True)]
+    steps = [int(round_to_grid(v, g) / g) for v, g in zip(values, grids, strict=True)]
 
     def run(random: RandomSource) -> tuple[float, int]:
         index = random.below(len(steps))
@@ -92,7 +92,9 @@ def _guarantee(epsilon: float, cut: float | None, adjacency: Adjacency | str) ->
     else:
         # whole steps: at most d + 1 of the highest ones have no counterpart, and one step is 2**-20 of epsilon
         delta = truncated_laplace_delta(epsilon=epsilon, truncation=cut - epsilon / _STEPS) * (1.0 + epsilon / _STEPS)
-        base = approximate_dp(epsilon=epsilon, delta=min(delta, 1.0), adjacency=adjacency)
+        if delta >= 1.0:
+            raise ArgumentError(f"truncation must be above epsilon for a delta below 1, got {cut!r}")
+        base = approximate_dp(epsilon=epsilon, delta=delta, adjacency=adjacency)
     return replace(base, terms=terms, lower_profile=None)
 
 

@@ -8,12 +8,12 @@ from typing import SupportsFloat
 
 from dpselect.accounting.sampled_percentile import SmoothedCount
 from dpselect.accounting.without_threshold import RunsNeeded, runs_needed, without_threshold
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.privacy import Guarantee, Release
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric
 from dpselect.selection.above import first_above
-from dpselect.selection.candidates import Candidate
+from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee
 from dpselect.selection.one_sided import search_threshold, threshold_grid
 
 __all__ = ["select_without_threshold", "select_without_threshold_by_hand"]
@@ -47,8 +47,10 @@ def select_without_threshold(
     Traceback (most recent call last):
     dpselect.errors.ArgumentError: the theorem asks for 10^12.7 runs, above most_runs = 1e+07; give ...
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
+    if not math.isfinite(guarantee.pure_epsilon):
+        raise BoundUnavailableError("the theorem needs a guarantee with an epsilon outside a failure mass")
     needed = runs_needed(
         candidates=candidates,
         thresholds=thresholds,
@@ -118,20 +120,21 @@ def select_without_threshold_by_hand(
     >>> release.value, round(release.guarantee.pure_epsilon, 2)
     ('found', 4.2)
     """
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+    check_candidate(candidate)
+    check_guarantee(guarantee)
+    bars = tuple(thresholds)
     total = without_threshold(
         guarantee,
         statistic=statistic,
         epsilon_search=epsilon,
-        thresholds=len(thresholds),
+        thresholds=len(bars),
         stop_probability=stop_probability,
         max_runs=max_runs,
     )
     source = resolve(random)
     found = search_threshold(
         candidate,
-        thresholds=thresholds,
+        thresholds=bars,
         target=target,
         guarantee=guarantee,
         statistic=statistic,

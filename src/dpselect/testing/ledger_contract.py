@@ -102,6 +102,8 @@ class LedgerContract:
             assert budget.settle("x", cell=True) == settled
             refusal(lambda: budget.settle("x", cell=False), AlreadySettledError)
             refusal(lambda: budget.settle("x"), AlreadySettledError)
+            # a second run under it would not be paid for
+            refusal(lambda: budget.reserve(GATE, label="one", identifier="x"), AlreadySettledError)
             assert budget.spent().epsilon == 1
 
     def test_settling_wrongly_leaves_the_reservation(self, where: str) -> None:

@@ -1,0 +1,234 @@
+"""Private quantiles: error beside diffprivlib and OpenDP at equal epsilon, speed beside numpy.sort, memory on a file.
+
+    python benchmarks/quantiles.py error --runs 1000          # hours for all; --tiny is our part alone, in a second
+    python benchmarks/quantiles.py speed --rows 10000000
+    python benchmarks/quantiles.py file --rows 100000000 --path /tmp/rows.parquet
+
+Errors are |released - true quantile of the rows|, averaged over the quantiles of one release, in units of the column.
+All get the same epsilon, bounds and, where they take one, the same public grid of 2001 values (whole years for ages).
+diffprivlib's quantile is private for replaced rows, ours and OpenDP's for added or removed ones, the default of each.
+OpenDP: make_private_quantile for up to 9 quantiles (epsilon divided by their number), counts in a b-ary tree for all.
+The interval is that of the mean paired difference to the best peer of the run, at 99 per cent, by the normal law.
+Times are processor time of one process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpselect.ordered import open_column, quantile, quantiles
+
+Draw = Callable[[], list[float]]
+
+
+def columns(rows: int, seed: int) -> dict[str, tuple[Any, float, float, float]]:
+    """name -> (values, lower, upper, granularity)."""
+    rng = np.random.default_rng(seed)
+    income = np.exp(rng.normal(10.3, 0.8, rows))
+    return {
+        "incomes (log-normal)": (income, 0.0, 400_000.0, 200.0),
+        "ages": (np.clip(np.rint(rng.gamma(4.0, 11.0, rows)), 0, 120), 0.0, 120.0, 1.0),
+        "claims (60 % zero)": (np.where(rng.random(rows) < 0.6, 0.0, np.exp(rng.normal(7, 1.2, rows))), 0.0, 1e5, 50.0),
+        "test scores (normal)": (np.clip(rng.normal(500, 100, rows), 0, 1000), 0.0, 1000.0, 0.5),
+        "waiting times (two peaks)": (
+            np.where(rng.random(rows) < 0.35, rng.normal(55, 6, rows), rng.normal(80, 6, rows)),
+            0.0,
+            200.0,
+            0.1,
+        ),
+    }
+
+
+def ours(values: Any, qs: list[float], lower: float, upper: float, step: float, epsilon: float) -> Draw:
+    bounds = {"lower": lower, "upper": upper, "granularity": step, "epsilon": epsilon}
+    if len(qs) == 1:
+        return lambda: [quantile(values, q=qs[0], **bounds).value]
+    return lambda: list(quantiles(values, qs=qs, **bounds).value)
+
+
+def diffprivlib_quantiles(values: Any, qs: list[float], lower: float, upper: float, _: float, epsilon: float) -> Draw:
+    import sklearn.tree._tree as tree
+
+    for name in ("DOUBLE", "DTYPE"):  # diffprivlib 0.6.6 imports them, scikit-learn 1.9 has them no longer
+        if not hasattr(tree, name):
+            setattr(tree, name, np.float64)
+    from diffprivlib.tools import quantile as peer
+
+    return lambda: np.atleast_1d(peer(values, qs, epsilon=epsilon, bounds=(lower, upper))).tolist()
+
+
+def opendp_candidates(
+    values: Any, qs: list[float], lower: float, upper: float, step: float, epsilon: float
+) -> Draw | None:
+    if len(qs) > 9:
+        return None
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    candidates = np.arange(round(lower / step), round(upper / step) + 1) * step
+
+    def one(q: float) -> Any:
+        def at(scale: float) -> Any:
+            return dp.m.make_private_quantile(
+                *space, dp.max_divergence(), candidates=candidates.tolist(), alpha=q, scale=scale
+            )
+
+        return at(at(1.0).map(1) / (epsilon / len(qs)))
+
+    mechanisms = [one(q) for q in qs]
+    listed = values.tolist()
+    return lambda: [mechanism(listed) for mechanism in mechanisms]
+
+
+def opendp_tree(values: Any, qs: list[float], lower: float, upper: float, step: float, epsilon: float) -> Draw | None:
+    if len(qs) < 3:
+        return None
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    edges = (np.arange(round(lower / step), round(upper / step) + 1) * step).tolist()
+    leaves = len(edges) + 1
+    branching = dp.t.choose_branching_factor(size_guess=len(values))
+    counts = (
+        space
+        >> dp.t.then_find_bin(edges=edges)
+        >> dp.t.then_count_by_categories(categories=list(range(leaves)), null_category=False)
+        >> dp.t.then_b_ary_tree(leaf_count=leaves, branching_factor=branching)
+    )
+    scale = (counts >> dp.m.then_laplace(1.0)).map(1) / epsilon
+    mechanism = counts >> dp.m.then_laplace(scale)
+    consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
+    read = dp.t.make_quantiles_from_counts(bin_edges=[lower - step, *edges, upper + step], alphas=qs)
+    listed = values.tolist()
+    return lambda: read([max(float(count), 0.0) for count in consistent(mechanism(listed))])
+
+
+PEERS = {"diffprivlib": diffprivlib_quantiles, "OpenDP": opendp_candidates, "OpenDP tree": opendp_tree}
+
+
+def error(
+    runs: int, rows: int, epsilons: list[float], sizes: list[int], peers: bool, seed: int
+) -> list[dict[str, Any]]:
+    warnings.simplefilter("ignore")
+    results = []
+    for name, (values, lower, upper, step) in columns(rows, seed).items():
+        for size in sizes:
+            qs = [(k + 1) / (size + 1) for k in range(size)]
+            truth = np.quantile(values, qs)
+            for epsilon in epsilons:
+                made = {"dpselect": ours(values, qs, lower, upper, step, epsilon)}
+                for peer, make in PEERS.items() if peers else ():
+                    draw = make(values, qs, lower, upper, step, epsilon)
+                    if draw is not None:
+                        made[peer] = draw
+                errors = {
+                    peer: np.array([np.mean(np.abs(np.array(draw()) - truth)) for _ in range(runs)])
+                    for peer, draw in made.items()
+                }
+                row: dict[str, Any] = {"column": name, "quantiles": size, "epsilon": epsilon, "rows": rows}
+                row |= {peer: float(np.mean(found)) for peer, found in errors.items()}
+                others = {peer: found for peer, found in errors.items() if peer != "dpselect"}
+                if others:
+                    best = min(others, key=lambda peer: float(np.mean(others[peer])))
+                    gap = errors["dpselect"] - others[best]
+                    half = 2.576 * float(np.std(gap, ddof=1)) / np.sqrt(runs)
+                    row |= {"best": best, "low": float(np.mean(gap)) - half, "high": float(np.mean(gap)) + half}
+                results.append(row)
+                print(json.dumps(row), flush=True)
+    if peers:
+        print(f"{sum(row['low'] > 0 for row in results)} of {len(results)} intervals wholly above 0")
+    return results
+
+
+def clocked(work: Callable[[], Any], repeats: int = 5) -> float:
+    """Seconds of processor time, the least of some."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def speed(rows: int) -> None:
+    values = np.random.default_rng(1).normal(size=rows)
+    ordered = np.sort(values)
+    print(f"numpy.sort: {clocked(lambda: np.sort(values)):.4f} s")
+    print(f"numpy.partition: {clocked(lambda: np.partition(values, rows // 2)):.4f} s")
+    for epsilon in (0.1, 1.0):
+        options = {"q": 0.5, "lower": -100.0, "upper": 100.0, "epsilon": epsilon}
+        print(f"median, epsilon {epsilon}: {clocked(lambda o=options: quantile(values, **o)):.4f} s")  # type: ignore[misc]
+        for label, granularity in (("2^49 values", None), ("2^16", 200 / 2**16), ("all doubles", "float64")):
+            once = clocked(
+                lambda o=options, g=granularity: [
+                    quantile(ordered, granularity=g, assume_sorted=True, **o) for _ in range(50)
+                ]  # type: ignore[misc]
+            )
+            print(f"  sorted, domain of {label}: {once / 50 * 1000:.3f} ms")
+    import tracemalloc
+
+    tracemalloc.start()
+    quantile(values, q=0.5, lower=-100.0, upper=100.0, epsilon=1.0)
+    print(f"peak of extra memory: {tracemalloc.get_traced_memory()[1] / values.nbytes:.2f} copies")
+    tracemalloc.stop()
+    nine = [k / 10 for k in range(1, 10)]
+    taken = clocked(lambda: quantiles(values, qs=nine, lower=-100.0, upper=100.0, epsilon=1.0), 2)
+    print(f"nine quantiles: {taken:.4f} s")
+
+
+def file(rows: int, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.exists():
+        rng = np.random.default_rng(1)
+        with pq.ParquetWriter(path, pa.schema([("income", pa.float64())])) as writer:
+            for start in range(0, rows, 1 << 20):
+                part = np.exp(rng.normal(10, 1, min(1 << 20, rows - start)))
+                writer.write_table(pa.table({"income": part}))
+        print("written; measure in a fresh process")
+        return
+    start = time.perf_counter(), time.process_time()
+    with open_column(str(path), "income") as source:
+        found = quantiles(source, qs=[0.25, 0.5, 0.75], lower=0.0, upper=1e7, epsilon=1.0)
+    wall, processor = time.perf_counter() - start[0], time.process_time() - start[1]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{found.value}: {wall:.1f} s, {processor:.1f} s of processor time, {peak:.2f} GiB at most")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["error", "speed", "file"])
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--rows", type=int)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 3, 9, 99])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tiny", action="store_true", help="our part alone, few runs")
+    parser.add_argument("--path", type=Path, default=Path("rows.parquet"))
+    asked = parser.parse_args()
+    if asked.what == "speed":
+        speed(asked.rows or 10_000_000)
+    elif asked.what == "file":
+        file(asked.rows or 100_000_000, asked.path)
+    elif asked.tiny:
+        error(3, 500, [1.0], [1, 3], peers=False, seed=asked.seed)
+    else:
+        error(asked.runs, asked.rows or 1000, asked.epsilons, asked.sizes, peers=True, seed=asked.seed)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,323 @@
+"""Asking hundreds of questions of one data set, each chosen after the last answers (Feldman, Steinke 2018)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, NoReturn, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.adaptive.blocks import Mechanism, splitting_blocks
+from dpselect.adaptive.certificate import Certificate, choose_mechanism
+from dpselect.adaptive.choosing import choice_guarantee, draw_choice, summed_ranks
+from dpselect.adaptive.grids import read_grid
+from dpselect.adaptive.medians import exponential_median, search_median
+from dpselect.adaptive.subsamples import Blocks, Estimator, cut_into_blocks, evaluate
+from dpselect.adaptive.verification import Verification
+from dpselect.adaptive.verification_plan import plan_verification
+from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.ordered.domains import Domain
+from dpselect.privacy import Guarantee, Release, Spender
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["AdaptiveAnalysis", "Verified"]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A guess that was confirmed, or the answer that corrects it; None when no answer was left."""
+
+    agrees: bool
+    value: Any
+
+
+class AdaptiveAnalysis:
+    """One data set, many adaptive questions, every answer as good as one on fresh rows.
+
+    The rows are cut once, without looking at them, into m blocks of `subsample_size` rows. A question is any function
+    of that many rows to a number; its answer is a private approximate median of its m values. Answers that are private
+    for a block cannot depend on what is peculiar to the sample: see `transfer_bound`.
+
+    Args:
+        data: a NumPy array, a list, a pandas or polars frame, or a tuple of such with equally many rows. The rows must
+            be independent draws from one population (owed); keep rows that belong together out, or in one row.
+        queries: how many questions may be asked (estimates and choices together).
+        subsample_size: rows a block. Larger ones answer more precisely and leave fewer blocks.
+        failure_probability: that some answer is not valid, all questions (and verifications) together.
+        grid_size: the most grid points that a question may have.
+        rank: answers lie in qi(rank, 1 - rank) of the estimator on fresh rows; 1/4 is the inter-quartile interval. A
+            small rank is cheaper per row for estimators with light tails (`plan_concentrated`).
+        mechanism: "binary_search", "exponential", "splitting" (exact medians of fresh blocks) or "best".
+        accounting: "optimal", or "paper" for the constants of Theorem 4.3.
+        validity_only: allow exact answers from fresh blocks when they are cheaper; they promise nothing to a row.
+        verifications, refusals: how many guesses may be verified and how many of them refused, on blocks of their own.
+        verification_rank, margin: see `VerificationPlan`.
+        order: "random" permutes the rows before cutting, "given" does not.
+        jobs: joblib processes over the blocks.
+        spender: where the privacy of a row is paid, question by question.
+        label: the name of the analysis in the spender's record.
+
+    `certificate` says what is certified before the first question. Raises `ArgumentError` when the blocks are too few,
+    naming the number that is needed. The number of rows is public (replace-one).
+
+    >>> import numpy as np
+    >>> from dpselect.randomness import keyed_source
+    >>> rows = np.random.default_rng(1).normal(0.3, 1.0, 60_000)
+    >>> analysis = AdaptiveAnalysis(rows, queries=10, subsample_size=20, failure_probability=0.05,
+    ...                             grid_size=2001, random=keyed_source(1))
+    >>> release = analysis.estimate(np.median, lower=-10, upper=10, granularity=0.01)
+    >>> abs(release.value - 0.3) < 0.19, analysis.remaining, analysis.certificate.plan.certified
+    (True, 9, True)
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        queries: int,
+        subsample_size: int,
+        failure_probability: SupportsFloat,
+        grid_size: int = 4096,
+        rank: SupportsFloat = 0.25,
+        mechanism: Mechanism | Literal["best"] = "best",
+        accounting: Literal["optimal", "paper"] = "optimal",
+        validity_only: bool = False,
+        verifications: int = 0,
+        refusals: int = 10,
+        verification_rank: SupportsFloat = 0.25,
+        margin: SupportsFloat = 0.125,
+        order: Literal["random", "given"] = "random",
+        jobs: int | None = 1,
+        spender: Spender | None = None,
+        label: str = "adaptive-analysis",
+        random: RandomSource | None = None,
+    ) -> None:
+        source = resolve(random)
+        self._random, self._jobs, self._spender, self._label = source, jobs, spender, label
+        beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+        checks = integer("verifications", verifications, at_least=0)
+        if validity_only and spender is not None:
+            raise ArgumentError("validity_only=True promises nothing to a row, so there is nothing to spend")
+        share = beta / 2.0 if checks else beta
+        plan, reason = choose_mechanism(
+            queries=integer("queries", queries, at_least=1),
+            grid_size=integer("grid_size", grid_size, at_least=2),
+            failure_probability=share,
+            rank=number("rank", rank, above=0.0, below=0.5),
+            mechanism=mechanism,
+            accounting=accounting,
+            validity_only=validity_only,
+        )
+        blocks = cut_into_blocks(data, subsample_size=subsample_size, order=order, random=source)
+        check_plan = None
+        if checks:
+            check_plan = plan_verification(
+                queries=checks, refusals=refusals, failure_probability=share, rank=verification_rank, margin=margin
+            )
+        needed = plan.blocks + (check_plan.blocks if check_plan else 0)
+        if blocks.count < needed:
+            raise ArgumentError(
+                f"data has {blocks.count} blocks of {blocks.size} rows, and this certificate needs {needed}: give more "
+                "rows, or take a smaller subsample_size, fewer queries or a larger failure_probability"
+            )
+        # spare blocks go to both parts in proportion: more noise, and so more privacy, for the same certificate
+        cut = blocks.count if check_plan is None else blocks.count * plan.blocks // needed
+        cut = min(max(cut, plan.blocks), blocks.count - (check_plan.blocks if check_plan else 0))
+        self._blocks = blocks.part(0, cut)
+        self._plan = plan.at(cut)
+        self._verification: Verification | None = None
+        if check_plan is not None:
+            self._verification = Verification(
+                blocks.part(cut, blocks.count), check_plan, random=source, spender=spender, label=f"{label}/verify"
+            )
+        self._certificate = Certificate(
+            plan=self._plan,
+            subsample_size=blocks.size,
+            verification=None if self._verification is None else self._verification.plan,
+            reason=reason,
+        )
+        self._fresh = splitting_blocks(plan.queries, share, plan.rank) if plan.mechanism == "splitting" else 0
+        self._asked = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is certified and what is promised; fixed before the first question."""
+        return self._certificate
+
+    @property
+    def remaining(self) -> int:
+        """How many estimates and choices may still be asked for."""
+        return self._plan.queries - self._asked
+
+    @property
+    def verification(self) -> Verification | None:
+        """The verification, with what is left of it; None when none was planned."""
+        return self._verification
+
+    def estimate(
+        self,
+        estimator: Estimator,
+        *,
+        lower: SupportsFloat | None = None,
+        upper: SupportsFloat | None = None,
+        granularity: float | Fraction | None = None,
+        grid: Domain | None = None,
+        axis: bool = False,
+    ) -> Release:
+        """A private approximate median of the estimator over the blocks, one question of the budget.
+
+        The answer is a multiple of `granularity` between `lower` and `upper`, or any double between them, or a point
+        of `grid` (`dpselect.adaptive.grids`). Bounds and grid must not come from the data, but may come from earlier
+        answers. An interval that holds qi(rank, 1 - rank) of the estimator costs no validity.
+
+        `axis=True`: the estimator is called once, with all blocks along the first axis and `axis=1`. It must treat each
+        block by itself and keep nothing between blocks (owed). A block on which it fails counts as the lowest grid
+        point.
+
+        Raises `BudgetError` when no question is left or the spender refuses, `ArgumentError` for a grid that is larger
+        than planned. Its guarantee is that of this one answer, for a row.
+        """
+        points = read_grid(lower, upper, granularity, grid)
+        if points.size > self._plan.grid_size:
+            raise ArgumentError(
+                f"the grid has {points.size} points and grid_size={self._plan.grid_size} was planned for: take a "
+                "larger granularity, or plan for a larger grid"
+            )
+
+        def answer(blocks: Blocks) -> Any:
+            values = evaluate(estimator, blocks, axis=axis, jobs=self._jobs)
+            if self._plan.noise is not None:
+                return search_median(values, points, noise=self._plan.noise, random=self._random)
+            if self._plan.epsilon:
+                return exponential_median(values, points, epsilon=self._plan.epsilon, random=self._random)
+            return points.decode(_plain_median(values, points))
+
+        return self._ask(answer, self._certificate.answer)
+
+    def choose(
+        self,
+        candidates: Sequence[Estimator] | Mapping[Any, Estimator],
+        *,
+        maximize: bool = True,
+        axis: bool = False,
+    ) -> Release:
+        """Which of K estimators is best on most blocks: one question of the budget, not K.
+
+        On each block the candidates are ranked by their value (failures last, ties shared); the exponential mechanism
+        draws one by the sum of its ranks, which a block moves by at most the range of ranks. The value is the position
+        in a sequence or the key in a mapping. It says nothing about how good the winner is: ask `estimate` for that.
+        """
+        names = list(candidates.keys()) if isinstance(candidates, Mapping) else list(range(len(candidates)))
+        functions = list(candidates.values()) if isinstance(candidates, Mapping) else list(candidates)
+        if not functions:
+            raise ArgumentError("candidates must not be empty")
+
+        def answer(blocks: Blocks) -> Any:
+            values = np.array([evaluate(one, blocks, axis=axis, jobs=self._jobs) for one in functions])
+            ranks = summed_ranks(values if maximize else -values)
+            return names[draw_choice(ranks, blocks.count, self._plan, self._random)]
+
+        return self._ask(answer, choice_guarantee(self._plan))
+
+    def verify(self, estimator: Estimator, guess: SupportsFloat, *, axis: bool = False) -> Release:
+        """Whether the guess is a plausible value of the estimator on fresh rows: True or False.
+
+        True: within qi(rank - margin, 1 - rank + margin); False: outside qi(rank, 1 - rank); in between either. Only
+        False uses up a refusal. The guarantee is that of the run up to its refusal, paid once for all its answers.
+
+        Raises `ArgumentError` when no verifications were planned, `BudgetError` when none is left.
+        """
+        verification = self._planned_verification()
+        number("guess", guess)
+        if verification.remaining < 1:
+            raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
+        self._check_process()
+        return verification.check(evaluate(estimator, verification.blocks, axis=axis, jobs=self._jobs), guess)
+
+    def verify_or_correct(
+        self,
+        estimator: Estimator,
+        guess: SupportsFloat,
+        *,
+        lower: SupportsFloat | None = None,
+        upper: SupportsFloat | None = None,
+        granularity: float | Fraction | None = None,
+        grid: Domain | None = None,
+        axis: bool = False,
+    ) -> Release:
+        """`verify`, and after a no an `estimate` while questions are left. The value is a `Verified`."""
+        found = self.verify(estimator, guess, axis=axis)
+        if found.value:
+            return Release(
+                value=Verified(True, float(guess)),
+                guarantee=found.guarantee,
+                receipt=found.receipt,
+                replayable=found.replayable,
+            )
+        try:
+            corrected = self.estimate(
+                estimator, lower=lower, upper=upper, granularity=granularity, grid=grid, axis=axis
+            )
+        except BudgetError:
+            return Release(
+                value=Verified(False, None),
+                guarantee=found.guarantee,
+                receipt=found.receipt,
+                replayable=found.replayable,
+            )
+        return Release(
+            value=Verified(False, corrected.value),
+            guarantee=corrected.guarantee,
+            receipt=corrected.receipt,
+            replayable=corrected.replayable,
+        )
+
+    def _planned_verification(self) -> Verification:
+        if self._verification is None:
+            raise ArgumentError("no verification was planned: give verifications= and refusals=")
+        return self._verification
+
+    def _ask(self, answer: Callable[[Blocks], Any], guarantee: Guarantee) -> Release:
+        """Count the question, then pay for it, then compute it: a crash in between costs, and tells nothing."""
+        with self._lock:
+            self._check_process()
+            if self.remaining < 1:
+                raise BudgetError(f"all {self._plan.queries} questions of this analysis were asked")
+            identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
+            if self._spender is not None:
+                self._spender.reserve(guarantee, label=self._label, identifier=identifier)
+            place, self._asked = self._asked, self._asked + 1
+        blocks = self._blocks
+        if self._fresh:
+            blocks = blocks.part(place * self._fresh, (place + 1) * self._fresh)
+        value = answer(blocks)
+        receipt = None if self._spender is None else self._spender.settle(identifier)
+        return Release(value=value, guarantee=guarantee, receipt=receipt, replayable=self._random.replayable)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedSourceError("this analysis was made before a fork: two copies would spend one budget twice")
+
+    def __repr__(self) -> str:
+        return f"<AdaptiveAnalysis {self._plan.mechanism}, {self.remaining} of {self._plan.queries} questions left>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an AdaptiveAnalysis is not copied or pickled: two copies would spend one budget twice")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise TypeError("an AdaptiveAnalysis is not copied or pickled: two copies would spend one budget twice")
+
+
+def _plain_median(values: NDArray[np.float64], grid: Domain) -> int:
+    """The code of the middle value of an odd number of them."""
+    filled = np.where(np.isnan(values), float(grid.decode(0)), values)
+    codes = np.sort(np.asarray(grid.encode(filled), dtype=np.uint64))
+    return int(codes[len(codes) // 2])

@@ -1,0 +1,134 @@
+"""What an analysis certifies, stated before its first question, and what it promises to a row. Two different things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, SupportsFloat
+
+from dpselect.adaptive.blocks import BlockPlan, Mechanism, break_even, plan_blocks, splitting_blocks
+from dpselect.adaptive.medians import exponential_median_guarantee, search_median_guarantee
+from dpselect.adaptive.spread import error_from_standard_deviation
+from dpselect.adaptive.verification_plan import VerificationPlan
+from dpselect.errors import ArgumentError
+from dpselect.privacy import Adjacency, Guarantee, compose
+
+__all__ = ["Certificate", "answer_guarantee", "choose_mechanism", "no_promise"]
+
+
+def no_promise() -> Guarantee:
+    """The guarantee of an exact answer: none."""
+    return Guarantee(
+        adjacency=Adjacency.REPLACE_ONE,
+        theorem="none: an exact statistic is released",
+        terms={"mechanism": "exact"},
+    )
+
+
+def answer_guarantee(plan: BlockPlan) -> Guarantee:
+    """What one answer promises to a row: to its block, as if the whole block were replaced."""
+    if plan.noise is not None:
+        return search_median_guarantee(plan.noise)
+    return exponential_median_guarantee(epsilon=plan.epsilon) if plan.epsilon else no_promise()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """The two guarantees of an analysis, from public numbers alone.
+
+    Validity: a statement about fresh rows, for rows that are independent draws from one population (owed). Privacy: a
+    statement about any rows. A small failure probability of the first says nothing about the second.
+    """
+
+    plan: BlockPlan
+    subsample_size: int
+    verification: VerificationPlan | None
+    reason: str
+
+    @property
+    def statement(self) -> str:
+        """The certificate of validity in a sentence."""
+        plan, share = self.plan, f"{100 * self.plan.rank:g}"
+        text = (
+            f"All of up to {plan.queries} adaptive answers lie between the {share} and "
+            f"{100 - 100 * plan.rank:g} per cent quantiles of their estimator on {self.subsample_size} fresh rows "
+            f"(so within {error_from_standard_deviation(plan.rank):.3g} of its standard deviations of its mean), "
+            f"except with probability {plan.failure_probability:g}."
+        )
+        if self.verification is None:
+            return text
+        check = self.verification
+        return text + (
+            f" Of up to {check.queries} guesses, all confirmed ones lie within the "
+            f"{100 * (check.rank - check.margin):g} and {100 * (1 - check.rank + check.margin):g} per cent quantiles "
+            f"and no refused one within the {100 * check.rank:g} and {100 - 100 * check.rank:g} per cent quantiles, "
+            f"except with probability "
+            f"{check.failure_probability:g}; at most {check.refusals} refusals."
+        )
+
+    @property
+    def answer(self) -> Guarantee:
+        """What one answer promises to a row."""
+        return answer_guarantee(self.plan)
+
+    @property
+    def row_privacy(self) -> Guarantee:
+        """What all answers together promise to a row (verifications are of other rows and are priced by themselves)."""
+        return compose(*[self.answer] * self.plan.queries) if self.plan.mechanism != "splitting" else no_promise()
+
+    def describe(self, *, delta: SupportsFloat) -> Mapping[str, Any]:
+        """A JSON-able summary."""
+        plan = self.plan
+        return {
+            "validity": self.statement,
+            "failure_probability": plan.failure_probability,
+            "rank": plan.rank,
+            "mechanism": plan.mechanism,
+            "accounting": plan.accounting,
+            "queries": plan.queries,
+            "grid_size": plan.grid_size,
+            "blocks": plan.blocks,
+            "subsample_size": self.subsample_size,
+            "reason": self.reason,
+            "row_privacy": self.row_privacy.describe(delta=delta),
+        }
+
+
+def choose_mechanism(
+    *,
+    queries: int,
+    grid_size: int,
+    failure_probability: float,
+    rank: float,
+    mechanism: Mechanism | Literal["best"],
+    accounting: Literal["optimal", "paper"],
+    validity_only: bool,
+) -> tuple[BlockPlan, str]:
+    """The plan with the fewest blocks and why it was taken. Splitting needs `validity_only`: no privacy to a row."""
+    if mechanism == "splitting" and not validity_only:
+        raise ArgumentError("mechanism 'splitting' promises no privacy to a row; it needs validity_only=True")
+    plan = plan_blocks(
+        queries=queries,
+        grid_size=grid_size,
+        failure_probability=failure_probability,
+        rank=rank,
+        mechanism=mechanism,
+        accounting=accounting,
+    )
+    if mechanism != "best" or accounting == "paper":
+        return plan, f"{plan.mechanism} with the {accounting} accounting, as asked: {plan.blocks} blocks"
+    split = queries * splitting_blocks(queries, failure_probability, rank)
+    if split >= plan.blocks:
+        return plan, (
+            f"{plan.mechanism} needs {plan.blocks} blocks, data splitting {split}: asking the same data is cheaper"
+        )
+    if validity_only:
+        fresh = replace(plan, mechanism="splitting", blocks=split, noise=None, epsilon=0.0)
+        even = break_even(grid_size=grid_size, failure_probability=failure_probability, rank=rank)
+        return fresh, (
+            f"data splitting needs {split} blocks, {plan.mechanism} {plan.blocks}; about {even} questions break even"
+        )
+    return plan, (
+        f"{plan.mechanism} needs {plan.blocks} blocks; data splitting would need {split} but promises no privacy to a "
+        "row (validity_only=True allows it)"
+    )

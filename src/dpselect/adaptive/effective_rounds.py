@@ -1,0 +1,116 @@
+"""Exact answers from one data set at a time, moving to the next when a verification says no.
+
+The cost is in rounds of over-fitting that really happen, not in questions (EffectiveRounds of Dwork, Feldman, Hardt,
+Pitassi, Reingold, Roth 2015, named by Feldman and Steinke 2018). The answers are exact medians of block values: valid,
+with no privacy to a row.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Literal, SupportsFloat
+
+import numpy as np
+
+from dpselect.adaptive.blocks import splitting_blocks
+from dpselect.adaptive.certificate import no_promise
+from dpselect.adaptive.grids import read_grid
+from dpselect.adaptive.subsamples import Estimator, cut_into_blocks, evaluate
+from dpselect.adaptive.verification import Verification
+from dpselect.adaptive.verification_plan import VerificationPlan, plan_verification
+from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.ordered.domains import Domain
+from dpselect.privacy import Release
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["EffectiveRounds"]
+
+
+class EffectiveRounds:
+    """Up to `queries` adaptive questions, until they have over-fitted `rounds` data sets.
+
+    One part of the blocks verifies, the others are the sets. An answer is the plain median on the current set and is
+    shown once it is verified there; when it is refused, the question is answered from the next set, which no question
+    has touched. With probability at least 1 - failure_probability every answer lies in qi(rank - margin,
+    1 - rank + margin) of its estimator on fresh rows.
+
+    Raises `ArgumentError` when the rows are too few. `estimate` raises `BudgetError` when the sets are used up.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        rounds: int,
+        queries: int,
+        subsample_size: int,
+        failure_probability: SupportsFloat,
+        rank: SupportsFloat = 0.25,
+        margin: SupportsFloat = 0.125,
+        order: Literal["random", "given"] = "random",
+        jobs: int | None = 1,
+        random: RandomSource | None = None,
+    ) -> None:
+        source = resolve(random)
+        beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+        self._sets = integer("rounds", rounds, at_least=2)
+        plan = plan_verification(
+            queries=queries, refusals=self._sets - 1, failure_probability=beta / 2.0, rank=rank, margin=margin
+        )
+        # the first question on each set sees fresh rows; its plain median is then in qi(rank, 1 - rank)
+        each = splitting_blocks(self._sets, beta / 2.0, plan.rank)
+        blocks = cut_into_blocks(data, subsample_size=subsample_size, order=order, random=source)
+        needed = plan.blocks + self._sets * each
+        if blocks.count < needed:
+            raise ArgumentError(f"data has {blocks.count} blocks, and this certificate needs {needed}")
+        size = (blocks.count - plan.blocks) // self._sets
+        self._size = size - 1 + size % 2  # odd, so that the median is one of the values
+        cut = self._sets * self._size
+        self._blocks, self._jobs, self._random = blocks.part(0, cut), jobs, source
+        self._verification = Verification(blocks.part(cut, blocks.count), plan, random=source)
+        self._current = 0
+
+    @property
+    def plan(self) -> VerificationPlan:
+        """The certificate of the verification, which has half of the failure probability."""
+        return self._verification.plan
+
+    @property
+    def rounds_left(self) -> int:
+        """Sets that are not used up, the current one included."""
+        return self._sets - self._current
+
+    def estimate(
+        self,
+        estimator: Estimator,
+        *,
+        lower: SupportsFloat | None = None,
+        upper: SupportsFloat | None = None,
+        granularity: float | Fraction | None = None,
+        grid: Domain | None = None,
+        axis: bool = False,
+    ) -> Release:
+        """The verified plain median on the current set, or on the next one after a no; see `AdaptiveAnalysis`."""
+        points = read_grid(lower, upper, granularity, grid)
+        if self._verification.remaining < 1:
+            raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")
+        value = self._median(estimator, points, axis)
+        held_out = evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs)
+        held_out = np.asarray([points.decode(int(code)) for code in points.encode(_filled(held_out, points))], float)
+        if not self._verification.check(held_out, float(value)).value:
+            self._current += 1
+            value = self._median(estimator, points, axis)
+        return Release(value=value, guarantee=no_promise(), replayable=self._random.replayable)
+
+    def _median(self, estimator: Estimator, points: Domain, axis: bool) -> Any:
+        here = self._blocks.part(self._current * self._size, (self._current + 1) * self._size)
+        values = _filled(evaluate(estimator, here, axis=axis, jobs=self._jobs), points)
+        codes = np.sort(np.asarray(points.encode(values), dtype=np.uint64))
+        return points.decode(int(codes[len(codes) // 2]))
+
+    def __repr__(self) -> str:
+        return f"<EffectiveRounds, {self.rounds_left} of {self._sets} sets left>"
+
+
+def _filled(values: Any, points: Domain) -> Any:
+    return np.where(np.isnan(values), float(points.decode(0)), values)

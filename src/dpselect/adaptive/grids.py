@@ -1,0 +1,165 @@
+"""The finite grids that answers come from. A block value is rounded to the grid before anything is counted.
+
+The grid must not depend on the data; it may depend on earlier answers. Uniform grids and all doubles are those of
+`dpselect.ordered`; here are the others, and the reading of arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, SupportsFloat, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.ordered.domains import Domain, Doubles, Grid, exact_decimal
+
+__all__ = [
+    "ExplicitGrid",
+    "IntegerGrid",
+    "LogarithmicGrid",
+    "explicit_grid",
+    "float_grid",
+    "integer_grid",
+    "logarithmic_grid",
+    "uniform_grid",
+]
+
+_G = TypeVar("_G", bound=Grid)
+
+
+@dataclass(frozen=True)
+class LogarithmicGrid:
+    """lower * ratio^i for i = 0 .. size-1: positive numbers with a constant relative step."""
+
+    lower: float
+    ratio: float
+    size: int
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        kept = np.maximum(np.asarray(values, dtype=np.float64), self.lower)
+        logs = np.log(kept / self.lower) / math.log(self.ratio)
+        codes = np.clip(np.rint(logs), 0.0, self.size - 1.0)
+        # compared with the edges themselves, so that the codes are monotone and agree with `threshold`
+        codes = codes - (kept < self._edge(codes)) * (codes > 0.0)
+        codes = codes + (kept >= self._edge(codes + 1.0)) * (codes < self.size - 1.0)
+        return np.asarray(codes.astype(np.uint64))
+
+    def decode(self, code: int) -> float:
+        return self.lower * self.ratio**code
+
+    def threshold(self, code: int) -> float:
+        return float(self._edge(np.array([float(code)]))[0])
+
+    def _edge(self, codes: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.lower * np.power(self.ratio, codes - 0.5))
+
+
+@dataclass(frozen=True)
+class ExplicitGrid:
+    """An increasing list of numbers; values go to the nearest, to the lower one at a tie."""
+
+    points: tuple[float, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.points)
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        return np.asarray(np.searchsorted(self._edges, np.asarray(values, dtype=np.float64)).astype(np.uint64))
+
+    def decode(self, code: int) -> float:
+        return self.points[code]
+
+    def threshold(self, code: int) -> float:
+        return math.nextafter(float(self._edges[code - 1]), math.inf)
+
+    @property
+    def _edges(self) -> NDArray[np.float64]:
+        points = np.array(self.points)
+        return points[:-1] / 2.0 + points[1:] / 2.0
+
+
+@dataclass(frozen=True)
+class IntegerGrid(Grid):
+    """The whole numbers of a uniform grid of step one, released as Python integers."""
+
+    def decode(self, code: int) -> int:
+        return self.first + code
+
+
+def uniform_grid(lower: SupportsFloat, upper: SupportsFloat, granularity: float | Fraction) -> Grid:
+    """The multiples of `granularity` from lower to upper. 0.1 means one tenth.
+
+    >>> uniform_grid(-5, 5, 0.01).size
+    1001
+    """
+    low, high = _ends(lower, upper)
+    number("granularity", granularity, above=0.0)
+    step = exact_decimal(granularity)
+    grid = Grid(math.ceil(exact_decimal(low) / step), math.floor(exact_decimal(high) / step), step)
+    if max(abs(grid.first), abs(grid.last)) > 1 << 53:
+        raise ArgumentError("granularity must be at least 2**-53 of lower and of upper")
+    return _not_empty(grid)
+
+
+def integer_grid(lower: int, upper: int) -> IntegerGrid:
+    """lower .. upper, both within 2**53 of zero."""
+    low = integer("lower", lower, at_least=-(1 << 53), at_most=1 << 53)
+    return _not_empty(IntegerGrid(low, integer("upper", upper, at_most=1 << 53), Fraction(1)))
+
+
+def logarithmic_grid(lower: SupportsFloat, upper: SupportsFloat, *, ratio: SupportsFloat) -> LogarithmicGrid:
+    """lower, lower * ratio, lower * ratio^2, ... up to `upper`; 0 < lower < upper.
+
+    >>> logarithmic_grid(1, 1000, ratio=10).size
+    4
+    """
+    low, high = _ends(number("lower", lower, above=0.0), upper)
+    step = number("ratio", ratio, at_least=1.0 + 2.0**-30)
+    size = math.floor(math.log(high / low) / math.log(step) + 1e-9) + 1
+    return LogarithmicGrid(low, step, integer("the number of grid points", size, at_least=1, at_most=1 << 53))
+
+
+def explicit_grid(points: Sequence[SupportsFloat]) -> ExplicitGrid:
+    """A list of different finite numbers, sorted here."""
+    found = tuple(sorted(number("points", point) + 0.0 for point in points))
+    if len(set(found)) != len(found) or not found:
+        raise ArgumentError("points must be different numbers, at least one")
+    return ExplicitGrid(found)
+
+
+def float_grid(lower: SupportsFloat, upper: SupportsFloat) -> Doubles:
+    """All doubles from lower to upper: up to 2**64 of them, for answers of unknown size."""
+    low, high = _ends(lower, upper)
+    return Doubles(low + 0.0, high + 0.0)
+
+
+def _ends(lower: SupportsFloat, upper: SupportsFloat) -> tuple[float, float]:
+    low, high = number("lower", lower), number("upper", upper)
+    if low > high:
+        raise ArgumentError("lower must be at most upper")
+    return low, high
+
+
+def _not_empty(grid: _G) -> _G:
+    if grid.size < 1:
+        raise ArgumentError("no multiple of granularity lies between lower and upper")
+    return grid
+
+
+def read_grid(
+    lower: SupportsFloat | None, upper: SupportsFloat | None, granularity: float | Fraction | None, grid: Domain | None
+) -> Domain:
+    """The grid of a question: as given, or uniform with a granularity, or all doubles between the bounds."""
+    if grid is not None:
+        if lower is not None or upper is not None or granularity is not None:
+            raise ArgumentError("give a grid, or lower and upper, not both")
+        return grid
+    if lower is None or upper is None:
+        raise ArgumentError("give lower and upper (public bounds of the answer) or a grid")
+    return float_grid(lower, upper) if granularity is None else uniform_grid(lower, upper, granularity)

@@ -1,0 +1,224 @@
+"""Means of bounded functions of a row: Gaussian noise on the whole sample, certified by the same idea.
+
+For a mean over all rows the noise that makes k answers private is small already, and no block is needed: this beats
+the median of block means whenever the bounds of the function are known. For heavy tails and for everything that is
+not a mean, `AdaptiveAnalysis` is the tool.
+
+**Theorem.** Let the answers a_j be within `noise_error` of the sample mean of f_j in [0, 1] with probability 1 - b on
+every data set, and the interaction have trade-off bound h per replaced row. With kappa = error - noise_error, all
+answers are within `error` of the population mean except with probability beta, once for all q in [0, beta]
+
+    kappa (beta - b) - b > min(h(q) - q, (beta - q) - h^-1(beta - q)).
+
+*Proof.* Let F, thinned to probability beta, be the transcripts with an answer that is off, f_y the first such function
+or one minus it so that on accurate transcripts of F its sample mean exceeds its population mean by more than kappa.
+With q = E[1_F D[f_y]], privacy, Jensen and exchangeability give E[1_F S[f_y]] <= h(q), thresholds of f_y one at a time;
+the left side is at least q - b + kappa (beta - b). For 1 - f_y with E[1_F D[1 - f_y]] = beta - q privacy the other way
+gives beta - q <= h(E[1_F S[1 - f_y]]) <= h(beta - q - kappa (beta - b) + b). Either contradiction is enough. QED
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, SupportsFloat
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpselect.adaptive.subsamples import row_count
+from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.mechanisms.gaussian_noise import gaussian_steps
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["AdaptiveMeans", "MeanPlan", "plan_means"]
+
+_BITS = 30
+_ROUNDING = 2.0**-28
+"""More than the fixed-point form of a value and the noise grid move a mean by, in units of the range."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanPlan:
+    """`queries` means of functions into [0, 1] over `rows` rows, all within `error` of the population mean.
+
+    Except with probability `failure_probability`. `deviation` is that of the noise on a mean.
+    """
+
+    queries: int
+    rows: int
+    failure_probability: float
+    error: float
+    noise_error: float
+    accuracy_failure: float
+    deviation: float
+
+    @property
+    def answer_mu(self) -> float:
+        """One answer is as private for a replaced row as N(0,1) against N(mu,1)."""
+        return 1.0 / (self.rows * self.deviation) * (1.0 + 1e-12)
+
+    @property
+    def certified(self) -> bool:
+        """Whether the inequalities of the theorem hold, evaluated once more."""
+        mu = math.sqrt(self.queries) * self.answer_mu
+        tail = 2.0 * self.queries * float(ndtr(-(self.noise_error - _ROUNDING) / self.deviation))
+        kappa, beta, b = self.error - self.noise_error, self.failure_probability, self.accuracy_failure
+        return tail <= b < beta and kappa * (beta - b) - b > _excess(mu, beta) * (1.0 + 1e-9)
+
+
+def _excess(mu: float, beta: float) -> float:
+    """An upper bound on the largest over q in [0, beta] of min(h(q) - q, (beta - q) - h^-1(beta - q)).
+
+    Both are largest at their upper end while beta is below ndtr(-mu/2), where h(q) - q grows; so they cross once.
+    """
+    if beta > float(ndtr(-mu / 2.0)):
+        return math.inf
+    low, high = 0.0, beta
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        up = float(ndtr(ndtri(middle) + mu)) - middle
+        rest = beta - middle
+        down = rest - float(ndtr(ndtri(rest) - mu))
+        low, high = (middle, high) if up < down else (low, middle)
+    return float(ndtr(ndtri(high) + mu)) - high
+
+
+def _at(plan: MeanPlan, share: float, b: float) -> MeanPlan:
+    """The plan's error for a mu and b: noise is what b allows, the rest of the error what the theorem needs."""
+    deviation = math.sqrt(plan.queries) / (plan.rows * share) * (1.0 + 1e-9)
+    noise_error = deviation * float(-ndtri(b / (2.0 * plan.queries))) * (1.0 + 1e-9) + _ROUNDING
+    beta = plan.failure_probability
+    kappa = (_excess(share, beta) * (1.0 + 1e-8) + b) / (beta - b) * (1.0 + 1e-9)
+    return replace(plan, error=kappa + noise_error, noise_error=noise_error, accuracy_failure=b, deviation=deviation)
+
+
+def plan_means(*, queries: int, rows: int, failure_probability: SupportsFloat) -> MeanPlan:
+    """The smallest error, nearly, that `rows` rows certify for `queries` adaptive means of functions into [0, 1].
+
+    Raises `ArgumentError` when even an error of one half is not certified.
+
+    >>> plan = plan_means(queries=100, rows=100_000, failure_probability=0.05)
+    >>> round(plan.error, 3), plan.certified
+    (0.049, True)
+    """
+    beta = number("failure_probability", failure_probability, at_least=1e-12, at_most=0.25)
+    start = MeanPlan(
+        queries=integer("queries", queries, at_least=1),
+        rows=integer("rows", rows, at_least=1, at_most=1 << 32),
+        failure_probability=beta,
+        error=math.inf,
+        noise_error=0.0,
+        accuracy_failure=0.0,
+        deviation=1.0,
+    )
+    best, at = start, (math.log(0.1), math.log(beta * 1e-2))
+    reach = (5.0, 4.5)
+    for _ in range(9):
+        for log_mu in np.linspace(at[0] - reach[0], min(at[0] + reach[0], 0.3), 13):
+            for log_b in np.linspace(at[1] - reach[1], min(at[1] + reach[1], math.log(beta / 2)), 13):
+                found = _at(start, math.exp(log_mu), math.exp(log_b))
+                if found.error < best.error:
+                    best, at = found, (float(log_mu), float(log_b))
+        reach = (reach[0] / 3.0, reach[1] / 3.0)
+    if best.error > 0.5 or not best.certified:
+        raise ArgumentError("rows are too few for this many queries: no error below one half is certified")
+    return best
+
+
+class AdaptiveMeans:
+    """Adaptive questions "what is the mean of this bounded function of a row?" with a certificate for all of them.
+
+    `plan.error`, times the width of a question's bounds, is the certified distance from the population's mean. Rows
+    must be independent draws (owed). Privacy of a row (replace-one) is that of Gaussian noise, exactly.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> rows = np.random.default_rng(0).normal(size=100_000)
+    >>> means = AdaptiveMeans(rows, queries=100, failure_probability=0.05, random=keyed_source(1))
+    >>> abs(means.mean(lambda x: x > 0, lower=0, upper=1).value - 0.5) < means.plan.error
+    True
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        queries: int,
+        failure_probability: SupportsFloat,
+        spender: Spender | None = None,
+        label: str = "adaptive-means",
+        random: RandomSource | None = None,
+    ) -> None:
+        self._random, self._spender, self._label = resolve(random), spender, label
+        self._data = data
+        self._plan = plan_means(queries=queries, rows=row_count(data), failure_probability=failure_probability)
+        self._asked = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    @property
+    def plan(self) -> MeanPlan:
+        """What is certified."""
+        return self._plan
+
+    @property
+    def remaining(self) -> int:
+        """How many means may still be asked for."""
+        return self._plan.queries - self._asked
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one answer promises to a row."""
+        return gaussian(noise_multiplier=1.0 / self._plan.answer_mu, adjacency=Adjacency.REPLACE_ONE)
+
+    def mean(self, function: Callable[[Any], Any], *, lower: SupportsFloat, upper: SupportsFloat) -> Release:
+        """The noisy mean of `function(data)`, one value a row, cut off at the public bounds.
+
+        Each value must depend on its own row only (owed). NaN counts as `lower`; a function that raises, or gives
+        something else than one number a row, gives `lower` for every row.
+
+        Raises `BudgetError` when no question is left or the spender refuses.
+        """
+        low, high = number("lower", lower), number("upper", upper)
+        if not low < high:
+            raise ArgumentError("lower must be below upper")
+        guarantee = self.guarantee
+        with self._lock:
+            if os.getpid() != self._process:
+                raise ForkedSourceError("this session was made before a fork: two copies would spend one budget twice")
+            if self.remaining < 1:
+                raise BudgetError(f"all {self._plan.queries} questions were asked")
+            identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
+            if self._spender is not None:
+                self._spender.reserve(guarantee, label=self._label, identifier=identifier)
+            self._asked += 1
+        share = self._noisy_share(function, low, high)
+        receipt = None if self._spender is None else self._spender.settle(identifier)
+        value = min(max(low + share * (high - low), low), high)
+        return Release(value=value, guarantee=guarantee, receipt=receipt, replayable=self._random.replayable)
+
+    def _noisy_share(self, function: Callable[[Any], Any], low: float, high: float) -> float:
+        """The mean of the values as shares of the range: a sum of whole numbers with whole noise, so exact."""
+        rows = self._plan.rows
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(function(self._data), dtype=np.float64)
+        except Exception:
+            values = np.full(rows, low)
+        if values.shape != (rows,):
+            values = np.full(rows, low)
+        shares = np.clip(np.nan_to_num((values - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        total = int(np.rint(shares * 2.0**_BITS).astype(np.int64).sum())
+        noise = gaussian_steps(self._plan.deviation * rows * 2.0**_BITS, 1, self._random)[0]
+        return float((total + int(noise)) / (rows << _BITS))
+
+    def __repr__(self) -> str:
+        return f"<AdaptiveMeans, {self.remaining} of {self._plan.queries} questions left>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an AdaptiveMeans is not copied or pickled: two copies would spend one budget twice")

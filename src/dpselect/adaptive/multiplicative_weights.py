@@ -1,0 +1,237 @@
+"""Experimental: very many questions over a small finite universe, by private multiplicative weights.
+
+Feldman and Steinke 2018, Theorem 5.4 (after Hardt, Rothblum 2010). A public law p over the universe of blocks answers
+counting queries until the data contradict it; a contradiction costs an update, and there are at most
+ln|universe|/(2 gap^2) of them whatever the number of questions. Median questions are answered by binary search. The
+constants are ours: by a rough estimate asking by `AdaptiveAnalysis` needs fewer blocks up to some ten million
+questions. Time and memory per question grow with the universe.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn, SupportsFloat
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.adaptive.grids import read_grid
+from dpselect.adaptive.median_bounds import search_steps
+from dpselect.adaptive.verification_plan import response_trade_off
+from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
+from dpselect.mechanisms.noisy_count import noisy_count
+from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.ordered.domains import Domain
+from dpselect.privacy import Adjacency, Guarantee, Release, compose, pure_dp
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["MultiplicativeWeights", "WeightsPlan", "plan_multiplicative_weights"]
+
+_LARGEST = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsPlan:
+    """`queries` median questions over `universe` kinds of blocks, from `blocks` blocks; at most `updates` updates.
+
+    Every counting query is answered within `error` (a share of the blocks) except with probability accuracy_failure,
+    so every answer has a share above 1/2 - error of the values on either side; the transfer bound does the rest.
+    An update costs `epsilon`, half of it for a sparse vector run and half for a noisy count.
+    """
+
+    queries: int
+    universe: int
+    grid_size: int
+    rank: float
+    failure_probability: float
+    blocks: int
+    error: float
+    accuracy_failure: float
+    updates: int
+    epsilon: float
+
+    @property
+    def certified(self) -> bool:
+        """Whether the inequalities of the certificate hold, evaluated once more."""
+        gap, tests = self.error / 2.0, 2 * self.queries * search_steps(self.grid_size)
+        # noise up to error/4 on a test makes tests exact outside [error/2, error]; counts are within error/2
+        failures = tests * _laplace_sum_tail(self.error / 4.0 * self.blocks, self.epsilon / 2.0)
+        failures += self.updates * math.exp(-self.epsilon / 2.0 * (gap * self.blocks - 1.0))
+        level = np.array([self.rank * self.failure_probability])
+        power = float(response_trade_off(self.epsilon, self.updates, level)[0])
+        return (
+            failures <= self.accuracy_failure
+            and self.updates >= math.log(self.universe) / (2.0 * gap * gap)
+            and (0.5 - self.error) * (self.failure_probability - self.accuracy_failure) > power
+        )
+
+
+def _laplace_sum_tail(width: float, epsilon: float) -> float:
+    """P(|threshold noise + query noise| > width) of a run with half of epsilon for each, by union over the two."""
+    first, second = 2.0 / epsilon, 4.0 / epsilon
+    share = width / (first + second)
+    return 2.0 * math.exp(-share)
+
+
+def plan_multiplicative_weights(
+    *,
+    queries: int,
+    universe: int,
+    grid_size: int,
+    failure_probability: SupportsFloat,
+    rank: SupportsFloat = 0.25,
+) -> WeightsPlan:
+    """The fewest blocks, roughly, that certify; refuses a universe of more than a million kinds of blocks."""
+    beta = number("failure_probability", failure_probability, at_least=1e-9, below=1.0)
+    low_rank = number("rank", rank, at_least=1e-3, below=0.49)
+    plan = WeightsPlan(
+        queries=integer("queries", queries, at_least=1),
+        universe=integer("universe", universe, at_least=2, at_most=_LARGEST),
+        grid_size=integer("grid_size", grid_size, at_least=2),
+        rank=low_rank,
+        failure_probability=beta,
+        blocks=0,
+        error=0.0,
+        accuracy_failure=beta / 50.0,
+        updates=0,
+        epsilon=0.0,
+    )
+    found: list[WeightsPlan] = []
+    for part in np.linspace(0.3, 0.8, 11).tolist():
+        error = part * (0.5 - low_rank)
+        updates = math.ceil(2.0 * math.log(plan.universe) / (error * error) * (1.0 + 1e-9))
+        wanted = (0.5 - error) * (beta - plan.accuracy_failure) * (1.0 - 1e-6)
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            power = float(response_trade_off(middle, updates, np.array([low_rank * beta]))[0])
+            low, high = (middle, high) if power < wanted else (low, middle)
+        tests = 2 * plan.queries * search_steps(plan.grid_size)
+        half = low / 2.0
+        logarithm = math.log(4.0 * tests / plan.accuracy_failure)
+        for_tests = 4.0 / error * (6.0 / half) * logarithm
+        for_counts = (math.log(2.0 * updates / plan.accuracy_failure) / half + 1.0) / (error / 2.0)
+        blocks = math.ceil(max(for_tests, for_counts)) + 1
+        found.append(replace(plan, blocks=blocks, error=error, updates=updates, epsilon=low))
+    return min((one for one in found if one.certified), key=lambda one: one.blocks)
+
+
+class MultiplicativeWeights:
+    """Experimental. Median questions about a law on a small universe; see the module.
+
+    `data` holds the code 0 .. universe-1 of every block; an estimator is given by its value on every code. Raises
+    `ArgumentError` when the blocks are too few or the universe is too large, `ContentError` for other codes.
+    """
+
+    def __init__(
+        self,
+        data: ArrayLike,
+        *,
+        universe: int,
+        queries: int,
+        grid_size: int,
+        failure_probability: SupportsFloat,
+        rank: SupportsFloat = 0.25,
+        random: RandomSource | None = None,
+    ) -> None:
+        self._random = resolve(random)
+        plan = plan_multiplicative_weights(
+            queries=queries,
+            universe=universe,
+            grid_size=grid_size,
+            failure_probability=failure_probability,
+            rank=rank,
+        )
+        codes = np.asarray(data)
+        if codes.ndim != 1 or codes.dtype.kind not in "iu" or np.any((codes < 0) | (codes >= plan.universe)):
+            raise ContentError("data must be whole numbers from 0 to universe - 1")
+        if len(codes) < plan.blocks:
+            raise ArgumentError(f"data has {len(codes)} blocks, and this certificate needs {plan.blocks}")
+        self._plan = replace(plan, blocks=len(codes))
+        self._counts = np.bincount(codes, minlength=plan.universe)
+        self._law = np.full(plan.universe, 1.0 / plan.universe)
+        self._asked = self._updates = 0
+        self._run: SparseVector | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def plan(self) -> WeightsPlan:
+        """What is certified."""
+        return self._plan
+
+    @property
+    def update_guarantee(self) -> Guarantee:
+        """What one update, with the tests before it, promises to a block; the session has at most `plan.updates`."""
+        return pure_dp(epsilon=self._plan.epsilon, adjacency=Adjacency.REPLACE_ONE)
+
+    @property
+    def row_privacy(self) -> Guarantee:
+        """What the whole session promises to a block, and so to a row."""
+        return compose(*[self.update_guarantee] * self._plan.updates)
+
+    def estimate(
+        self,
+        values: ArrayLike,
+        *,
+        lower: SupportsFloat | None = None,
+        upper: SupportsFloat | None = None,
+        granularity: float | None = None,
+        grid: Domain | None = None,
+    ) -> Release:
+        """An approximate median of the estimator whose value on code i is `values[i]`; NaN counts as the lowest point.
+
+        The guarantee is that of the whole session. Raises `BudgetError` when all questions or updates are used up.
+        """
+        points = read_grid(lower, upper, granularity, grid)
+        if points.size > self._plan.grid_size:
+            raise ArgumentError("the grid has more points than were planned for")
+        found = np.asarray(values, dtype=np.float64)
+        if found.shape != (self._plan.universe,):
+            raise ArgumentError("values must hold one number for every code of the universe")
+        codes = np.asarray(points.encode(np.where(np.isnan(found), float(points.decode(0)), found)), dtype=np.uint64)
+        with self._lock:
+            if self._asked >= self._plan.queries:
+                raise BudgetError("all questions of this session were asked")
+            self._asked += 1
+            low, high = 0, points.size - 1
+            while low < high:
+                middle = (low + high) // 2
+                share = self._share(codes <= np.uint64(middle))
+                low, high = (low, middle) if share >= 0.5 else (middle + 1, high)
+            return Release(value=points.decode(low), guarantee=self.row_privacy, replayable=self._random.replayable)
+
+    def _share(self, predicate: NDArray[np.bool_]) -> float:
+        """The share of blocks with the predicate: the public law's, unless the data contradict it."""
+        count, guess = int(self._counts[predicate].sum()), float(self._law[predicate].sum())
+        blocks, run = self._plan.blocks, self._open_run()
+        limit = 0.75 * self._plan.error * blocks
+        if not (run.above(count - guess * blocks, limit) or run.above(guess * blocks - count, limit)):
+            return guess
+        self._run, self._updates = None, self._updates + 1
+        measured = noisy_count(count, epsilon=self._plan.epsilon / 2.0, random=self._random) / blocks
+        direction = math.copysign(1.0, guess - measured)
+        self._law = self._law * np.exp(-2.0 * self._plan.error * direction * predicate)
+        self._law /= self._law.sum()
+        return measured
+
+    def _open_run(self) -> SparseVector:
+        if self._run is None:
+            if self._updates >= self._plan.updates:
+                raise BudgetError("all updates of this session are used up")
+            each: Any = self._plan.epsilon / 4.0
+            self._run = SparseVector(
+                epsilon_threshold=each,
+                epsilon_queries=each,
+                max_positives=1,
+                adjacency=Adjacency.REPLACE_ONE,
+                random=self._random,
+            )
+        return self._run
+
+    def __repr__(self) -> str:
+        return f"<MultiplicativeWeights, {self._plan.queries - self._asked} questions left>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a MultiplicativeWeights is not copied or pickled: two copies would share one noise")

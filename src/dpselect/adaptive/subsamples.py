@@ -1,0 +1,154 @@
+"""Cutting data into blocks of rows once, and an estimator's value on every block.
+
+What is private is kept so: a block on which the estimator fails has no value (NaN) and stays a block, and nothing
+tells which one it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, ContentError, integer
+from dpselect.randomness import RandomSource
+
+__all__ = ["Blocks", "cut_into_blocks", "evaluate", "row_count"]
+
+_Found = TypeVar("_Found")
+Estimator = Callable[..., Any]
+
+
+def row_count(data: Any) -> int:
+    """Rows of an array, a list, a pandas or polars frame, or a tuple of those with equally many rows."""
+    if isinstance(data, tuple):
+        counts = {row_count(part) for part in data}
+        if len(counts) != 1:
+            raise ArgumentError("data must be a tuple of parts with equally many rows")
+        return counts.pop()
+    return len(data)
+
+
+def _take(data: Any, rows: NDArray[np.intp]) -> Any:
+    if isinstance(data, tuple):
+        return tuple(_take(part, rows) for part in data)
+    if isinstance(data, list):
+        return [data[row] for row in rows.tolist()]
+    return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+
+
+@dataclass(frozen=True, repr=False)
+class Blocks:
+    """`count` disjoint blocks of `size` rows each; which rows, was fixed without looking at them. Secret."""
+
+    data: Any
+    rows: NDArray[np.intp]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    @property
+    def size(self) -> int:
+        return self.rows.shape[1]
+
+    def __getitem__(self, block: int) -> Any:
+        return _take(self.data, self.rows[block])
+
+    def part(self, start: int, stop: int) -> Blocks:
+        """Some of the blocks."""
+        return Blocks(self.data, self.rows[start:stop])
+
+    def stacked(self) -> Any:
+        """The blocks along a new first axis: an array of shape (count, size, ...), or a tuple of such."""
+        return _stack(self.data, self.rows)
+
+
+def _stack(data: Any, rows: NDArray[np.intp]) -> Any:
+    if isinstance(data, tuple):
+        return tuple(_stack(part, rows) for part in data)
+    if not isinstance(data, np.ndarray):
+        raise ArgumentError("axis=True needs NumPy arrays; frames are given to the estimator block by block")
+    return data[rows]
+
+
+def cut_into_blocks(
+    data: Any, *, subsample_size: int, order: Literal["random", "given"], random: RandomSource
+) -> Blocks:
+    """As many blocks as there are; the rows left over are left out, whatever they are.
+
+    `order="random"` permutes the rows first; "given" keeps them, for rows that arrived in an order without meaning.
+    Rows that belong together (of one person, of one day) make a valid analysis only when a block holds whole groups.
+    """
+    size = integer("subsample_size", subsample_size, at_least=1)
+    rows = row_count(data)
+    if rows < size:
+        raise ContentError("data must have at least subsample_size rows")
+    if order not in ("random", "given"):
+        raise ArgumentError(f"order must be 'random' or 'given', got {order!r}")
+    count = rows // size
+    places = random.permutation(rows) if order == "random" else np.arange(rows)
+    return Blocks(data, places[: count * size].reshape(count, size))
+
+
+def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: int | None = 1) -> NDArray[np.float64]:
+    """The estimator's value on every block, NaN where it raised or gave no number.
+
+    `axis=True`: the estimator takes an array of shape (blocks, rows, ...) and `axis=1` and returns a value a block;
+    each must depend on its own block only (owed, as is that an estimator keeps no state between blocks). Should it
+    raise, the blocks are given to it one at a time. `jobs`: joblib processes over the blocks, -1 for all cores.
+    """
+    if axis:
+        stacked = blocks.stacked()
+        found = _quietly(lambda: np.asarray(estimator(stacked, axis=1), dtype=np.float64))
+        if isinstance(found, np.ndarray):
+            if found.shape != (blocks.count,):
+                raise ArgumentError("the estimator must return one value a block, for axis=1")
+            return found
+        one: Estimator = _OneOfMany(estimator)
+        return np.array([_value(one, _single(stacked, block)) for block in range(blocks.count)])
+    if jobs in (None, 1):
+        return np.array([_value(estimator, blocks[block]) for block in range(blocks.count)])
+    bounds = np.linspace(0, blocks.count, min(blocks.count, 64) + 1).astype(int)
+    found_parts: list[list[float]] = Parallel(n_jobs=jobs)(
+        delayed(_values)(estimator, [blocks[block] for block in range(start, stop)])
+        for start, stop in pairwise(bounds.tolist())
+    )
+    return np.array([value for part in found_parts for value in part])
+
+
+@dataclass(frozen=True)
+class _OneOfMany:
+    estimator: Estimator
+
+    def __call__(self, block: Any) -> Any:
+        return np.asarray(self.estimator(block, axis=1)).reshape(())
+
+
+def _single(stacked: Any, block: int) -> Any:
+    return tuple(part[block : block + 1] for part in stacked) if isinstance(stacked, tuple) else stacked[block][None]
+
+
+def _values(estimator: Estimator, blocks: Sequence[Any]) -> list[float]:
+    return [_value(estimator, block) for block in blocks]
+
+
+def _value(estimator: Estimator, block: Any) -> float:
+    found = _quietly(lambda: float(estimator(block)))
+    return float("nan") if found is None else found
+
+
+def _quietly(compute: Callable[[], _Found]) -> _Found | None:
+    """None for an exception, whose text may hold rows; warnings would tell of single blocks too."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return compute()
+        except Exception:
+            return None

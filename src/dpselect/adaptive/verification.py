@@ -1,0 +1,136 @@
+"""Checking guesses against held-out blocks: cheap when they are right (Feldman, Steinke 2018, Theorem 5.1)."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from typing import Any, NoReturn, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.adaptive.subsamples import Blocks
+from dpselect.adaptive.verification_plan import VerificationPlan
+from dpselect.errors import ArgumentError, BudgetError, number
+from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.privacy import Adjacency, Guarantee, Receipt, Release, Spender, pure_dp
+from dpselect.randomness import RandomSource
+
+__all__ = ["Verification"]
+
+
+class Verification:
+    """Answers "is this a plausible value of the estimator?" until `plan.refusals` guesses were refused.
+
+    Each run of the sparse vector ends with its refusal and is charged when it begins; a yes costs nothing more. The
+    blocks must be the plan's number at least, cut without looking at them, and used for nothing else.
+    """
+
+    def __init__(
+        self,
+        blocks: Blocks,
+        plan: VerificationPlan,
+        *,
+        random: RandomSource,
+        spender: Spender | None = None,
+        label: str = "verification",
+    ) -> None:
+        self._plan = plan.at(blocks.count)
+        if not self._plan.certified:
+            raise ArgumentError("plan is not certified")
+        self._blocks = blocks
+        self._random = random
+        self._spender = spender
+        self._label = label
+        self._identifier = ""  # of the run that is open
+        self._lock = threading.Lock()
+        self._asked = self._refused = 0
+        self._run: SparseVector | None = None
+        self._receipt: Receipt | None = None
+
+    @property
+    def plan(self) -> VerificationPlan:
+        """What is certified, for the number of blocks that there are."""
+        return self._plan
+
+    @property
+    def remaining(self) -> int:
+        """How many guesses may still be checked; 0 once all refusals are used up."""
+        return 0 if self._refused >= self._plan.refusals else self._plan.queries - self._asked
+
+    @property
+    def refusals_left(self) -> int:
+        """How many guesses may still be refused."""
+        return self._plan.refusals - self._refused
+
+    @property
+    def run_guarantee(self) -> Guarantee:
+        """What one run, up to its refusal, promises to a row of these blocks."""
+        return pure_dp(epsilon=self._plan.epsilon, adjacency=Adjacency.REPLACE_ONE)
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks that guesses are checked on. Secret."""
+        return self._blocks
+
+    def check(self, values: NDArray[np.float64], guess: SupportsFloat) -> Release:
+        """Whether the guess is plausible; `values` is the estimator on `blocks`, NaN counting as below everything.
+
+        Raises `BudgetError` when all refusals or checks are used up.
+        """
+        asked = number("guess", guess)
+        if values.shape != (self._blocks.count,):
+            raise ArgumentError("values must hold one number a block")
+        filled = np.where(np.isnan(values), -np.inf, values)
+        with self._lock:
+            if self.remaining < 1:
+                raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
+            run = self._open_run()
+            self._asked += 1
+            # the second side is asked only after a yes on the first, so that it is public which one failed
+            agrees = not (self._fails(run, filled > asked) or self._fails(run, filled < asked))
+            receipt = self._receipt
+            if not agrees:
+                receipt = self._close_run()
+            return Release(
+                value=agrees,
+                guarantee=self.run_guarantee,
+                receipt=receipt,
+                replayable=self._random.replayable,
+            )
+
+    def _fails(self, run: SparseVector, outside: NDArray[np.bool_]) -> bool:
+        """Whether too many blocks are on the wrong side: the noisy share on the right one is below the threshold."""
+        allowed = (1.0 - self._plan.threshold) * self._blocks.count
+        return run.above(float(np.count_nonzero(outside)), allowed)
+
+    def _open_run(self) -> SparseVector:
+        if self._run is None:
+            self._identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
+            if self._spender is not None:
+                self._receipt = self._spender.reserve(
+                    self.run_guarantee, label=self._label, identifier=self._identifier
+                )
+            self._run = SparseVector(
+                epsilon_threshold=self._plan.epsilon_threshold,
+                epsilon_queries=self._plan.epsilon_queries,
+                max_positives=1,
+                adjacency=Adjacency.REPLACE_ONE,
+                random=self._random,
+            )
+        return self._run
+
+    def _close_run(self) -> Receipt | None:
+        settled = None if self._spender is None else self._spender.settle(self._identifier)
+        self._run = None
+        self._refused += 1
+        return settled
+
+    def __repr__(self) -> str:
+        return f"<Verification of {self._plan.queries} guesses, {self.refusals_left} refusals left>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Verification is not copied or pickled: two of them would share one noise")
+
+    def __deepcopy__(self, memo: Any) -> NoReturn:
+        raise TypeError("a Verification is not copied or pickled: two of them would share one noise")

@@ -1,0 +1,204 @@
+"""How many blocks certify a verification: many guesses checked, a few refused (Feldman, Steinke 2018, Theorem 5.1).
+
+A guess v for an estimator is checked by two counts, of block values at most v and at least v; a sparse vector says
+whether each reaches a share u. Its runs are pure; l of them compose to at most randomised response l times, whose
+trade-off curve is known exactly, and the transfer bound is used in both directions:
+
+- a wrong yes has v outside qi(rank - margin, 1 - rank + margin): one count's population share is at most
+  rank - margin, its sample share at least u_low. Impossible with probability p once
+  u_low (p - b) > h((rank - margin) p);
+- a wrong no has v inside qi(rank, 1 - rank): the share of the count that failed is above rank, its sample share at
+  most u_high. Impossible once rank p > h(u_high p + b): privacy read from the fresh blocks to the sample.
+
+b is the probability that the sparse vector's noise passes half the band between u_low and u_high. Each kind of error
+gets half the failure probability. Which count failed is part of what the interaction shows, so the second is asked
+only if the first says yes; it also makes "no answer left" happen exactly after l refusals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpselect.errors import ArgumentError, integer, number
+
+__all__ = ["VerificationPlan", "plan_verification", "response_trade_off"]
+
+_SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
+"""The share of a run's epsilon for the threshold that is best for counts that do not move together."""
+
+
+def response_trade_off(epsilon: float, times: int, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """h(q) of randomised response at `epsilon` done `times` times, exactly: the Neyman-Pearson power. Rounded up.
+
+    Dominates every adaptive composition of as many epsilon-private mechanisms (Kairouz, Oh, Viswanath 2015).
+
+    >>> response_trade_off(0.5, 1, np.array([0.1])).round(6).tolist()
+    [0.164872]
+    """
+    level, power = _vertices(epsilon, times)
+    return np.minimum(1.0, np.interp(probabilities, level, power) * (1.0 + 1e-9) + 1e-300)
+
+
+def _vertices(epsilon: float, times: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The corners of the trade-off curve: tails of two binomial laws."""
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    counts = np.arange(times, -1, -1, dtype=np.float64)
+    level, power = binom.sf(counts, times, 1.0 - truth), binom.sf(counts, times, truth)
+    return np.append(level, 1.0), np.append(power, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerificationPlan:
+    """`queries` guesses checked on `blocks` blocks until `refusals` of them were refused; see the module.
+
+    With probability at least 1 - failure_probability every yes has its guess in qi(rank - margin, 1 - rank + margin)
+    and every no has it outside qi(rank, 1 - rank). A run up to its refusal is (epsilon_threshold + epsilon_queries)
+    -private for a replaced block.
+    """
+
+    queries: int
+    refusals: int
+    rank: float
+    margin: float
+    failure_probability: float
+    blocks: int
+    lower_share: float
+    upper_share: float
+    accuracy_failure: float
+    epsilon_threshold: float
+    epsilon_queries: float
+
+    @property
+    def epsilon(self) -> float:
+        """Of one run, up to and including its refusal."""
+        return self.epsilon_threshold + self.epsilon_queries
+
+    @property
+    def threshold(self) -> float:
+        """The share that a count is compared with."""
+        return (self.lower_share + self.upper_share) / 2.0
+
+    @property
+    def certified(self) -> bool:
+        """Whether the inequalities of the certificate hold, evaluated once more."""
+        half, b = self.failure_probability / 2.0, self.accuracy_failure
+        width = (self.upper_share - self.lower_share) / 2.0 * self.blocks
+        tail = _noise_tail(width, self.epsilon_threshold, self.epsilon_queries)
+        levels = np.array([(self.rank - self.margin) * half, self.upper_share * half + b])
+        yes, no = response_trade_off(self.epsilon, self.refusals, levels).tolist()
+        return (
+            2.0 * self.queries * tail <= b
+            and self.lower_share * (half - b) > yes
+            and self.rank * half > no
+            and 0.0 < self.lower_share < self.upper_share < 0.5
+        )
+
+    def at(self, blocks: int) -> VerificationPlan:
+        """The same certificate on more blocks: less epsilon, more privacy. Raises `ArgumentError` for fewer."""
+        blocks = integer("blocks", blocks)
+        if blocks < self.blocks:
+            raise ArgumentError(f"blocks must be at least the {self.blocks} that this certificate needs, got {blocks}")
+        growth = blocks / self.blocks * (1.0 - 1e-12)
+        return replace(
+            self,
+            blocks=blocks,
+            epsilon_threshold=self.epsilon_threshold / growth,
+            epsilon_queries=self.epsilon_queries / growth,
+        )
+
+
+def _noise_tail(width: float, epsilon_threshold: float, epsilon_queries: float) -> float:
+    """P(Lap(1/epsilon_threshold) + Lap(2/epsilon_queries) > width), for different scales."""
+    a, b = 1.0 / epsilon_threshold, 2.0 / epsilon_queries
+    return 0.5 * (a * a * math.exp(-width / a) - b * b * math.exp(-width / b)) / (a * a - b * b) * (1.0 + 1e-9)
+
+
+def _shares(plan: VerificationPlan, epsilon: float, b: NDArray[np.float64]) -> tuple[
+    NDArray[np.float64], NDArray[np.float64]
+]:  # fmt: skip
+    """The least lower share and the largest upper share that epsilon and b allow; the plan's own check backs them."""
+    half = plan.failure_probability / 2.0
+    level, power = _vertices(epsilon, plan.refusals)
+    yes = float(np.interp((plan.rank - plan.margin) * half, level, power))
+    no = float(np.interp(plan.rank * half, power, level))
+    return yes / (half - b) * (1.0 + 1e-8), (no - b) / half * (1.0 - 1e-8)
+
+
+def _tail_width(tail: float) -> float:
+    """The width that the noise of a run with epsilon = 1 passes with this probability."""
+    low, high = 0.0, 200.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _noise_tail(middle, _SPLIT, 1.0 - _SPLIT) > tail else (low, middle)
+    return high
+
+
+def plan_verification(
+    *,
+    queries: int,
+    refusals: int,
+    failure_probability: SupportsFloat,
+    rank: SupportsFloat = 0.25,
+    margin: SupportsFloat = 0.125,
+) -> VerificationPlan:
+    """The fewest blocks, nearly, that certify a verification; see `VerificationPlan`. 0 < margin < rank < 1/2.
+
+    >>> plan_verification(queries=100, refusals=1, failure_probability=0.05, rank=0.2, margin=0.1).certified
+    True
+    """
+    rank = number("rank", rank, above=0.0, below=0.5)
+    plan = VerificationPlan(
+        queries=integer("queries", queries, at_least=1),
+        refusals=integer("refusals", refusals, at_least=1, at_most=100_000),
+        rank=rank,
+        margin=number("margin", margin, above=0.0, below=rank),
+        failure_probability=number("failure_probability", failure_probability, at_least=1e-12, below=1.0),
+        blocks=0,
+        lower_share=0.0,
+        upper_share=0.0,
+        accuracy_failure=0.0,
+        epsilon_threshold=0.0,
+        epsilon_queries=0.0,
+    )
+    most = math.log(rank / (rank - plan.margin))
+    logs = (math.log(most * 1e-3 / math.sqrt(plan.refusals)), math.log(most))
+    shares = (math.log(plan.failure_probability * 1e-6), math.log(plan.failure_probability * 0.2))
+    best = (math.inf, 0.0, 0.0)
+    for _ in range(5):
+        log_b = np.linspace(*shares, 13)
+        b = np.exp(log_b)
+        units = 2.0 * np.array([_tail_width(float(tail)) for tail in b / (2.0 * plan.queries)])
+        for log_epsilon in np.linspace(*logs, 17).tolist():
+            lower, upper = _shares(plan, math.exp(log_epsilon), b)
+            band = np.where((lower > 0.0) & (upper > lower), upper - lower, 1e-300)
+            need = units / math.exp(log_epsilon) / band
+            place = int(np.argmin(need))
+            if band[place] > 1e-300:
+                best = min(best, (float(need[place]), log_epsilon, float(log_b[place])))
+        reach = ((logs[1] - logs[0]) / 6.0, (shares[1] - shares[0]) / 4.0)
+        logs = (best[1] - reach[0], best[1] + reach[0])
+        shares = (best[2] - reach[1], min(best[2] + reach[1], math.log(plan.failure_probability * 0.4)))
+    if not math.isfinite(best[0]):
+        raise ArgumentError("no certificate was found: take a larger margin or fewer refusals")
+    epsilon, accuracy = math.exp(best[1]), math.exp(best[2])
+    lower_share, upper_share = (float(share[0]) for share in _shares(plan, epsilon, np.array([accuracy])))
+    blocks = math.ceil(best[0])
+    while True:
+        found = replace(
+            plan,
+            blocks=blocks,
+            lower_share=lower_share,
+            upper_share=upper_share,
+            accuracy_failure=accuracy,
+            epsilon_threshold=epsilon * _SPLIT,
+            epsilon_queries=epsilon * (1.0 - _SPLIT),
+        )
+        if found.certified:
+            return found
+        blocks += 1

@@ -1,0 +1,117 @@
+"""A private axis-aligned rectangle as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, integer
+from dpselect.learners.rule_classifier import RuleClassifier
+from dpselect.ordered.rectangle_plan import Slicing, rectangle_plan
+from dpselect.ordered.rectangles import axis_domains, learn_rectangle
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.randomness import RandomSource
+
+__all__ = ["PrivateRectangleClassifier"]
+
+
+class PrivateRectangleClassifier(RuleClassifier):
+    """The second class lies in an axis-aligned rectangle: `learn_rectangle` as a scikit-learn classifier.
+
+    Args:
+        lower, upper, granularity: the public domain, one value or one for each column; values beyond the bounds
+            count as the bounds.
+        epsilon, delta: the price of one fit.
+        failure_probability, slicing: see `learn_rectangle`.
+        classes: the two class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
+        adjacency: "add_or_remove_one" or "replace_one".
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+
+    Attributes:
+        classes_, n_features_in_: as in scikit-learn.
+        rule_: the `Rectangle`; empty when there were too few rows of the second class (a private decision).
+        guarantee_: what the fit promises; for X with as many columns the same as `guarantee(columns)`.
+
+    A cell that is missing or not a number leaves its row out, and is predicted as the first class; a row with
+    another label is left out. `fit` raises `ArgumentError` or `TypeError` for parameters and for a container (shape,
+    sparse, complex), never because of what the rows hold.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> model = PrivateRectangleClassifier(lower=0, upper=9, epsilon=9.0, classes=[0, 1], random=keyed_source(1))
+    >>> X = np.stack(np.meshgrid(np.linspace(0, 9, 60), np.linspace(0, 9, 60)), axis=2).reshape(-1, 2)
+    >>> model.fit(X, np.all((X > 2) & (X < 8), axis=1)).predict([[5.0, 5.0], [0.5, 5.0]]).tolist()
+    [1, 0]
+    """
+
+    def __init__(
+        self,
+        *,
+        lower: Any = 0.0,
+        upper: Any = 1.0,
+        granularity: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        failure_probability: float = 0.05,
+        slicing: Slicing = "auto",
+        classes: Sequence[Any] | NDArray[Any] | None = None,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
+        random: RandomSource | None = None,
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.granularity = granularity
+        self.epsilon = epsilon
+        self.delta = delta
+        self.failure_probability = failure_probability
+        self.slicing = slicing
+        self.classes = classes
+        self.adjacency = adjacency
+        self.random = random
+
+    def guarantee(self, columns: int | None = None) -> Guarantee:
+        """What one `fit` on so many columns promises, from the parameters alone; those of X after a fit.
+
+        >>> PrivateRectangleClassifier(epsilon=0.5).guarantee(columns=2).epsilon(delta=0) <= 0.5
+        True
+        """
+        if columns is None:
+            columns = getattr(self, "n_features_in_", None)
+        if columns is None:
+            raise ArgumentError("columns must be given before a fit")
+        axes = integer("columns", columns, at_least=1)
+        domains = axis_domains(np.dtype(np.float64), axes, self.lower, self.upper, self.granularity)
+        return rectangle_plan(
+            dimensions=axes,
+            domain_size=max(domain.size for domain in domains),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            failure_probability=self.failure_probability,
+            slicing=self.slicing,
+            adjacency=self.adjacency,
+        ).guarantee
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
+        table, numbers = self._read(X, y)
+        release = learn_rectangle(
+            table,
+            numbers,
+            lower=self.lower,
+            upper=self.upper,
+            granularity=self.granularity,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            failure_probability=self.failure_probability,
+            slicing=self.slicing,
+            adjacency=self.adjacency,
+            random=self.random,
+        )
+        self.rule_ = release.value
+        self.guarantee_ = release.guarantee
+        return self
+
+    def _positive(self, table: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.asarray(self.rule_.predict(table))

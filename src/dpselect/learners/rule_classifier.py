@@ -1,0 +1,75 @@
+"""What the classifiers that release a rule "positive or not" share: reading rows and labels, and predicting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpselect.errors import ArgumentError
+from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
+from dpselect.privacy import Guarantee
+from dpselect.randomness import RandomSource
+
+__all__ = ["RuleClassifier"]
+
+Array = NDArray[np.float64]
+
+
+class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Prediction from a released rule, which is free for the training data.
+
+    A pickled copy leaves its `random` source behind, as those of `PrivateClassifier` do.
+    """
+
+    classes: Sequence[Any] | NDArray[Any] | None
+    random: RandomSource | None
+    classes_: NDArray[Any]
+    n_features_in_: int
+    rule_: Any
+    guarantee_: Guarantee
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "random": None}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True  # one threshold, or one box, cannot tell all classes apart
+        return tags
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row, shape (rows,)."""
+        check_is_fitted(self)
+        table_shape(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        # a single class is the first one, whatever the rule says
+        return np.asarray(self.classes_[np.minimum(self._positive(doubles(X)), len(self.classes_) - 1)])
+
+    def guarantee(self) -> Guarantee:
+        """What one `fit` promises, from the parameters alone."""
+        raise NotImplementedError
+
+    def _positive(self, table: Array) -> NDArray[np.bool_]:
+        """Whether each row belongs to the second class."""
+        raise NotImplementedError
+
+    def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[np.intp]]:
+        """The rows as doubles and the numbers of their classes: 0, 1, or -1 for another label."""
+        count, _ = table_shape(X)
+        validate_data(self, X, skip_check_array=True)
+        labels = labels_of(y, count)
+        classes = public_classes(self.classes, labels)
+        if len(classes) > 2:
+            raise ArgumentError(
+                f"Only binary classification is supported: classes must be two labels, got {len(classes)}"
+            )
+        self.classes_ = classes
+        return doubles(X), class_numbers(labels, classes)

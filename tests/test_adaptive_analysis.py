@@ -1,0 +1,386 @@
+"""Sessions: what they certify, refuse, charge, hide, and how estimators are evaluated."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import os
+import pickle
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpselect.adaptive import AdaptiveAnalysis, Verified, explicit_grid, plan_blocks
+from dpselect.adaptive.choosing import choice_epsilon, summed_ranks
+from dpselect.adaptive.effective_rounds import EffectiveRounds
+from dpselect.adaptive.means import AdaptiveMeans
+from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan_multiplicative_weights
+from dpselect.adaptive.subsamples import cut_into_blocks, evaluate
+from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError
+from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
+from dpselect.randomness import keyed_source
+
+
+class Recorder:
+    """A spender that records, and refuses after `limit` reservations."""
+
+    def __init__(self, limit: int = 10**9) -> None:
+        self.limit = limit
+        self.reserved: list[tuple[str, Guarantee | OutputGuarantee]] = []
+        self.settled: list[str] = []
+
+    def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:
+        if len(self.reserved) >= self.limit:
+            raise BudgetError("spent")
+        self.reserved.append((identifier, guarantee))
+        return Receipt(label, identifier, {})
+
+    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
+        self.settled.append(identifier)
+        return Receipt("all", identifier, {})
+
+
+def normal_rows(count: int = 60_000, mean: float = 0.3) -> np.ndarray:
+    return np.random.default_rng(0).normal(mean, 1.0, count)
+
+
+def analysis(data: Any = None, **changes: Any) -> AdaptiveAnalysis:
+    settings: dict[str, Any] = {
+        "queries": 5,
+        "subsample_size": 20,
+        "failure_probability": 0.05,
+        "grid_size": 1001,
+        "random": keyed_source(1),
+    }
+    return AdaptiveAnalysis(normal_rows() if data is None else data, **(settings | changes))
+
+
+@pytest.mark.parametrize("mechanism", ["binary_search", "exponential"])
+def test_answers_are_close_and_counted(mechanism: str) -> None:
+    session = analysis(mechanism=mechanism)
+    assert session.certificate.plan.mechanism == mechanism
+    for left in range(5, 0, -1):
+        assert session.remaining == left
+        release = session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
+        assert abs(release.value - 0.3) < 0.15  # the quartiles of a mean of 20
+        assert release.guarantee.epsilon(1e-6) > 0
+        assert release.replayable
+    with pytest.raises(BudgetError, match="5 questions"):
+        session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
+
+
+def test_it_states_what_it_certifies_before_it_starts() -> None:
+    session = analysis(verifications=10, refusals=1, data=normal_rows(600_000))
+    statement = session.certificate.statement
+    assert "5 adaptive answers lie between the 25 and 75 per cent quantiles" in statement
+    assert "20 fresh rows" in statement
+    assert "except with probability 0.025" in statement
+    assert "10 guesses" in statement
+    described = json.loads(json.dumps(session.certificate.describe(delta=1e-6)))
+    assert described["row_privacy"]["epsilon"] > 0
+    assert described["mechanism"] == "binary_search"
+    assert "data splitting would need" in described["reason"]
+    plan = session.certificate.plan
+    assert math.isclose(
+        session.certificate.row_privacy.gaussian_mu or 0.0, math.sqrt(5) * plan.noise.mu, rel_tol=1e-9  # type: ignore[union-attr]
+    )
+
+
+def test_more_rows_buy_privacy_not_less_noise() -> None:
+    small, large = analysis(normal_rows(40_000)), analysis(normal_rows(400_000))
+    assert large.certificate.row_privacy.epsilon(1e-6) < 0.2 * small.certificate.row_privacy.epsilon(1e-6)
+    assert large.certificate.plan.certified
+
+
+def test_it_refuses_when_the_blocks_are_too_few() -> None:
+    needed = plan_blocks(queries=5, grid_size=1001, failure_probability=0.05).blocks
+    analysis(normal_rows(20 * needed))
+    with pytest.raises(ArgumentError, match=f"needs {needed}"):
+        analysis(normal_rows(20 * needed - 1))
+    with pytest.raises(ArgumentError, match="fewer queries"):
+        analysis(accounting="paper")
+    with pytest.raises(ArgumentError, match="fewer queries"):
+        analysis(queries=10**6)
+
+
+def test_the_paper_s_constants() -> None:
+    session = analysis(np.arange(200_000) % 7, subsample_size=1, queries=2, accounting="paper", grid_size=16)
+    assert session.certificate.plan.accounting == "paper"
+    assert session.certificate.plan.certified
+    assert session.estimate(lambda rows: float(rows[0]), lower=0, upper=6, granularity=1).value in (2, 3, 4)
+
+
+def test_data_splitting_only_when_allowed() -> None:
+    with pytest.raises(ArgumentError, match="validity_only"):
+        analysis(mechanism="splitting")
+    session = analysis(normal_rows(20 * 200), validity_only=True)
+    assert session.certificate.plan.mechanism == "splitting"
+    assert "break even" in session.certificate.reason
+    release = session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
+    assert abs(release.value - 0.3) < 0.3
+    assert release.guarantee.epsilon(1e-6) == math.inf
+    assert session.certificate.describe(delta=1e-6)["row_privacy"]["epsilon"] is None
+    assert session.choose([np.mean, np.var]).value == 1
+    with pytest.raises(ArgumentError, match="spend"):
+        analysis(validity_only=True, spender=Recorder())
+
+
+def test_each_question_is_paid_before_it_is_asked() -> None:
+    spender = Recorder(limit=2)
+    session = analysis(spender=spender, label="trial")
+    calls: list[int] = []
+
+    def counted(rows: np.ndarray) -> float:
+        calls.append(1)
+        return float(rows.mean())
+
+    release = session.estimate(counted, lower=-2, upper=2, granularity=0.01)
+    assert release.receipt is not None
+    assert spender.settled == [release.receipt.identifier]
+    session.choose([np.mean, np.var])
+    done = len(calls)
+    with pytest.raises(BudgetError):
+        session.estimate(counted, lower=-2, upper=2, granularity=0.01)
+    assert len(calls) == done
+    assert session.remaining == 3
+    # a second analysis with the same label must not find its questions paid
+    again = Recorder()
+    analysis(spender=again, label="trial").estimate(np.mean, lower=-2, upper=2, granularity=0.01)
+    names = [name for name, _ in spender.reserved + again.reserved]
+    assert len(set(names)) == 3
+
+
+def test_the_grid_is_limited_and_bounds_are_needed() -> None:
+    session = analysis()
+    with pytest.raises(ArgumentError, match="grid_size=1001"):
+        session.estimate(np.mean, lower=-2, upper=2, granularity=1e-4)
+    with pytest.raises(ArgumentError, match="grid_size"):
+        session.estimate(np.mean, lower=-2, upper=2)  # all doubles
+    with pytest.raises(ArgumentError, match="lower and upper"):
+        session.estimate(np.mean)
+    assert session.remaining == 5
+    assert session.estimate(np.mean, grid=explicit_grid([-1, 0.3, 7])).value == 0.3
+    wide = analysis(grid_size=2**64)
+    assert abs(wide.estimate(np.mean, lower=-1e300, upper=1e300).value - 0.3) < 0.15
+
+
+def test_failing_blocks_count_and_say_nothing() -> None:
+    """A third of the blocks fail: the answer is a quantile of all blocks, nothing is printed, raised or dropped."""
+
+    def fragile(rows: np.ndarray) -> float:
+        if rows[0] > 0.6:
+            raise ValueError(f"secret {rows[0]}")
+        if rows[0] > 0.4:
+            warnings.warn("secret", stacklevel=1)
+            return math.nan
+        return float(rows.mean())
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        value = analysis().estimate(fragile, lower=-2, upper=2, granularity=0.01).value
+        assert -2 <= value < 0.3
+        assert analysis().estimate(lambda rows: "text", lower=-2, upper=2, granularity=0.01).value == -2
+        assert analysis().estimate(lambda rows: 1 / 0, lower=-2, upper=2, granularity=0.01).value == -2
+        assert analysis().estimate(lambda rows: math.inf, lower=-2, upper=2, granularity=0.01).value == 2
+
+
+def test_evaluation_of_blocks() -> None:
+    data = np.arange(23.0)
+    blocks = cut_into_blocks(data, subsample_size=5, order="given", random=keyed_source(1))
+    assert (blocks.count, blocks.size) == (4, 5)  # three rows are left out
+    expected = [2.0, 7.0, 12.0, 17.0]
+    assert evaluate(np.mean, blocks).tolist() == expected
+    assert evaluate(np.mean, blocks, axis=True).tolist() == expected
+
+    def moody(rows: np.ndarray, axis: int) -> np.ndarray:
+        if np.any(rows == 7.0):
+            raise ValueError
+        return rows.mean(axis=axis)
+
+    found = evaluate(moody, blocks, axis=True)
+    assert np.isnan(found[1])
+    assert found[[0, 2, 3]].tolist() == [2.0, 12.0, 17.0]
+    with pytest.raises(ArgumentError, match="one value a block"):
+        evaluate(lambda rows, axis: rows, blocks, axis=True)
+    shuffled = cut_into_blocks(data, subsample_size=5, order="random", random=keyed_source(1))
+    assert len(np.unique(shuffled.rows)) == 20
+    with pytest.raises(ContentError, match="subsample_size"):
+        cut_into_blocks(data, subsample_size=24, order="given", random=keyed_source(1))
+    with pytest.raises(ArgumentError, match="order"):
+        cut_into_blocks(data, subsample_size=4, order="sorted", random=keyed_source(1))  # type: ignore[arg-type]
+
+
+def test_parallel_evaluation_gives_the_same_values() -> None:
+    blocks = cut_into_blocks(normal_rows(2000), subsample_size=20, order="given", random=keyed_source(1))
+    assert evaluate(np.median, blocks, jobs=2).tolist() == evaluate(np.median, blocks).tolist()
+
+
+def test_frames_tuples_and_lists() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = normal_rows(400)
+    expected = evaluate(np.mean, cut_into_blocks(rows, subsample_size=20, order="random", random=keyed_source(2)))
+    frame = pandas.DataFrame({"x": rows, "y": 1.0})
+    source = keyed_source(2)
+    of_frame = evaluate(
+        lambda part: part["x"].mean(), cut_into_blocks(frame, subsample_size=20, order="random", random=source)
+    )
+    pair = cut_into_blocks((rows, rows), subsample_size=20, order="random", random=keyed_source(2))
+    listed = cut_into_blocks(rows.tolist(), subsample_size=20, order="random", random=keyed_source(2))
+    assert np.allclose(of_frame, expected)
+    assert np.allclose(evaluate(lambda part: part[0].mean(), pair), expected)
+    assert np.allclose(evaluate(lambda part, axis: part[1].mean(axis=axis), pair, axis=True), expected)
+    assert np.allclose(evaluate(np.mean, listed), expected)
+    with pytest.raises(ArgumentError, match="tuple"):
+        cut_into_blocks((rows, rows[1:]), subsample_size=20, order="given", random=keyed_source(2))
+    with pytest.raises(ArgumentError, match="axis"):
+        evaluate(np.mean, cut_into_blocks(frame, subsample_size=20, order="given", random=source), axis=True)
+
+
+def test_heavy_tails_without_a_variance() -> None:
+    """Cauchy rows: the mean of a block has no mean, its median does; both answers are within their quartiles."""
+    rows = np.random.default_rng(3).standard_cauchy(60_000) + 5.0
+    session = analysis(rows, grid_size=2**64)
+    assert abs(session.estimate(np.mean, lower=-1e9, upper=1e9).value - 5.0) < 1.0
+    assert abs(session.estimate(np.median, lower=-1e9, upper=1e9).value - 5.0) < 0.3
+
+
+def test_a_choice_costs_one_question() -> None:
+    session = analysis()
+    names = {"low": lambda rows: rows.mean() - 5, "high": lambda rows: rows.mean() + 5, "bad": lambda rows: 1 / 0}
+    release = session.choose(names)
+    assert release.value == "high"
+    assert session.remaining == 4
+    assert session.choose(names, maximize=False).value == "low"
+    assert session.choose([np.mean]).value == 0
+    # together with the estimates it stays within the Gaussian that was certified
+    assert release.guarantee.pure_epsilon == choice_epsilon(session.certificate.plan)
+    with pytest.raises(ArgumentError, match="candidates"):
+        session.choose([])
+
+
+def test_one_block_moves_a_sum_of_ranks_by_its_range() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        values = rng.integers(0, 4, (5, 7)).astype(float)
+        values[rng.random((5, 7)) < 0.1] = np.nan
+        other = values.copy()
+        other[:, 3] = rng.integers(0, 4, 5)
+        ranks = summed_ranks(values)
+        assert np.abs(ranks - summed_ranks(other)).max() <= 2 * (5 - 1)
+        assert ranks.sum() == 7 * 5 * 4  # every pair of every block is counted twice
+
+
+def test_verification_confirms_refuses_and_corrects() -> None:
+    data = normal_rows(600_000)
+    spender = Recorder()
+    session = analysis(data, verifications=40, refusals=2, spender=spender, label="v")
+    assert session.verification is not None
+    for _ in range(5):
+        assert session.verify(np.mean, 0.3, axis=True).value is True
+    assert len(spender.reserved) == 1  # confirmations cost nothing more
+    assert session.verification.refusals_left == 2
+    assert session.verify(np.mean, 2.0, axis=True).value is False
+    assert spender.settled == [spender.reserved[0][0]]
+    corrected = session.verify_or_correct(np.mean, -2.0, lower=-2, upper=2, granularity=0.01, axis=True)
+    assert isinstance(corrected.value, Verified)
+    assert not corrected.value.agrees
+    assert abs(corrected.value.value - 0.3) < 0.15
+    assert session.verification.remaining == 0
+    with pytest.raises(BudgetError, match="verification"):
+        session.verify(np.mean, 0.3, axis=True)
+    assert session.remaining == 4
+    with pytest.raises(ArgumentError, match="verifications"):
+        analysis().verify(np.mean, 0.3)
+
+
+def test_exactly_as_many_refusals_as_planned() -> None:
+    """The short circuit: a guess that is refused on its first side is one refusal, so all of them can be used."""
+    session = analysis(normal_rows(900_000), verifications=20, refusals=3)
+    assert [session.verify(np.mean, guess, axis=True).value for guess in (-9, 9, -9)] == [False] * 3
+    with pytest.raises(BudgetError):
+        session.verify(np.mean, 0.3, axis=True)
+    assert session.verification is not None
+    assert session.verification.refusals_left == 0
+
+
+def test_confirmed_guess_keeps_the_questions() -> None:
+    session = analysis(normal_rows(600_000), verifications=5, refusals=1)
+    release = session.verify_or_correct(np.mean, 0.3, lower=-2, upper=2, granularity=0.01, axis=True)
+    assert release.value == Verified(True, 0.3)
+    assert session.remaining == 5
+
+
+def test_sessions_do_not_copy_fork_or_show_data() -> None:
+    session = analysis(verifications=5, refusals=1, data=normal_rows(600_000))
+    means = AdaptiveMeans(normal_rows(), queries=2, failure_probability=0.05)
+    for one in (session, session.verification, means):
+        with pytest.raises(TypeError, match="copied or pickled"):
+            pickle.dumps(one)
+        with pytest.raises(TypeError, match="copied or pickled"):
+            copy.copy(one)
+        assert "0.3" not in repr(one)
+    session._process = os.getpid() + 1
+    with pytest.raises(ForkedSourceError):
+        session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
+    with pytest.raises(ForkedSourceError):
+        session.verify(np.mean, 0.3)
+
+
+def test_effective_rounds_move_on_when_they_over_fit() -> None:
+    """An analyst who hill-climbs on exact answers is caught by the verification and gets the next set."""
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(400_000, 3))
+    session = EffectiveRounds(
+        features, rounds=3, queries=200, subsample_size=5, failure_probability=0.05, random=keyed_source(3)
+    )
+    for column in range(3):
+        found = session.estimate(lambda rows, axis, column=column: rows[..., column].mean(axis=axis),
+                                 lower=-3, upper=3, granularity=0.001, axis=True).value  # fmt: skip
+        assert abs(found) < 0.35
+    assert session.rounds_left == 3
+    # an answer that the current set gets wrong: stand in for over-fitting by a set with other rows
+    session._blocks.data[session._blocks.rows[: session._size]] += 5.0
+    moved = session.estimate(lambda rows, axis: rows[..., 0].mean(axis=axis), lower=-9, upper=9, granularity=0.01,
+                             axis=True)  # fmt: skip
+    assert abs(moved.value) < 0.35
+    assert session.rounds_left == 2
+    with pytest.raises(ArgumentError, match="needs"):
+        EffectiveRounds(features[:100], rounds=3, queries=200, subsample_size=5, failure_probability=0.05)
+
+
+def test_means() -> None:
+    spender = Recorder()
+    means = AdaptiveMeans(
+        normal_rows(200_000), queries=3, failure_probability=0.05, spender=spender, random=keyed_source(1)
+    )
+    assert abs(means.mean(np.sin, lower=-1, upper=1).value - math.sin(0.3) * math.exp(-0.5)) < 2 * means.plan.error
+    assert means.mean(lambda rows: 1 / 0, lower=2, upper=4).value < 2 + 2 * means.plan.error
+    assert means.mean(lambda rows: np.full(len(rows), np.nan), lower=2, upper=4).value < 2 + 2 * means.plan.error
+    with pytest.raises(BudgetError):
+        means.mean(np.sin, lower=-1, upper=1)
+    assert len(spender.reserved) == len(spender.settled) == 3
+    assert math.isclose(means.guarantee.gaussian_mu or 0, means.plan.answer_mu)
+
+
+def test_multiplicative_weights_answer_and_refuse() -> None:
+    plan = plan_multiplicative_weights(queries=5, universe=11, grid_size=11, failure_probability=0.05)
+    data = np.random.default_rng(0).binomial(10, 0.3, plan.blocks)
+    session = MultiplicativeWeights(
+        data, universe=11, queries=5, grid_size=11, failure_probability=0.05, random=keyed_source(1)
+    )
+    assert session.estimate(np.arange(11), lower=0, upper=10, granularity=1).value in (2, 3, 4)
+    assert session.estimate(-np.arange(11.0), lower=-10, upper=0, granularity=1).value in (-2, -3, -4)
+    with pytest.raises(ArgumentError, match="every code"):
+        session.estimate(np.arange(10), lower=0, upper=10, granularity=1)
+    with pytest.raises(ArgumentError, match="needs"):
+        MultiplicativeWeights(data[:100], universe=11, queries=5, grid_size=11, failure_probability=0.05)
+    with pytest.raises(ContentError, match="whole numbers"):
+        MultiplicativeWeights([0, 99], universe=11, queries=5, grid_size=11, failure_probability=0.05)
+    for _ in range(3):
+        session.estimate(np.arange(11), lower=0, upper=10, granularity=1)
+    with pytest.raises(BudgetError):
+        session.estimate(np.arange(11), lower=0, upper=10, granularity=1)

@@ -1,0 +1,150 @@
+"""`dpselect quantile`: files and databases in, one answer out, paid from a ledger when asked."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.cli.app import app, main
+from dpselect.errors import ArgumentError
+from dpselect.ledger import InsufficientBudget, Ledger
+
+quantile_command = importlib.import_module("dpselect.cli.quantile")
+
+
+@pytest.fixture
+def people(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    path = tmp_path / "people.parquet"
+    moments = np.datetime64("2024-01-01", "s") + np.arange(5000).astype("timedelta64[h]")
+    pyarrow.parquet.write_table(
+        pa.table({"income": np.linspace(0.0, 100_000.0, 5000), "age": np.arange(5000) % 90, "when": moments}), path
+    )
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, ["quantile", *(str(argument) for argument in arguments)])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+BOUNDS = ("--lower", "0", "--upper", "1e7")
+
+
+def test_json_is_one_object_with_the_price(people):
+    shown = json.loads(
+        run(people, "--column", "income", "--q", "0.75", "--q", "0.25", "--epsilon", "2", *BOUNDS, "--json")
+    )
+    assert [row["q"] for row in shown["quantiles"]] == [0.25, 0.75]
+    for row in shown["quantiles"]:
+        assert abs(row["value"] - 100_000 * row["q"]) < 100_000 * row["rank_error_95"] / 5000
+    assert (shown["epsilon"], shown["delta"], shown["adjacency"]) == (2.0, 0.0, "add_or_remove_one")
+    assert shown["method"] == "recursive"
+
+
+def test_whole_numbers_moments_and_private_bounds(people, tmp_path):
+    ages = json.loads(
+        run(people, "--column", "age", "--q", "0.5", "--epsilon", "1", "--lower", "0", "--upper", "120", "--json")
+    )
+    assert abs(ages["quantiles"][0]["value"] - 44) <= 2
+    text = run(
+        people, "--column", "when", "--q", "0.5", "--epsilon", "1", "--lower", "2024-01-01", "--upper", "2025-01-01",
+        "--granularity", "1 D", "--plot", tmp_path / "plot.png",
+    )  # fmt: skip
+    assert "2024-04" in text
+    assert (tmp_path / "plot.png").stat().st_size > 1000
+    shown = json.loads(
+        run(people, "--column", "income", "--q", "0.5", "--epsilon", "1", "--range-epsilon", "0.5", "--json")
+    )
+    assert shown["epsilon"] == 1.5
+    assert shown["upper"] >= 100_000
+    assert abs(shown["quantiles"][0]["value"] - 50_000) < 2000
+
+
+def test_a_ledger_pays_and_a_refusal_reads_nothing(people, tmp_path, monkeypatch):
+    where = str(tmp_path / "budget.db")
+    with Ledger.open(where) as ledger:
+        ledger.create_budget("census", epsilon=3)
+    arguments = (people, "--column", "income", "--q", "0.5", *BOUNDS, "--ledger", where, "--budget", "census")
+    shown = json.loads(run(*arguments, "--epsilon", "2", "--json"))
+    with Ledger.open(where) as ledger:
+        assert ledger.budget("census").remaining().epsilon == Fraction(1)
+        assert shown["receipt"]["sequence"] == 3
+        ledger.verify()
+    monkeypatch.setattr("dpselect.ordered.columns.ChunkedColumn._survey", lambda _: pytest.fail("rows were read"))
+    with pytest.raises(InsufficientBudget):
+        run(*arguments, "--epsilon", "2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("--q", "1.5", *BOUNDS), "--q"),
+        (("--q", "0.5", "--lower", "0"), "--upper"),
+        (("--q", "0.5"), "--range-epsilon"),
+        (("--q", "0.5", *BOUNDS, "--range-epsilon", "1"), "--range-epsilon"),
+        (("--q", "0.5", "--lower", "low", "--upper", "1"), "--lower"),
+        (("--q", "0.5", *BOUNDS, "--granularity", "x"), "--granularity"),
+        (("--q", "0.5", *BOUNDS, "--ledger", "x"), "--budget"),
+        (("--q", "0.5", *BOUNDS, "--method", "best"), "method"),
+        (("--q", "0.5", *BOUNDS, "--table", "t"), "table"),
+        (("--q", "0.5", *BOUNDS, "--epsilon", "0"), "--epsilon"),
+    ],
+)
+def test_errors_name_the_flag(people, arguments, word):
+    with pytest.raises(ArgumentError, match=word):
+        run(people, "--column", "income", "--epsilon", "1", *arguments)
+
+
+def test_exit_statuses(people, tmp_path, monkeypatch, capsys):
+    def status(*arguments):
+        monkeypatch.setattr("sys.argv", ["dpselect", "quantile", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        return stopped.value.code, *capsys.readouterr()
+
+    where = str(tmp_path / "budget.db")
+    with Ledger.open(where) as ledger:
+        ledger.create_budget("small", epsilon="1/2")
+    usual = (people, "--q", "0.5", "--epsilon", "1", *BOUNDS)
+    code, output, errors = status(*usual, "--column", "missing")
+    assert (code, output) == (2, "")
+    assert "missing" in errors
+    code, output, errors = status(*usual, "--column", "income", "--ledger", where, "--budget", "small")
+    assert (code, output) == (3, "")
+    assert len(errors.splitlines()) == 1
+    for name in ("broken.parquet", "broken.csv"):
+        (tmp_path / name).write_bytes(b'x\n"' + b"PAR1 no" * 30_000)
+        code, output, errors = status(tmp_path / name, "--q", "0.5", "--epsilon", "1", *BOUNDS, "--column", "x")
+        assert (code, output) == (1, "")
+        assert len(errors.splitlines()) == 1
+    code, output, errors = status(*usual, "--column", "income")
+    assert (code, errors) == (0, "")
+
+
+def test_progress_only_on_a_terminal_and_without_counts(people, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    with CliRunner().isolation():
+        monkeypatch.setattr("sys.stderr", terminal)
+        with quantile_command._progress() as show:
+            show(12_345)
+    assert "reading" in terminal.getvalue()
+    assert "12" not in terminal.getvalue()
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    with quantile_command._progress() as nothing:
+        assert nothing is None

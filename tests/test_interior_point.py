@@ -1,0 +1,408 @@
+"""Interior points: the public function, its calculator, exact audits on tiny domains, success at calculated sizes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpselect.errors import AdjacencyError, ArgumentError, ContentError
+from dpselect.ordered.binary_search import draw_binary_search
+from dpselect.ordered.dyadic import DyadicParameters, depth_scores, draw_dyadic
+from dpselect.ordered.interior_point import (
+    choose_method,
+    cumulative_interior_point,
+    interior_point,
+    interior_point_guarantee,
+)
+from dpselect.ordered.interior_point_draws import SecretDraws
+from dpselect.ordered.interior_point_rows import METHODS, binary_search_noise, interior_point_rows, plan_method
+from dpselect.ordered.search_tree import interior_scores
+from dpselect.ordered.stable_choice import StableChoice
+from dpselect.ordered.tree_log_tuning import tuned_cumulative
+from dpselect.privacy import Adjacency, approximate_dp, gaussian, pure_dp
+from dpselect.randomness import keyed_source
+from tests.enumerated_draws import claims, exact_law, worst_excess
+from tests.test_tree_log import array, multisets, shapes
+
+UNIT, RATIO = math.log(2.0), Fraction(1, 2)
+ADD, SWAP = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
+
+# ---------------------------------------------------------------- exact audits
+
+
+def neighbours(laws, size, *, replace):
+    for points in laws:
+        for extra in range(size):
+            larger = tuple(sorted((*points, extra)))
+            if not replace and larger in laws:
+                yield larger, points
+            if replace:
+                for gone in range(len(points)):
+                    other = tuple(sorted((*points[:gone], extra, *points[gone + 1 :])))
+                    if other > points and other in laws:
+                        yield other, points
+
+
+def test_exact_laws_of_the_exponential_mechanism():
+    laws = {}
+    for count in range(4):
+        for points in multisets(5, count):
+            laws[points] = exact_law(lambda d, p=points: d.interior(array(p), 5, UNIT), RATIO)[:2]
+    for replace, epsilon in ((False, UNIT), (True, 2 * UNIT)):
+        claimed = claims(pure_dp(epsilon=epsilon))
+        pairs = list(neighbours(laws, 5, replace=replace))
+        assert len(pairs) > 100
+        assert max(worst_excess((laws[a], laws[b]), claimed) for a, b in pairs) <= 1e-12
+    # one unit less is not enough: the rate is not doubled for nothing
+    pairs = list(neighbours(laws, 5, replace=True))
+    claimed = claims(pure_dp(epsilon=UNIT))
+    assert max(worst_excess((laws[a], laws[b]), claimed) for a, b in pairs) > 0.01
+
+
+DYADIC = DyadicParameters(epsilon_depth=UNIT, choice=StableChoice(UNIT, 0.05), epsilon_point=UNIT)
+
+
+def dyadic_laws(parameters, bits, most):
+    laws, seen = {}, set()
+    for count in range(most + 1):
+        for points in multisets(1 << bits, count):
+            law, lost, places = exact_law(lambda d, p=points: draw_dyadic(array(p), bits, parameters, d), RATIO)
+            assert sum(law.values()) + lost == 1
+            laws[points] = law, lost
+            seen |= places
+    return laws, seen
+
+
+def test_exact_laws_of_the_dyadic_method():
+    laws, seen = dyadic_laws(DYADIC, 2, 4)
+    assert "no stable choice" in seen
+    for replace, epsilon, delta in ((False, 3 * UNIT, 0.05), (True, 6 * UNIT, 0.1)):
+        claimed = claims(approximate_dp(epsilon=epsilon, delta=delta))
+        pairs = list(neighbours(laws, 4, replace=replace))
+        assert len(pairs) > 100
+        assert max(worst_excess((laws[a], laws[b]), claimed) for a, b in pairs) <= 1e-9
+
+
+def test_an_unprivate_node_is_caught():
+    class Heaviest(StableChoice):
+        def choose(self, weights, *, level, draws):
+            return int(np.argmax(weights)) if len(weights) else None
+
+    broken = DyadicParameters(epsilon_depth=UNIT, choice=Heaviest(UNIT, 0.05), epsilon_point=UNIT)
+    laws = [
+        exact_law(lambda d, p=p: draw_dyadic(array(p), 4, broken, d), RATIO)[:2]
+        for p in ([0] * 6 + [8] * 7, [0] * 6 + [8] * 6)
+    ]
+    claimed = claims(approximate_dp(epsilon=3 * UNIT, delta=0.05))
+    assert worst_excess(tuple(laws), claimed) > 0.1
+
+
+def literal_depth_scores(points, bits):
+    heaviest = []
+    for j in range(bits + 1):
+        prefixes = [x >> (bits - j) for x in points]
+        heaviest.append(max((prefixes.count(p) for p in prefixes), default=0))
+    heaviest.append(0)
+    return [min(heaviest[j], len(points) - heaviest[j + 1]) for j in range(bits + 1)]
+
+
+@given(st.integers(1, 70), st.lists(st.integers(0, 2**70 - 1), max_size=25), st.integers(0, 2**70 - 1))
+def test_depth_scores(bits, values, extra):
+    points = sorted(v >> (70 - bits) for v in values)
+    codes = points if bits > 64 else array(points)
+    scores = depth_scores(codes, bits)
+    assert scores.tolist() == literal_depth_scores(points, bits)
+    assert 2 * max(scores) >= len(points)
+    more = sorted([*points, extra >> (70 - bits)])
+    assert set((depth_scores(more if bits > 64 else array(more), bits) - scores).tolist()) <= {0, 1}
+
+
+def test_scores_under_insertion():
+    """min(#{x <= z}, #{x >= z}) rises by 0 or 1 at every z, and is at least half at its best."""
+    for count in range(6):
+        for points in multisets(4, count):
+            before = interior_scores(array(points), range(4))
+            assert 2 * max(before) >= count
+            for extra in range(4):
+                after = interior_scores(array([*points, extra]), range(4))
+                assert {b - a for a, b in zip(before, after, strict=True)} <= {0, 1}
+
+
+def test_the_binary_search_is_one_gaussian_mechanism():
+    """All answers together have noise_multiplier at sensitivity one: the deviation of each, and how far each moves."""
+    seen = []
+
+    class Watched(SecretDraws):
+        def majority(self, difference, deviation):
+            seen.append((difference, deviation))
+            return len(seen) % 3 > 0
+
+    runs = []
+    for points in ([1, 4, 4, 9], [1, 4, 4, 9, 12]):
+        seen.clear()
+        draw_binary_search(array(points), 4, 5.0, Watched(keyed_source(1)))
+        runs.append(list(seen))
+    assert len(runs[0]) == 4
+    assert all(deviation >= 10.0 for _, deviation in runs[0])
+    assert all(abs(a - b) == 1 for (a, _), (b, _) in zip(*runs, strict=True))
+
+
+# ---------------------------------------------------------------- calculator
+
+
+def test_rows_beside_known_numbers():
+    """Exponential mechanism and binary search (replace-one) from closed forms; the dyadic method at most these."""
+    bits = (16, 32, 64, 256, 1024)
+    rows = {m: [interior_point_rows(m, domain_size=2**b, epsilon=1, delta=1e-6) for b in bits] for m in METHODS[:2]}
+    for found, closed in zip(rows["exponential"], (32, 54, 98, 365, 1429), strict=True):
+        assert closed - 2 <= found <= closed
+    assert all(found <= known for found, known in zip(rows["dyadic"], (165, 169, 173, 181, 188), strict=True))
+    searched = [
+        interior_point_rows("binary_search", domain_size=2**b, epsilon=1, delta=1e-6, adjacency=SWAP) for b in bits
+    ]
+    assert searched == [110, 164, 244, 535, 1155]
+    assert interior_point_rows("exponential", domain_size=2**64, epsilon=0.1) in (979, 980)
+
+
+def test_exact_failure_of_the_exponential_mechanism():
+    """Straddling data: (N - 2)/(N - 2 + 2 exp(epsilon n/2)); the calculator's rate at its own size is met exactly."""
+    for count, fails in ((98, 0.00481243696), (90, 0.208873739), (80, 0.975114567)):
+        assert (2**64 - 2) / (2**64 - 2 + 2 * math.exp(count / 2)) == pytest.approx(fails, rel=1e-8)
+    run = 2 * sum(math.exp(k) for k in range(1, 50))
+    assert (2**64 - 98) / (2**64 - 98 + run) == pytest.approx(0.00304743551, rel=1e-8)
+    for size, epsilon, failure in ((2**64, 1.0, 0.01), (1000, 0.3, 0.2), (2, 1.0, 0.01)):
+        rows = interior_point_rows("exponential", domain_size=size, epsilon=epsilon, failure=failure)
+
+        def worst(count, size=size, epsilon=epsilon):
+            return (size - 1) / (size - 1 + math.exp(epsilon * math.ceil(count / 2)))
+
+        assert worst(rows) <= failure * (1 + 1e-9)
+        assert rows <= 1 or worst(rows - 1) > failure
+
+
+def test_the_choice_is_from_public_numbers():
+    assert choose_method(domain_size=2**64, epsilon=1, delta=1e-6) == "exponential"
+    assert choose_method(domain_size=2**256, epsilon=1, delta=1e-6) == "dyadic"
+    assert choose_method(domain_size=2**256, epsilon=1) == "exponential"
+    assert choose_method(domain_size=2**256, epsilon=1, delta=1e-6, expected_rows=1000) == "exponential"
+    assert choose_method(domain_size=2**256, epsilon=1, delta=1e-6, expected_rows=100) == "dyadic"
+    assert choose_method(domain_size=2**100, epsilon=1, delta=1e-6) == "exponential"
+    assert choose_method(domain_size=2**120, epsilon=1, delta=1e-6) == "dyadic"
+
+
+@pytest.mark.parametrize("adjacency", [ADD, SWAP])
+@pytest.mark.parametrize("method", METHODS)
+def test_guarantees_stay_within_the_budget(method, adjacency):
+    for size, epsilon, delta in ((2**10, 1.0, 1e-6), (2**64, 0.1, 1e-9), (2**256, 3.0, 1e-6)):
+        if method == "cumulative" and adjacency is ADD:
+            with pytest.raises(ArgumentError):
+                interior_point_guarantee(domain_size=size, epsilon=1, delta=1e-6, method=method, adjacency=adjacency)
+            return
+        asked = {"domain_size": size, "epsilon": epsilon, "delta": delta, "method": method}
+        g = interior_point_guarantee(**asked, adjacency=adjacency)
+        assert g.adjacency is adjacency
+        assert 0.85 * epsilon < g.epsilon(delta) <= epsilon * (1 + 1e-9)
+        if method == "exponential":
+            assert g.epsilon(0) <= epsilon * (1 + 1e-9)
+
+
+def test_noise_of_the_binary_search():
+    noise = binary_search_noise(1.0, 1e-6, ADD)
+    assert gaussian(noise_multiplier=noise).delta(1.0) <= 1e-6 < gaussian(noise_multiplier=noise * 0.999).delta(1.0)
+    assert binary_search_noise(1.0, 1e-6, SWAP) == 2 * noise
+
+
+# ---------------------------------------------------------------- the function
+
+
+@pytest.mark.parametrize("adjacency", [ADD, SWAP])
+@pytest.mark.parametrize("method", METHODS)
+def test_success_at_the_calculated_size(method, adjacency):
+    """Eight shapes at the calculated size, ten times: more than 6 failures of 80 at a rate of 1 per cent: 2e-6."""
+    rows = interior_point_rows(method, domain_size=2**64, epsilon=1, delta=1e-6, adjacency=adjacency)
+    if rows is None:
+        assert (method, adjacency) == ("cumulative", ADD)
+        return
+    failed = 0
+    for trial in range(10):
+        for name, points in shapes(rows + rows % 2, 64, random.Random(trial)).items():
+            release = interior_point(
+                points,
+                domain_size=2**64,
+                epsilon=1,
+                delta=1e-6,
+                method=method,
+                adjacency=adjacency,
+                random=keyed_source(f"{method} {trial} {name}"),
+            )
+            failed += release.value is None or not min(points) <= release.value <= max(points)
+    assert failed <= 6
+
+
+@pytest.mark.parametrize("method", METHODS[:4])
+def test_huge_domains(method):
+    rng = random.Random(7)
+    rows = interior_point_rows(method, domain_size=2**256, epsilon=2, delta=1e-6)
+    for name, points in shapes(rows + rows % 2, 256, rng).items():
+        release = interior_point(
+            points, domain_size=2**256, epsilon=2, delta=1e-6, method=method, random=keyed_source(name)
+        )
+        assert min(points) <= release.value <= max(points)
+        assert release.replayable
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("count", [0, 1, 2, 9])
+def test_few_rows_never_fail_loudly(method, count):
+    """Nothing is refused for lack of rows: an answer of the domain, or None by a private decision."""
+    for trial in range(4):
+        release = interior_point(
+            [7] * count,
+            lower=-5,
+            upper=994,
+            epsilon=1,
+            delta=1e-6,
+            method=method,
+            adjacency=SWAP,
+            random=keyed_source(f"{trial}"),
+        )
+        assert release.value is None or -5 <= release.value <= 994
+
+
+def test_domains_of_all_kinds():
+    source = keyed_source("domains")
+
+    def at(values, **more):
+        return interior_point(values, epsilon=20, random=source, **more).value
+
+    rng = np.random.default_rng(1)
+    floats = rng.normal(1000.0, 1.0, 400)
+    assert floats.min() <= at(floats, lower=-1e300, upper=1e300) <= floats.max()
+    tiny = rng.normal(0.0, 1e-200, 400)
+    assert tiny.min() <= at(tiny, lower=-1.0, upper=1.0) <= tiny.max()
+    assert at(np.full(400, np.nan), lower=-2.0, upper=5.0) == -2.0
+    assert at(np.full(400, np.inf), lower=-2.0, upper=5.0) == 5.0
+    assert at(np.full(400, -0.0), lower=-2.0, upper=5.0) == 0.0
+    assert at(np.full(400, 2**63, dtype=np.uint64), lower=-(2**63), upper=2**64) == 2**63
+    assert at(np.full(400, -7, dtype=np.int8), lower=-1000, upper=1000) == -7
+    assert at([2**200 + 5] * 400, lower=0, upper=2**201) == 2**200 + 5
+    assert at([5.0] * 400, lower=0, upper=10.0) == 5.0
+    assert at([3] * 400, domain_size=3) == 2  # outside values count as the nearest end
+    assert at([0], domain_size=1) == 0
+
+
+def test_the_order_of_rows_does_not_matter():
+    rng = random.Random(9)
+    points = [rng.getrandbits(20) for _ in range(300)]
+    mixed = rng.sample(points, len(points))
+    for method in METHODS:
+        asked = {"domain_size": 2**20, "epsilon": 1, "delta": 1e-6, "method": method, "adjacency": SWAP}
+        first, second = (interior_point(p, **asked, random=keyed_source(3)).value for p in (points, mixed))
+        assert first == second
+
+
+def test_a_count_is_paid_for():
+    asked = {"domain_size": 2**64, "epsilon": 1, "count_epsilon": 0.5}
+    few = interior_point([1] * 20, **asked, random=keyed_source(1))
+    many = interior_point([1] * 400, **asked, random=keyed_source(1))
+    assert (few.value, many.value) == (None, 1)
+    assert few.guarantee.epsilon(0) == pytest.approx(1.5)
+
+
+def test_a_known_number_of_rows_is_used_under_replace_one_only():
+    points = list(range(900))
+    asked = {"domain_size": 2**256, "epsilon": 1, "delta": 1e-6}
+    methods = [
+        interior_point(points, **asked, adjacency=a, random=keyed_source(1)).guarantee.terms["method"]
+        for a in (ADD, SWAP)
+    ]
+    assert methods == ["dyadic", "exponential"]
+
+
+def test_the_cumulative_release():
+    p = tuned_cumulative(20, 1.0, 1e-6, 0.01, 2)
+    codes = array([500 + i % 9 for i in range(6000)])
+    release = cumulative_interior_point(codes, bits=20, parameters=p, distance=2, random=keyed_source(1))
+    assert 500 <= release.value <= 508
+    assert release.guarantee.epsilon(1e-6) <= 1 + 1e-9
+    assert release.guarantee.adjacency is SWAP
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        ({}, ArgumentError),
+        ({"lower": 1}, ArgumentError),
+        ({"lower": 2, "upper": 1}, ArgumentError),
+        ({"domain_size": 4, "lower": 1, "upper": 2}, ArgumentError),
+        ({"domain_size": 4, "method": "median"}, ArgumentError),
+        ({"domain_size": 4, "method": "dyadic"}, ArgumentError),
+        ({"domain_size": 4, "epsilon": 0}, ArgumentError),
+        ({"domain_size": 4, "delta": 0.7}, ArgumentError),
+        ({"domain_size": 4, "failure": 0}, ArgumentError),
+        ({"domain_size": 4, "adjacency": "both"}, AdjacencyError),
+        ({"lower": 0.0, "upper": math.nan}, ArgumentError),
+    ],
+)
+def test_wrong_arguments(wrong, error):
+    with pytest.raises(error):
+        interior_point([1, 2, 3], **{"epsilon": 1, **wrong})
+
+
+def test_wrong_values_are_named_without_being_shown():
+    for values, bounds in ((["secret"], {"domain_size": 9}), (["secret"], {"lower": 0.0, "upper": 1.0})):
+        with pytest.raises(ContentError) as caught:
+            interior_point(values, epsilon=1, **bounds)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(ContentError):
+        interior_point(np.array([1.5, 2.0]), epsilon=1, domain_size=4)
+    assert repr(SecretDraws()) == "<SecretDraws>"
+
+
+def test_plans_say_no_where_there_is_none():
+    assert plan_method("dyadic", 16, 1.0, 0.0, 0.01, ADD) is None
+    assert plan_method("cumulative", 16, 1.0, 1e-6, 0.01, ADD) is None
+    assert interior_point_rows("tree_log", domain_size=16, epsilon=1, delta=0.01, failure=0.01) is None
+
+
+# ---------------------------------------------------------------- statistical audit
+
+
+@pytest.mark.parametrize("method", ["dyadic", "tree_log", "binary_search", "exponential"])
+def test_statistics_of_neighbours(method):
+    """The claimed (epsilon, delta) on the events {z <= t}, by 300 runs on each of two neighbours.
+
+    Flags a sound mechanism with probability below 1e-5 (six standard errors, a handful of events); a loss of three
+    times the claimed epsilon on an event of probability a quarter would be seen almost surely.
+    """
+    runs, epsilon = 300, 0.5
+    points = [0] * 100 + [2**20 - 1] * 100
+    pair = ([*points, 2**20 - 1, 2**20 - 1], points)  # two rows apart, so at twice the budget
+    found = []
+    for side, data in enumerate(pair):
+        source = keyed_source(f"{method} {side}")
+        drawn = [
+            interior_point(data, domain_size=2**20, epsilon=epsilon, delta=1e-6, method=method, random=source).value
+            for _ in range(runs)
+        ]
+        found.append(np.array([-1 if z is None else z for z in drawn]))
+    for limit in (-1, 0, 2**10, 2**19 - 1, 2**19, 2**20 - 2):
+        a, b = (float(np.mean(side <= limit)) for side in found)
+        slack = 6 * math.sqrt(1 / runs)
+        factor = math.exp(2 * epsilon)
+        assert a <= factor * (b + slack) + slack
+        assert b <= factor * (a + slack) + slack
+
+
+def test_combinations_are_many():
+    """The audits above compare what they say: all neighbours of all small data sets."""
+    laws = {p: None for count in range(4) for p in multisets(3, count)}
+    assert len(list(neighbours(laws, 3, replace=False))) == sum(math.comb(n + 2, 2) * 3 for n in range(3))
+    assert all(len(a) == len(b) for a, b in itertools.islice(neighbours(laws, 3, replace=True), 50))

@@ -1,0 +1,363 @@
+"""Private rectangles: the exact law of a small one, what it costs and needs, and the scikit-learn classifier."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import check_estimator
+
+from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.learners import DataDependentClassesWarning, PrivateRectangleClassifier
+from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
+from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.ordered import rectangles
+from dpselect.ordered.domains import WholeNumbers
+from dpselect.ordered.interior_point_draws import SecretDraws
+from dpselect.ordered.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
+from dpselect.ordered.rectangles import Rectangle, learn_rectangle
+from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_compute_guarantee
+from dpselect.privacy import Adjacency, pure_dp
+from dpselect.randomness import keyed_source
+
+ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
+
+
+# --- privacy, exactly: the slices that the code cuts, with the law of each interior point in rational numbers
+
+
+def plan_of(rate, slice_epsilon, size):
+    """Only what the sides are drawn with."""
+    nothing = pure_dp(epsilon=0.0)
+    return RectanglePlan(1, 2, 0.05, rate, slice_epsilon, size, 0, 1.0, 0, nothing)
+
+
+class Slices:
+    """Runs the code with scripted slice sizes and keeps the sorted values that each interior point is drawn from."""
+
+    def __init__(self, monkeypatch, size, axes, noisy):
+        self.values, self.extra, self.size, self.axes = [], [], size, axes
+        self.plan = plan_of(0.1, 0.1 if noisy else None, 1)
+
+        def draw(values, **_):
+            self.values.append(tuple(values))
+            return 0
+
+        monkeypatch.setattr(rectangles, "exponential_interior_point", draw)
+        monkeypatch.setattr(SecretDraws, "geometric", lambda _self, _epsilon: self.extra.pop(0))
+
+    def cut(self, rows, extra):
+        self.values, self.extra = [], list(extra)
+        domains = (WholeNumbers(0, self.size - 1),) * self.axes
+        table = np.array(rows, dtype=np.uint64).reshape(-1, self.axes)
+        rectangles._sides(table, domains, self.plan, ADD, keyed_source(1))
+        return tuple(self.values)
+
+
+def point_law(values, size, base):
+    weights = [base ** min(sum(x <= z for x in values), sum(x >= z for x in values)) for z in range(size)]
+    return [weight / sum(weights) for weight in weights]
+
+
+def product_law(slices, size, base):
+    laws = [point_law(values, size, base) for values in slices]
+    return {
+        sides: math.prod((law[side] for law, side in zip(laws, sides, strict=True)), start=Fraction(1))
+        for sides in itertools.product(range(size), repeat=len(slices))
+    }
+
+
+def neighbours(rows, points, adjacency):
+    for point in points:
+        if adjacency is ADD:
+            yield tuple(sorted((*rows, point)))
+        else:
+            for place in range(len(rows)):
+                yield tuple(sorted((*rows[:place], point, *rows[place + 1 :])))
+
+
+def pairs(points, most, adjacency):
+    for n in range(most + 1):
+        for rows in itertools.combinations_with_replacement(points, n):
+            for other in neighbours(rows, points, adjacency):
+                yield rows, other
+
+
+@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
+@pytest.mark.parametrize(("axes", "size", "most"), [(1, 3, 4), (2, 2, 3)])
+def test_plain_slices_in_rational_arithmetic(monkeypatch, adjacency, axes, size, most):
+    slices, base = Slices(monkeypatch, size, axes, noisy=False), Fraction(40)
+    points = list(itertools.product(range(size), repeat=axes))
+    worst = Fraction(0)
+    for rows, other in pairs(points, most, adjacency):
+        laws = [product_law(slices.cut(data, []), size, base) for data in (rows, other)]
+        worst = max([worst, *(max(laws[0][s] / laws[1][s], laws[1][s] / laws[0][s]) for s in laws[0])])
+    # 2d slices, each charged a replaced value: twice the rate
+    assert worst <= base ** (2 * 2 * axes)
+    # "every row is in one slice only, so the rate is the price": removing a row moves the borders of later slices
+    assert worst > base
+
+
+@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
+def test_noisy_slices_in_rational_arithmetic(monkeypatch, adjacency):
+    """rate = log 3, slice noise P(G = k) = 2**-(k+1): all probabilities are rational, and so are the hockey sticks."""
+    size, base, most = 2, Fraction(3), 3
+    slices = Slices(monkeypatch, size, 1, noisy=True)
+    rate, noise = math.log(3), math.log(2)
+    swap = pure_dp(epsilon=2 * rate, adjacency=REPLACE)
+    claimed = reorder_slice_compute_guarantee(
+        slice_epsilon=noise, insertion=pure_dp(epsilon=rate), swap=swap, slices=2, adjacency=adjacency
+    )
+    sizes = range(most + 2)
+    chance = [Fraction(1, 2 ** (k + 1)) for k in sizes[:-1]] + [Fraction(1, 2 ** (most + 1))]  # the last: all the rest
+    laws = {}
+
+    def law(rows):
+        if rows not in laws:
+            mixture = dict.fromkeys(itertools.product(range(size), repeat=2), Fraction(0))
+            for extra in itertools.product(sizes, repeat=2):
+                part = product_law(slices.cut(rows, extra), size, base)
+                for sides, mass in part.items():
+                    mixture[sides] += chance[extra[0]] * chance[extra[1]] * mass
+            assert sum(mixture.values()) == 1
+            laws[rows] = mixture
+        return laws[rows]
+
+    factors = [Fraction(1), Fraction(3, 2), Fraction(3), Fraction(6), Fraction(20)]
+    worst = [Fraction(0)] * len(factors)
+    for rows, other in pairs([(0,), (1,)], most, adjacency):
+        for one, two in ((law(rows), law(other)), (law(other), law(rows))):
+            for k, factor in enumerate(factors):
+                worst[k] = max(worst[k], sum(max(one[s] - factor * two[s], Fraction(0)) for s in one))
+    assert worst[0] > Fraction(1, 4)
+    for factor, found in zip(factors, worst, strict=True):
+        assert found <= Fraction(claimed.delta(math.log(factor)))
+
+
+def test_the_sides_come_from_the_slices_in_turn(monkeypatch):
+    slices = Slices(monkeypatch, 10, 2, noisy=True)
+    rows = [(x, 9 - x) for x in range(10)]
+    assert slices.cut(rows, [1, 0, 2, 0]) == ((0, 1), (9,), (1, 2, 3), (7,))
+    # short lists are taken whole, silently
+    assert slices.cut(rows[:2], [5, 0, 0, 7]) == ((0, 1), (), (), ())
+
+
+# --- the price and the rows
+
+
+def test_prices_of_the_tables_in_the_derivation():
+    """(1, 1e-6), a computation of pure rate e, swap 2e: the largest rates, plain and with noise e/2."""
+    for slices, plain, noisy in ((2, 0.25, 0.2), (4, 0.125, 0.1001), (8, 0.0625, 0.066), (20, None, 0.0653)):
+        swap = pure_dp(epsilon=2 * noisy, adjacency=REPLACE)
+        price = reorder_slice_compute_guarantee(
+            slice_epsilon=noisy / 2, insertion=pure_dp(epsilon=noisy), swap=swap, slices=slices
+        )
+        assert price.epsilon(delta=1e-6) <= 1.0 + 1e-3
+        if plain is not None:
+            swap = pure_dp(epsilon=2 * plain, adjacency=REPLACE)
+            assert plain_slicing_guarantee(swap=swap, slices=slices, adjacency=ADD).epsilon(delta=1e-6) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(("axes", "table"), [(2, 1748), (3, 3984), (4, 7023)])
+def test_fewer_rows_are_consumed_than_by_pure_prices(axes, table):
+    # the derivation's totals for a domain of 2**32, (1, 1e-6), failure 0.05 charge the exponential mechanism as any
+    # pure one; its bounded range is cheaper, even with a sixteenth of epsilon for the count
+    plan = rectangle_plan(dimensions=axes, domain_size=2**32, epsilon=1.0, delta=1e-6)
+    assert plan.consumed < table
+    assert 0.99 < plan.guarantee.epsilon(delta=1e-6) <= 1.0
+    assert (plan.slice_epsilon is not None) == (axes >= 4)
+    size = 2 / plan.rate * math.log(2 * 2 * axes * 2**32 / 0.05)
+    assert size <= plan.slice_size <= size + 2
+
+
+def test_the_smaller_way_of_slicing_is_taken():
+    options = {"dimensions": 4, "domain_size": 2**32, "epsilon": 1.0, "delta": 1e-6}
+    plans = {way: rectangle_plan(slicing=way, **options) for way in ("auto", "plain", "noisy")}
+    assert plans["auto"].consumed == min(plans["plain"].consumed, plans["noisy"].consumed)
+    assert plans["plain"].slice_epsilon is None
+    assert all(plan.guarantee.epsilon(delta=1e-6) <= 1.0 for plan in plans.values())
+    replaced = rectangle_plan(adjacency=REPLACE, **options)
+    assert replaced.guarantee.adjacency is REPLACE
+    assert replaced.guarantee.epsilon(delta=1e-6) <= 1.0
+    # plain slices cost the same for a replaced row: one replaced value a slice either way
+    assert rectangle_plan(slicing="plain", adjacency=REPLACE, **options).rate == plans["plain"].rate
+    pure = rectangle_plan(dimensions=4, domain_size=2**32, epsilon=1.0)
+    assert pure.guarantee.pure_epsilon <= 1.0
+    assert pure.rate == pytest.approx((1 - 1 / 16) / 16, rel=0.01)
+
+
+def test_rows_grow_as_they_should():
+    plan = rectangle_plan(dimensions=2, domain_size=2**16, epsilon=1.0)
+    sizes = [rectangle_rows(plan, error=error) for error in (0.3, 0.2, 0.1)]
+    assert sizes == sorted(sizes)
+    assert all(plan.consumed / n <= error for n, error in zip(sizes, (0.3, 0.2, 0.1), strict=True))
+    with pytest.raises(ArgumentError, match="error"):
+        rectangle_rows(plan, error=0.0)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("axes", "share", "adjacency"), [(1, 0.5, ADD), (2, 0.5, REPLACE), (2, 0.15, ADD)])
+def test_the_error_is_as_small_as_claimed(axes, share, adjacency):
+    """30 trials that may fail with probability 0.05 each: more than 10 failures have probability 4e-7 if the claim
+    holds, and at most 10 have probability 0.05 if a trial fails with probability one half."""
+    size, asked, epsilon, failures = 2**16, 0.2, 2.0, 0
+    options = {"epsilon": epsilon, "adjacency": adjacency}
+    plan = rectangle_plan(dimensions=axes, domain_size=size, **options)
+    rows = rectangle_rows(plan, error=asked)
+    side = share ** (1 / axes)
+    low, high = int(size * 0.4 * (1 - side)), int(size * (0.4 + 0.6 * side))
+    data, source = np.random.default_rng(61), keyed_source(61)
+    for _ in range(30):
+        X = data.integers(0, size, (rows, axes))
+        y = np.all((low <= X) & (high >= X), axis=1)
+        rule = learn_rectangle(X, y, lower=0, upper=size - 1, random=source, **options).value
+        truth = ((high - low + 1) / size) ** axes
+        if rule.empty:
+            wrong = truth
+        else:
+            inside = math.prod(
+                max(min(high, b) - max(low, a) + 1, 0) / size for a, b in zip(rule.first, rule.last, strict=True)
+            )
+            whole = math.prod((b - a + 1) / size for a, b in zip(rule.first, rule.last, strict=True))
+            wrong = truth + whole - 2 * inside
+        failures += wrong > asked
+    assert failures <= 10
+
+
+@pytest.mark.statistical
+def test_enough_rows_give_no_false_positives_and_few_false_negatives():
+    """Every run with noisy slices: a false positive has probability at most 0.05/2 in theory, far less here."""
+    data, source = np.random.default_rng(62), keyed_source(62)
+    X = data.integers(0, 1000, (30_000, 4))
+    y = np.all((X >= 100) & (X < 950), axis=1)
+    options = {"lower": 0, "upper": 999, "epsilon": 4.0, "delta": 1e-6, "slicing": "noisy"}
+    plan = rectangle_plan(dimensions=4, domain_size=1000, epsilon=4.0, delta=1e-6, slicing="noisy")
+    for _ in range(3):
+        release = learn_rectangle(X, y, random=source, **options)
+        found = release.value.predict(X)
+        assert not np.any(found & ~y)
+        assert np.sum(y & ~found) < plan.consumed
+        assert release.guarantee.epsilon(delta=1e-6) <= 4.0
+        assert release.replayable
+
+
+# --- what goes in and what comes out
+
+
+def test_too_few_rows_give_the_empty_rectangle_by_a_private_decision():
+    X, options = np.full((50, 2), 5), {"lower": 0, "upper": 9, "epsilon": 1.0}
+    release = learn_rectangle(X, np.ones(50), random=keyed_source(63), **options)
+    assert release.value.empty
+    assert release.value.bounds is None
+    assert not release.value.predict(X).any()
+    plan = rectangle_plan(dimensions=2, domain_size=10, epsilon=1.0)
+    assert release.guarantee.pure_epsilon >= noisy_count_guarantee(epsilon=plan.count_epsilon).pure_epsilon
+    # around the limit both happen: the decision is noisy
+    rows = np.full((plan.least_count, 2), 5)
+    source = keyed_source(64)
+    found = {learn_rectangle(rows, np.ones(len(rows)), random=source, **options).value.empty for _ in range(40)}
+    assert found == {True, False}
+
+
+def test_rectangles_predict():
+    domains = (WholeNumbers(0, 9), WholeNumbers(-5, 5))
+    rule = Rectangle(domains, (2, 0), (4, 10))
+    assert rule.bounds == [(2, 4), (-5, 5)]
+    assert rule.predict([[3, 0], [5, 0], [2, -100], [4, 100], [1, 0]]).tolist() == [True, False, True, True, False]
+    assert rule.predict(np.empty((0, 2), dtype=int)).tolist() == []
+    assert Rectangle(domains, (5, 0), (4, 10)).empty
+    with pytest.raises(ArgumentError, match="X"):
+        rule.predict([[1, 2, 3]])
+    with pytest.raises(TypeError, match="whole numbers"):
+        rule.predict([[1.5, 2.0]])
+
+
+def test_tables_of_all_kinds():
+    data = np.random.default_rng(65)
+    X = data.uniform(-1, 1, (4000, 2))
+    y = (np.abs(X[:, 0]) < 0.8) & (X[:, 1] > -0.5)
+    options = {"epsilon": 20.0, "random": keyed_source(65)}
+    holes = X.copy()
+    holes[::7, 1] = np.nan
+    for table in (X, holes, X.astype(np.float32)):
+        rule = learn_rectangle(table, y, lower=-1, upper=[1.0, 2.0], granularity=(None, 0.25), **options).value
+        assert np.mean(rule.predict(X) != y) < 0.1
+        assert rule.bounds[1][0] % 0.25 == 0
+    assert not rule.predict(holes)[::7].any()
+    days = np.datetime64("2024-01-01") + data.integers(0, 1000, (3000, 1))
+    rule = learn_rectangle(days, np.ones(3000), lower="2020-01-01", upper="2030-01-01", **options).value
+    assert rule.bounds[0][0] < np.datetime64("2024-06-01") < rule.bounds[0][1]
+    wide = np.array([[2**80 + int(k)] for k in data.integers(0, 1000, 2000)], dtype=object)
+    rule = learn_rectangle(wide, np.ones(2000), lower=0, upper=2**90, **options).value
+    assert rule.predict(np.array([[2**80 + 500], [2**89]], dtype=object)).tolist() == [True, False]
+    odd = learn_rectangle(X, data.integers(0, 3, 4000), lower=-1, upper=1, **options)
+    assert odd.value.predict(X).dtype == bool
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "name"),
+    [
+        ({"epsilon": 0.0}, ArgumentError, "epsilon"),
+        ({"delta": 1.0}, ArgumentError, "delta"),
+        ({"delta": -0.1}, ArgumentError, "delta"),
+        ({"slicing": "noisy"}, ArgumentError, "delta"),
+        ({"slicing": "fine"}, ArgumentError, "slicing"),
+        ({"lower": [0.0, 0.0, 0.0]}, ArgumentError, "lower"),
+        ({"lower": 2.0}, ArgumentError, "lower"),
+        ({"granularity": -1.0}, ArgumentError, "granularity"),
+        ({"failure_probability": 1.0}, ArgumentError, "failure_probability"),
+        ({"adjacency": "one"}, AdjacencyError, "adjacency"),
+        ({"X": [1.0, 2.0]}, ArgumentError, "X"),
+        ({"X": np.empty((3, 0))}, ArgumentError, "X"),
+        ({"X": [["a", "b"]]}, TypeError, "X"),
+        ({"y": [1, 0]}, ArgumentError, "y"),
+        ({"y": ["in"]}, TypeError, "y"),
+        ({"random": 5}, TypeError, "random"),
+    ],
+)
+def test_bad_arguments(wrong, error, name):
+    arguments = {"X": [[0.5, 0.5]], "y": [1], "lower": 0.0, "upper": 1.0, "epsilon": 1.0} | wrong
+    with pytest.raises(error, match=name):
+        learn_rectangle(arguments.pop("X"), arguments.pop("y"), **arguments)
+
+
+# --- the classifier
+
+
+def test_the_classifier_keeps_to_the_conventions():
+    model = PrivateRectangleClassifier(lower=-10, upper=10, epsilon=10.0)
+    with pytest.warns(DataDependentClassesWarning):
+        results = check_estimator(model, on_fail=None, expected_failed_checks=EXPECTED_FAILED_CHECKS)
+    assert {r["status"] for r in results} <= {"passed", "xfail", "skipped"}, [
+        r["check_name"] for r in results if r["status"] == "failed"
+    ]
+
+
+def test_the_classifier_learns_and_tells_its_price():
+    X = np.random.default_rng(66).uniform(0, 1, (6000, 2))
+    y = np.where(np.all((X > 0.1) & (X < 0.9), axis=1), "in", "out")
+    model = PrivateRectangleClassifier(epsilon=4.0, classes=["in", "out"], random=keyed_source(66))
+    with pytest.raises(ArgumentError, match="columns"):
+        model.guarantee()
+    # the second class in order is "out", and it is the one that a rectangle is learnt for
+    inverted = np.where(y == "in", "out", "in")
+    assert np.mean(model.fit(X, inverted).predict(X) == inverted) > 0.9
+    assert model.guarantee_.epsilon(delta=0) == model.guarantee().epsilon(delta=0) <= 4.0
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.random is None
+    assert (copy.predict(X) == model.predict(X)).all()
+    assert model.predict([[0.5, np.nan], [0.5, "text"], [0.5, 0.5]]).tolist() == ["in", "in", "out"]
+
+
+@settings(max_examples=20, deadline=None)
+@given(cells=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=3)), min_size=2, max_size=6))
+def test_no_cell_makes_the_classifier_fail(cells):
+    X = np.array([[cell, 0.5] for cell in cells], dtype=object)
+    model = PrivateRectangleClassifier(classes=[0, 1]).fit(X, [k % 3 for k in range(len(cells))])
+    assert len(model.predict(X)) == len(cells)

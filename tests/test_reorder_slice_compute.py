@@ -1,0 +1,589 @@
+"""Reorder-Slice-Compute: the constants of its price, exact audits of the shipped class, and broken variants caught.
+
+Golden numbers are facts about the synchronisation maps and the holder's transcript of Cohen et al. (2022), computed
+independently of this code from their definitions.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
+from dpselect.ordered.interior_point_draws import geometric_from_zero
+from dpselect.ordered.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
+from dpselect.ordered.slice_price import (
+    noise_pays_from,
+    plain_slicing_guarantee,
+    reorder_slice_compute_guarantee,
+    slice_price,
+    swap_of,
+)
+from dpselect.ordered.synchronisation import failure_weights, synchronisation
+from dpselect.privacy import Adjacency, approximate_dp, compose, gaussian, pure_dp
+from dpselect.privacy.renyi import epsilon_from_renyi
+from dpselect.randomness import keyed_source
+from tests.enumerated_draws import EnumeratedDraws, claims, exact_law, worst_excess
+
+# ---------------------------------------------------------------- synchronisation
+
+LONG = 300
+"""Terms after which the geometric laws below are summed up to 1e-13."""
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "gamma", "lower", "upper"),
+    [
+        (0.01, 69, 0.305326989584, 0.308395576845),
+        (0.05, 14, 0.299489510978, 0.314844666559),
+        (0.1, 7, 0.292785076379, 0.323577551661),
+        (0.25, 3, 0.274957138373, 0.353051954171),
+        (0.5, 1, 0.238651218541, 0.393469340287),
+        (1.0, 1, 0.232544157935, 0.632120558829),
+    ],
+)
+def test_rates_of_failure(epsilon, gamma, lower, upper):
+    sync = synchronisation(epsilon)
+    assert len(failure_weights(epsilon)) == gamma == math.ceil(math.log1p(math.exp(-epsilon)) / epsilon)
+    assert sync.fail_lower == pytest.approx(lower, abs=1e-12)
+    assert sync.fail_upper == pytest.approx(upper, abs=1e-12)
+    for fail, masses in ((sync.fail_lower, sync.lower), (sync.fail_upper, sync.upper)):
+        assert fail + sum(masses) == pytest.approx(1.0, abs=1e-13)
+
+
+def test_rates_in_the_limits():
+    assert synchronisation(1e-5).fail_lower == pytest.approx(1.0 - math.log(2.0), abs=1e-5)
+    golden = math.log((1.0 + math.sqrt(5.0)) / 2.0)
+    for epsilon in (golden + 1e-9, 0.7, 1.0, 2.0):
+        assert synchronisation(epsilon).success_least == pytest.approx(math.exp(-epsilon), rel=1e-12)
+    # the rate that the price uses is largest at 1 on (0, 1], where it leaves exp(-1) for success
+    assert max(synchronisation(e).fail_upper for e in np.linspace(0.005, 1.0, 200)) == pytest.approx(1 - 1 / math.e)
+
+
+def test_weights_of_failure():
+    assert failure_weights(0.25) == pytest.approx([0.778800783071, 0.385331442784, 0.078897212454], abs=1e-12)
+    for epsilon in (0.01, 0.1, 0.3, 1.0):
+        weights = failure_weights(epsilon)
+        assert all(a >= b for a, b in itertools.pairwise(weights))
+        assert all(t <= math.exp(-(i + 1) * epsilon) + 1e-15 for i, t in enumerate(weights))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "ratios"),
+    [(0.25, (-0.25, 0.11064653, 0.25)), (0.5, (None, -0.43275213, 0.5)), (1.0, (None, 0.54132485, 1.0))],
+)
+def test_log_ratios_of_success(epsilon, ratios):
+    sync = synchronisation(epsilon)
+    for lower, upper, ratio in zip(sync.lower, sync.upper, ratios, strict=True):
+        if ratio is None:
+            assert lower == upper == 0.0
+        else:
+            assert math.log(lower / upper) == pytest.approx(ratio, abs=1e-8)
+
+
+@pytest.mark.parametrize("ratio", [Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)])
+def test_the_maps_in_rationals(ratio):
+    """The definitions of R0 and R1 summed term by term, against the three aggregated outcomes."""
+    weights = [max(Fraction(0), ratio**i + ratio ** (i + 1) - 1) for i in range(LONG)]
+    lower_fail = sum((1 - ratio) * t for t in weights)
+    lower = [(1 - ratio) * ratio**i - (1 - ratio) * t for i, t in enumerate(weights)]
+    upper = [(1 - ratio) * ratio**i - (1 - ratio) * weights[i] / ratio for i in range(1, LONG)]  # index i - 1
+    sync = synchronisation(-math.log(ratio))
+    assert sync.fail_lower == pytest.approx(float(lower_fail), rel=1e-12)
+    gamma = sum(t > 0 for t in weights)
+    groups = ((0, gamma - 1), (gamma - 1, gamma), (gamma, LONG - 1))
+    for (first, last), low, high in zip(groups, sync.lower, sync.upper, strict=True):
+        assert low == pytest.approx(float(sum(lower[first:last])), rel=1e-9, abs=1e-15)
+        assert high == pytest.approx(float(sum(upper[first:last])), rel=1e-9, abs=1e-15)
+    # Lemma 2.4: nothing is more than epsilon apart
+    for low, high in zip(lower, upper, strict=False):
+        assert ratio * low <= high <= low / ratio
+
+
+# ---------------------------------------------------------------- price
+
+
+def equal(epsilon, **more):
+    return slice_price(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon), **more)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "orders", "values"),
+    [
+        (
+            0.02,
+            [1.5, 2, 4, 8, 16],
+            [0.001281303910, 0.001721976795, 0.003559789419, 0.007668684818, 0.018706946122],
+        ),
+        (0.05, [1.5, 2, 4, 8], [0.008156388313, 0.011108419700, 0.024462391495, 0.065207928091]),
+        (0.1, [2, 3], [0.047301587195, 0.079594864191]),
+    ],
+)
+def test_renyi_curve(epsilon, orders, values):
+    assert equal(epsilon).renyi()(np.array(orders, dtype=float)) == pytest.approx(values, abs=2e-11)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "critical"), [(0.02, 30.271972), (0.05, 12.411705), (0.1, 6.461046), (0.25, 2.905069), (0.5, 1.781144)]
+)
+def test_renyi_curve_ends_at_its_critical_order(epsilon, critical):
+    below, above = equal(epsilon).renyi()(np.array([critical - 2e-5, critical + 2e-5]))
+    assert np.isfinite(below)
+    assert np.isinf(above)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "paper", "basic", "renyi", "losses"),
+    [
+        (0.01, 2.28, 0.35, 0.1956, 0.15151),
+        (0.02, 4.56, 0.70, 0.4205, 0.33093),
+        (0.05, 11.4, 1.75, 1.1678, 0.92781),
+        (0.10, 22.8, 3.80, 2.5787, 2.0615),
+        (0.25, 57.0, 10.25, 7.954, 6.389),
+    ],
+)
+def test_the_three_prices_in_order(epsilon, paper, basic, renyi, losses):
+    price = equal(epsilon)
+    total = reorder_slice_compute_guarantee(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon))
+    by_renyi = epsilon_from_renyi(price.renyi(), 1e-6)
+    table = price.table()
+    by_table = min(e for e, d in zip(table.epsilons, table.deltas, strict=True) if d <= 1e-6)
+    assert price.paper(1e-6) == pytest.approx(paper, rel=1e-9)
+    assert by_table == pytest.approx(basic, rel=1e-9)
+    assert by_renyi == pytest.approx(renyi, rel=2e-3)
+    assert by_renyi <= renyi + 1e-3
+    assert total.epsilon(1e-6) == pytest.approx(losses, abs=2e-3 * losses)
+    assert total.epsilon(1e-6) <= by_renyi <= by_table <= price.paper(1e-6)
+
+
+@pytest.mark.parametrize(("delta", "sixth", "half"), [(1e-5, 64, 10), (1e-6, 76, 12), (1e-9, 114, 18)])
+def test_number_of_failures(delta, sixth, half):
+    assert equal(0.1).paper(delta) == pytest.approx(3 * 0.1 * sixth)
+    w = 1
+    while equal(1e-5).more_failures_than(w - 1) > delta:
+        w += 1
+    assert w == half
+
+
+@pytest.mark.parametrize(
+    ("delta", "row"),
+    [
+        (1e-6, {1: (76, 31, 12), 2: (93, 37, 15), 5: (131, 54, 23), 10: (185, 77, 33), 100: (901, 391, 189)}),
+        (1e-9, {1: (114, 46, 18), 2: (132, 53, 21), 5: (175, 71, 29), 10: (234, 96, 41), 100: (995, 428, 203)}),
+    ],
+)
+def test_several_applications(delta, row):
+    """Theorem 2.3: queries are dominated by a sum of k geometric counts."""
+    for k, (sixth, one, small) in row.items():
+        assert equal(0.1, applications=k).paper(delta) == pytest.approx(0.3 * sixth)
+        for epsilon, expected in ((1.0, one), (1e-5, small)):
+            price, failures = equal(epsilon, applications=k), 0
+            while price.more_failures_than(failures) > delta:
+                failures += 1
+            assert failures + k == expected
+
+
+def test_the_tail_of_the_count_is_the_binomial_one():
+    for k, failures in itertools.product((1, 3, 10), (0, 4, 20)):
+        price = equal(0.3, applications=k)
+        expected = binom.cdf(k - 1, failures + k, price.sync.success_least)
+        assert price.more_failures_than(failures) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_printed_tail_bound_is_not_used():
+    """Lemma 2.8 prints exp(-n/2) where exp(-n p/2) is meant: at p = 1/6, n = 60 the exact value is far above it."""
+    exact = (5 / 6) ** 59
+    assert exact == pytest.approx(2.12964e-5, rel=1e-5)
+    assert exact > math.exp(-30)
+    assert equal(0.5).paper(exact * 0.99) > 3 * 0.5 * 59  # and 59 queries are not enough for a smaller delta
+
+
+@pytest.mark.parametrize(
+    ("slices", "eta"), [(1, 0.4), (2, 0.2), (4, 0.1001), (6, 0.0698), (8, 0.0660), (12, 0.0653), (2048, 0.0653)]
+)
+def test_largest_computation_for_a_total(slices, eta):
+    """The noise's own price at (1, 1e-6), slice noise of half the computation's epsilon."""
+
+    def noisy(epsilon):
+        return slice_price(slice_epsilon=epsilon / 2, insertion=pure_dp(epsilon=epsilon), slices=slices).numeric()
+
+    assert noisy(eta - 1e-4).epsilon(1e-6) <= 1.0 + 1e-4
+    assert noisy(eta + 2e-4).epsilon(1e-6) > 1.0
+
+
+@pytest.mark.parametrize(("slices", "eta"), [(1, 0.5), (8, 0.0625), (16, 0.0325), (32, 0.0219), (128, 0.0106)])
+def test_plain_slices(slices, eta):
+    def plain(epsilon):
+        swap = pure_dp(epsilon=2 * epsilon, adjacency="replace_one")
+        return plain_slicing_guarantee(swap=swap, slices=slices, adjacency="add_or_remove_one").epsilon(1e-6)
+
+    assert plain(eta - 1e-4) <= 1.0
+    assert plain(eta + 1e-4) > 1.0
+
+
+def test_the_smallest_is_taken():
+    """One slice: the noise costs its own epsilon on top of the swap, so the swap alone is the price, and pure."""
+    one = reorder_slice_compute_guarantee(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=1)
+    assert one.epsilon(0) == pytest.approx(0.2)
+    many = reorder_slice_compute_guarantee(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=400)
+    assert many.epsilon(0) == pytest.approx(80.0)
+    assert many.epsilon(1e-6) == pytest.approx(2.0615, abs=2e-3)
+
+
+def test_noise_pays_from_eight_slices():
+    assert noise_pays_from(delta=1e-6, slice_epsilon=0.033, insertion=pure_dp(epsilon=0.066)) == 8
+    assert noise_pays_from(delta=1e-6, slice_epsilon=1.0, insertion=pure_dp(epsilon=0.001), most=16) is None
+
+
+def test_group_privacy_for_a_swap():
+    for epsilon, factor in ((0.1, 2.105171), (1.0, 3.718282)):
+        swap = swap_of(approximate_dp(epsilon=epsilon, delta=1e-6))
+        assert swap.failure == pytest.approx(factor * 1e-6, rel=1e-6)
+        assert swap.pure_epsilon == 2 * epsilon
+
+
+def test_failures_of_the_computations_do_not_grow_with_the_slices():
+    base = approximate_dp(epsilon=0.05, delta=1e-9)
+    f = synchronisation(0.05).fail_upper
+    for slices in (None, 1000):
+        price = slice_price(slice_epsilon=0.05, insertion=base, slices=slices)
+        assert price.leak == pytest.approx((1 + math.exp(0.05)) * 1e-9 / (1 - f), rel=1e-6)
+    total = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=base)
+    pure = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05))
+    assert pure.delta(1.0) < total.delta(1.0) < pure.delta(1.0) + 4e-9
+    assert total.epsilon(1e-10) == math.inf
+
+
+def test_computations_with_curves_only():
+    g = gaussian(noise_multiplier=20.0)
+    s = gaussian(noise_multiplier=20.0, adjacency="replace_one")
+    known = reorder_slice_compute_guarantee(slice_epsilon=0.03, insertion=g, swap=s)
+    assert 0.05 < known.epsilon(1e-6) < 1.2
+    # without a finite epsilon there is no table, and numbers and curve agree
+    price = slice_price(slice_epsilon=0.03, insertion=g, swap=s)
+    assert price.table() is None
+    assert price.numeric().epsilon(1e-6) <= epsilon_from_renyi(price.renyi(), 1e-6)
+    assert reorder_slice_compute_guarantee(slice_epsilon=0.03, insertion=g).epsilon(1e-6) > known.epsilon(1e-6)
+
+
+def test_guarantees_compose_and_travel():
+    one = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64)
+    again = pickle.loads(pickle.dumps(one))
+    assert again.epsilon(1e-6) == one.epsilon(1e-6)
+    both = compose(one, one)
+    twice = reorder_slice_compute_guarantee(
+        slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64, applications=2
+    )
+    assert one.epsilon(1e-6) < twice.epsilon(1e-6) < 2 * one.epsilon(1e-6)
+    assert both.epsilon(1e-6) == pytest.approx(twice.epsilon(1e-6), rel=0.01)
+    assert "Cohen" in one.describe(delta=1e-6)["theorem"]
+
+
+def test_other_maps_cost_more_and_replacing_is_two_steps_or_a_swap_a_slice():
+    parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05)}
+    grows = reorder_slice_compute_guarantee(**parts)
+    turns = reorder_slice_compute_guarantee(**parts, maps_grow=False)
+    assert grows.epsilon(1e-6) < turns.epsilon(1e-6) <= slice_price(**parts).table().epsilons[11] + 1e-9
+    replaced = reorder_slice_compute_guarantee(**parts, slices=4, adjacency="replace_one")
+    assert replaced.epsilon(0) == pytest.approx(0.4)
+    assert reorder_slice_compute_guarantee(**parts, slices=4, adjacency="replace_one", maps_grow=False).epsilon(
+        0
+    ) == pytest.approx(0.8)
+    far = reorder_slice_compute_guarantee(**parts, adjacency="replace_one")
+    assert far.epsilon(1e-6) == pytest.approx(2 * grows.epsilon(1e-6 / (1 + math.exp(far.epsilon(1e-6) / 2))), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"slice_epsilon": 0.0, "insertion": pure_dp(epsilon=1)},
+        {"slice_epsilon": 3.0, "insertion": pure_dp(epsilon=1)},
+        {"slice_epsilon": 1.0, "insertion": pure_dp(epsilon=1), "slices": 0},
+        {"slice_epsilon": 1.0, "insertion": pure_dp(epsilon=1, adjacency="replace_one")},
+        {"slice_epsilon": 1.0, "insertion": pure_dp(epsilon=1), "swap": pure_dp(epsilon=1)},
+    ],
+)
+def test_wrong_parameters(wrong):
+    with pytest.raises((ArgumentError, AdjacencyError)):
+        reorder_slice_compute_guarantee(**wrong)
+
+
+# ---------------------------------------------------------------- the class, exactly
+
+RATIO = Fraction(1, 2)
+UNIT = math.log(2)
+
+
+def session_on(rows, draws, *, slices=None, slice_epsilon=UNIT, **more):
+    session = ReorderSliceCompute(
+        list(rows), slice_epsilon=slice_epsilon, computation=pure_dp(epsilon=UNIT), slices=slices, **more
+    )
+    session._draws = draws
+    return session
+
+
+def first_bit(draws):
+    """Randomised response on whether the slice's first row is odd; the answer to an empty slice is that of an even."""
+    return lambda rows: draws.response(len(rows) > 0 and rows[0] % 2, UNIT)
+
+
+def peel(rows, draws, *, slices, orders, size=1):
+    """Slice after slice with the orders in turn, the second depending on the first answer; all answers."""
+    session, answers = session_on(rows, draws, slices=slices), []
+    for step in range(slices):
+        order = orders[(step + (1 if answers and answers[0] else 0)) % len(orders)]
+        answers.append(session.slice_and_compute(size, order, first_bit(draws)))
+    return tuple(answers)
+
+
+ORDERS = (
+    Ordered(),
+    Ordered(descending=True),
+    Steps((Kept(lambda row: row != 2), EachRow(lambda row: row + 1 if row == 1 else row), Ordered())),
+)
+
+
+@pytest.mark.parametrize("slices", [1, 2, 3])
+def test_exact_laws_are_within_the_guarantee(slices):
+    """All multisets of up to four of four values and all rows that can be added, three rational orders, adaptively."""
+    noisy = slice_price(slice_epsilon=UNIT, insertion=pure_dp(epsilon=UNIT), slices=slices).numeric()
+    claimed = np.minimum(claims(session_on([], None, slices=slices).guarantee), claims(noisy))
+    most = 4 if slices < 3 else 2
+    laws = {}
+    for size in range(most + 1):
+        for rows in itertools.combinations_with_replacement(range(4), size):
+            law, lost, _ = exact_law(
+                lambda draws, rows=rows: peel(rows, draws, slices=slices, orders=ORDERS), RATIO, geometric_cap=most + 1
+            )
+            assert lost == 0
+            assert sum(law.values()) == 1
+            laws[rows] = law
+    worst, total = -math.inf, 0.0
+    for rows in laws:
+        for extra in range(4):
+            larger = tuple(sorted((*rows, extra)))
+            if larger in laws:
+                pair = (laws[larger], 0), (laws[rows], 0)
+                worst = max(worst, worst_excess(pair, claimed))
+                total = max(total, max(abs(math.log(laws[rows][o] / laws[larger][o])) for o in laws[rows]))
+    assert worst <= 1e-12
+    assert total > UNIT / 2  # the audit sees a loss at all
+
+
+def test_replacing_a_row_is_within_the_guarantee():
+    claimed = claims(session_on([], None, slices=2, adjacency="replace_one").guarantee)
+    laws = {}
+    for rows in itertools.combinations_with_replacement(range(3), 3):
+        laws[rows], _, _ = exact_law(
+            lambda draws, rows=rows: peel(rows, draws, slices=2, orders=ORDERS[:2]), RATIO, geometric_cap=4
+        )
+    for rows, other in itertools.combinations(laws, 2):
+        if sum(min(rows.count(v), other.count(v)) for v in range(3)) == 2:
+            assert worst_excess(((laws[rows], 0), (laws[other], 0)), claimed) <= 1e-12
+
+
+def test_delayed_and_repeated_computations():
+    """Two computations on each of two slices, after both were cut, in an order that an answer decides."""
+
+    def program(draws, rows):
+        session = session_on(rows, draws, slices=2, computations=2)
+        low, high = session.slice(1, Ordered()), session.slice(1, Ordered(descending=True))
+        answers = [session.compute(low, first_bit(draws))]
+        for part in (low, high, high) if answers[0] else (high, high, low):
+            answers.append(session.compute(part, first_bit(draws)))
+        return tuple(answers)
+
+    claimed = claims(session_on([], None, slices=2, computations=2).guarantee)
+    for rows, extra in (((0, 1, 3), 1), ((1, 1), 0), ((0, 2, 3), 3), ((), 1)):
+        pair = [
+            (exact_law(lambda d, data=data: program(d, data), RATIO, geometric_cap=5)[0], 0)
+            for data in (sorted((*rows, extra)), rows)
+        ]
+        assert worst_excess(tuple(pair), claimed) <= 1e-12
+
+
+DOMINO = [0, 1] * 12
+
+
+class WithoutNoise(EnumeratedDraws):
+    def geometric(self, epsilon):
+        return 0
+
+
+def answers_of_dominoes(rows, draws, slices):
+    session = session_on(rows, draws)
+    return tuple(session.slice_and_compute(1, lambda left: left, first_bit(draws)) for _ in range(slices))
+
+
+def law_without_noise(rows, slices):
+    """Every slice is known, so the answers are independent: the law of the shipped code with its noise removed."""
+    law = {}
+    for output in itertools.product((False, True), repeat=slices):
+        draws = WithoutNoise(RATIO, [])
+        session = session_on(rows, draws)
+        mass = Fraction(1)
+        for answer in output:
+            seen = session.slice_and_compute(1, lambda left: left, lambda part: bool(part and part[0] % 2))
+            mass *= Fraction(2, 3) if seen == answer else Fraction(1, 3)
+        law[output] = mass
+    return law
+
+
+def test_dominoes_without_noise_are_caught():
+    """Example 1.5: without noise the loss is the number of slices; the price without limit does not cover that."""
+    short = [law_without_noise(rows, 4) for rows in (DOMINO, DOMINO[1:])]
+    ratios = [short[0][o] / short[1][o] for o in short[0]]
+    assert max(ratios) == RATIO**-4
+    pair = tuple((law_without_noise(rows, 11), 0) for rows in (DOMINO, DOMINO[1:]))
+    guarantee = reorder_slice_compute_guarantee(slice_epsilon=UNIT, insertion=pure_dp(epsilon=UNIT))
+    assert worst_excess(pair, claims(guarantee)) > 0.01
+
+
+def domino_law(slices, epsilon, start, noise=None):
+    """The answers' law with noise on an endless list of alternating bits, through the parity of the start position."""
+    even = 1.0 / (1.0 + math.exp(-epsilon)) if noise is None else noise
+    keep = 1.0 / (1.0 + math.exp(-epsilon))
+    law = {}
+    for output in itertools.product((0, 1), repeat=slices):
+        state = [1.0, 0.0] if start == 0 else [0.0, 1.0]
+        for answer in output:
+            seen = [state[b] * (keep if answer == b else 1.0 - keep) for b in (0, 1)]
+            # a slice of 1 + G rows: an even G moves to the other bit
+            state = [seen[0] * (1 - even) + seen[1] * even, seen[1] * (1 - even) + seen[0] * even]
+        law[output] = Fraction(sum(state))
+    return law
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "two", "twelve"),
+    [(0.1, 0.104991689, 0.105253455), (0.5, 0.620114507, 0.655299523), (1.0, 1.433780830, 1.647525284)],
+)
+def test_dominoes_with_noise(epsilon, two, twelve):
+    for slices, expected in ((2, two), (12, twelve)):
+        pair = [domino_law(slices, epsilon, start) for start in (0, 1)]
+        loss = max(abs(math.log(pair[0][o] / pair[1][o])) for o in pair[0])
+        assert loss == pytest.approx(expected, abs=1e-8)
+        guarantee = reorder_slice_compute_guarantee(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon))
+        assert worst_excess(tuple((law, 0) for law in pair), claims(guarantee)) <= 0.0
+
+
+def test_dominoes_with_noise_by_the_class():
+    """The forward recursion is the shipped class: both laws for three slices of a list long enough."""
+    for start in (0, 1):
+        law, _, _ = exact_law(
+            lambda draws, start=start: answers_of_dominoes(DOMINO[start:], draws, 3), RATIO, geometric_cap=7
+        )
+        recursion = domino_law(3, UNIT, start)
+        for output, mass in law.items():
+            assert float(mass) == pytest.approx(float(recursion[tuple(int(a) for a in output)]), abs=2 * 2.0**-7)
+
+
+def test_published_sizes_are_caught():
+    def program(draws, rows):
+        session = session_on(rows, draws, slices=1)
+        return session.slice_and_compute(2, Ordered(), len)
+
+    pair = tuple((exact_law(lambda d, n=n: program(d, [0] * n), RATIO, geometric_cap=6)[0], 0) for n in (4, 3))
+    assert worst_excess(pair, claims(session_on([], None, slices=1).guarantee)) > 0.05
+
+
+def test_a_map_that_is_not_adjacency_preserving_is_caught():
+    """Ranks in place of values: adding the smallest row rewrites all others, so a count of odd rows is anything."""
+
+    def ranks(rows):
+        return list(range(len(rows)))[::-1]
+
+    def program(draws, rows, order):
+        session = session_on(rows, draws, slices=1)
+
+        def count(part):
+            noise = draws.laplace(UNIT)
+            return sum(part) + noise if order is ranks else len([r for r in part if r % 2]) + noise
+
+        return session.slice_and_compute(4, order, count)
+
+    guarantee = session_on([], None, slices=1).guarantee
+    for order, bad in ((ranks, True), (Ordered(), False)):
+        pair = tuple(
+            exact_law(
+                lambda d, rows=rows, order=order: program(d, rows, order), RATIO, geometric_cap=8, laplace_cap=24
+            )[:2]
+            for rows in ([0, 2, 4, 6, 8, 10], [2, 4, 6, 8, 10])
+        )
+        excess = worst_excess(pair, claims(guarantee))
+        assert (excess > 0.05) if bad else (excess <= 1e-5)
+
+
+# ---------------------------------------------------------------- behaviour
+
+
+def test_the_sampler_of_sizes():
+    """P(G >= k) = exp(-epsilon k): mean, variance and a tail, each within five standard errors (1e-6 each way)."""
+    source, count, epsilon = keyed_source("sizes"), 5000, 0.1
+    drawn = np.array([geometric_from_zero(epsilon, source) for _ in range(count)])
+    mean, variance, tail = 9.50833194, 99.9167083, 0.00673794700
+    assert drawn.min() == 0
+    assert abs(drawn.mean() - mean) < 5 * math.sqrt(variance / count)
+    assert abs(drawn.var() - variance) < 5 * variance * math.sqrt(8 / count)
+    assert abs(np.mean(drawn >= 50) - tail) < 5 * math.sqrt(tail / count)
+
+
+def test_budgets_and_secrets():
+    session = ReorderSliceCompute(range(10), slice_epsilon=1, computation=pure_dp(epsilon=1), slices=1)
+    part = session.slice(3, Ordered())
+    with pytest.raises(BudgetError):
+        session.slice(3, Ordered())
+    assert session.compute(part, lambda rows: 7) == 7
+    with pytest.raises(BudgetError):
+        session.compute(part, len)
+    with pytest.raises(ArgumentError):
+        session.compute(part + 1, len)
+    assert repr(session) == "<ReorderSliceCompute>"
+    for copier in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError):
+            copier(session)
+    assert session.release(7).value == 7
+
+
+def test_a_failed_computation_is_used_up():
+    session = ReorderSliceCompute([1, 2], slice_epsilon=0.5, computation=pure_dp(epsilon=1), slices=1)
+    part = session.slice(1, Ordered())
+    with pytest.raises(ZeroDivisionError):
+        session.compute(part, lambda rows: 1 / 0)
+    with pytest.raises(BudgetError):
+        session.compute(part, len)
+
+
+def test_short_data_are_taken_silently_and_arrays_agree_with_lists():
+    rows = np.random.default_rng(1).integers(0, 4, size=(30, 2))
+    for order in (Ordered(column=1), Ordered(column=0, descending=True), Kept(lambda row: row[0] > 1)):
+        assert [tuple(r) for r in order(rows)] == [tuple(r) for r in order([tuple(r) for r in rows])]
+    session = ReorderSliceCompute(rows, slice_epsilon=None, computation=pure_dp(epsilon=1), slices=3)
+    sizes = [session.slice_and_compute(20, Ordered(column=0), len) for _ in range(3)]
+    assert sizes == [20, 10, 0]
+
+
+def test_maps_preserve_adjacency():
+    """Over all small lists and every insertion: the results are equal or differ by one inserted row."""
+    maps = (*ORDERS, Ordered(key=lambda row: row % 2), Kept(lambda row: row % 2 == 0))
+    for size in range(4):
+        for rows in itertools.product(range(3), repeat=size):
+            for place, extra in itertools.product(range(size + 1), range(3)):
+                larger = [*rows[:place], extra, *rows[place:]]
+                for step in maps:
+                    a, b = step(list(rows)), step(larger)
+                    assert a == b or any(b[:i] + b[i + 1 :] == a for i in range(len(b)))
+
+
+def test_adjacency_must_fit():
+    with pytest.raises(AdjacencyError):
+        ReorderSliceCompute([], slice_epsilon=1, computation=pure_dp(epsilon=1, adjacency=Adjacency.REPLACE_ONE))
+    with pytest.raises(ArgumentError):
+        ReorderSliceCompute([], slice_epsilon=None, computation=pure_dp(epsilon=1))
