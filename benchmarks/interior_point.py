@@ -5,8 +5,9 @@
 For every method, domain and epsilon: the rows that `interior_point_rows` claims for success with probability 0.99 at
 delta = 1e-6 (add or remove one row; "cumulative" replaces one), the successes over eight shapes of data at exactly that
 many rows, the worst shape, and the worst shape at half as many rows. `--time` adds processor time on 10**6 rows.
-The shapes: uniform, one value, a run of consecutive values, both ends of the domain, powers of two, two neighbours across the
-middle, points that leave one path at uniform and at geometric depths.
+
+The shapes: uniform, one value, a run of consecutive values, both ends of the domain, powers of two, two neighbours
+across the middle, points that leave one path at uniform and at geometric depths.
 """
 
 from __future__ import annotations

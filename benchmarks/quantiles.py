@@ -4,8 +4,8 @@
     python benchmarks/quantiles.py speed --rows 10000000
     python benchmarks/quantiles.py file --rows 100000000 --path /tmp/rows.parquet
 
-Errors are |released - true quantile of the rows|, averaged over the quantiles of one release, in units of the column.
-All get the same epsilon, bounds and, where they take one, the same public grid of 2001 values (whole years for ages).
+Every run has new rows. Errors are |released - true quantile of the rows|, averaged over the quantiles of one release,
+in units of the column. All get the same epsilon, bounds and, where they take one, the same public grid of 2001 values (whole years for ages).
 diffprivlib's quantile is private for replaced rows, ours and OpenDP's for added or removed ones, the default of each.
 OpenDP: make_private_quantile for up to 9 quantiles (epsilon divided by their number), counts in a b-ary tree for all.
 The interval is that of the mean paired difference to the best peer of the run, at 99 per cent, by the normal law.
@@ -15,7 +15,9 @@ Times are processor time of one process.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import resource
 import sys
 import time
@@ -28,7 +30,7 @@ import numpy as np
 
 from dpselect.ordered import open_column, quantile, quantiles
 
-Draw = Callable[[], list[float]]
+Release = Callable[[Any], list[float]]
 
 
 def columns(rows: int, seed: int) -> dict[str, tuple[Any, float, float, float]]:
@@ -49,14 +51,16 @@ def columns(rows: int, seed: int) -> dict[str, tuple[Any, float, float, float]]:
     }
 
 
-def ours(values: Any, qs: list[float], lower: float, upper: float, step: float, epsilon: float) -> Draw:
-    bounds = {"lower": lower, "upper": upper, "granularity": step, "epsilon": epsilon}
+def ours(qs: list[float], lower: float, upper: float, step: float, epsilon: float, _: int) -> Release:
+    bounds: Any = {"lower": lower, "upper": upper, "granularity": step, "epsilon": epsilon}
     if len(qs) == 1:
-        return lambda: [quantile(values, q=qs[0], **bounds).value]
-    return lambda: list(quantiles(values, qs=qs, **bounds).value)
+        return lambda values: [quantile(values, q=qs[0], **bounds).value]
+    return lambda values: list(quantiles(values, qs=qs, **bounds).value)
 
 
-def diffprivlib_quantiles(values: Any, qs: list[float], lower: float, upper: float, _: float, epsilon: float) -> Draw:
+def diffprivlib_quantiles(
+    qs: list[float], lower: float, upper: float, step: float, epsilon: float, rows: int
+) -> Release | None:
     import sklearn.tree._tree as tree
 
     for name in ("DOUBLE", "DTYPE"):  # diffprivlib 0.6.6 imports them, scikit-learn 1.9 has them no longer
@@ -64,92 +68,83 @@ def diffprivlib_quantiles(values: Any, qs: list[float], lower: float, upper: flo
             setattr(tree, name, np.float64)
     from diffprivlib.tools import quantile as peer
 
-    return lambda: np.atleast_1d(peer(values, qs, epsilon=epsilon, bounds=(lower, upper))).tolist()
+    return lambda values: np.atleast_1d(peer(values, qs, epsilon=epsilon, bounds=(lower, upper))).tolist()
 
 
-def opendp_candidates(
-    values: Any, qs: list[float], lower: float, upper: float, step: float, epsilon: float
-) -> Draw | None:
-    if len(qs) > 9:
-        return None
+def opendp_space() -> Any:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
-    candidates = np.arange(round(lower / step), round(upper / step) + 1) * step
+    return dp, (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance())
+
+
+def opendp_candidates(
+    qs: list[float], lower: float, upper: float, step: float, epsilon: float, rows: int
+) -> Release | None:
+    if len(qs) > 9:
+        return None
+    dp, space = opendp_space()
+    candidates = (np.arange(round(lower / step), round(upper / step) + 1) * step).tolist()
 
     def one(q: float) -> Any:
         def at(scale: float) -> Any:
-            return dp.m.make_private_quantile(
-                *space, dp.max_divergence(), candidates=candidates.tolist(), alpha=q, scale=scale
-            )
+            return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates=candidates, alpha=q, scale=scale)
 
         return at(at(1.0).map(1) / (epsilon / len(qs)))
 
     mechanisms = [one(q) for q in qs]
-    listed = values.tolist()
-    return lambda: [mechanism(listed) for mechanism in mechanisms]
+    return lambda values: [mechanism(values.tolist()) for mechanism in mechanisms]
 
 
-def opendp_tree(values: Any, qs: list[float], lower: float, upper: float, step: float, epsilon: float) -> Draw | None:
-    if len(qs) < 3:
+def opendp_tree(qs: list[float], lower: float, upper: float, step: float, epsilon: float, rows: int) -> Release | None:
+    if len(qs) < 9:
         return None
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    dp, space = opendp_space()
     edges = (np.arange(round(lower / step), round(upper / step) + 1) * step).tolist()
     leaves = len(edges) + 1
-    branching = dp.t.choose_branching_factor(size_guess=len(values))
+    branching = dp.t.choose_branching_factor(size_guess=rows)
     counts = (
         space
         >> dp.t.then_find_bin(edges=edges)
         >> dp.t.then_count_by_categories(categories=list(range(leaves)), null_category=False)
         >> dp.t.then_b_ary_tree(leaf_count=leaves, branching_factor=branching)
     )
-    scale = (counts >> dp.m.then_laplace(1.0)).map(1) / epsilon
-    mechanism = counts >> dp.m.then_laplace(scale)
+    mechanism = counts >> dp.m.then_laplace((counts >> dp.m.then_laplace(1.0)).map(1) / epsilon)
     consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
     read = dp.t.make_quantiles_from_counts(bin_edges=[lower - step, *edges, upper + step], alphas=qs)
-    listed = values.tolist()
-    return lambda: read([max(float(count), 0.0) for count in consistent(mechanism(listed))])
+    return lambda values: read([max(float(count), 0.0) for count in consistent(mechanism(values.tolist()))])
 
 
 PEERS = {"diffprivlib": diffprivlib_quantiles, "OpenDP": opendp_candidates, "OpenDP tree": opendp_tree}
 
 
-def error(
-    runs: int, rows: int, epsilons: list[float], sizes: list[int], peers: bool, seed: int
-) -> list[dict[str, Any]]:
+def error(runs: int, rows: int, epsilons: list[float], sizes: list[int], peers: bool) -> None:
     warnings.simplefilter("ignore")
-    results = []
-    for name, (values, lower, upper, step) in columns(rows, seed).items():
-        for size in sizes:
+    above = total = 0
+    for name, (_, lower, upper, step) in columns(1, 0).items():
+        for size, epsilon in itertools.product(sizes, epsilons):
             qs = [(k + 1) / (size + 1) for k in range(size)]
-            truth = np.quantile(values, qs)
-            for epsilon in epsilons:
-                made = {"dpselect": ours(values, qs, lower, upper, step, epsilon)}
-                for peer, make in PEERS.items() if peers else ():
-                    draw = make(values, qs, lower, upper, step, epsilon)
-                    if draw is not None:
-                        made[peer] = draw
-                errors = {
-                    peer: np.array([np.mean(np.abs(np.array(draw()) - truth)) for _ in range(runs)])
-                    for peer, draw in made.items()
-                }
-                row: dict[str, Any] = {"column": name, "quantiles": size, "epsilon": epsilon, "rows": rows}
-                row |= {peer: float(np.mean(found)) for peer, found in errors.items()}
-                others = {peer: found for peer, found in errors.items() if peer != "dpselect"}
-                if others:
-                    best = min(others, key=lambda peer: float(np.mean(others[peer])))
-                    gap = errors["dpselect"] - others[best]
-                    half = 2.576 * float(np.std(gap, ddof=1)) / np.sqrt(runs)
-                    row |= {"best": best, "low": float(np.mean(gap)) - half, "high": float(np.mean(gap)) + half}
-                results.append(row)
-                print(json.dumps(row), flush=True)
+            made: dict[str, Release] = {"dpselect": ours(qs, lower, upper, step, epsilon, rows)}
+            for peer, make in PEERS.items() if peers else ():
+                release = make(qs, lower, upper, step, epsilon, rows)
+                made |= {} if release is None else {peer: release}
+            errors: dict[str, list[float]] = {peer: [] for peer in made}
+            for run in range(runs):
+                values = columns(rows, run)[name][0]
+                truth = np.quantile(values, qs)
+                for peer, release in made.items():
+                    errors[peer].append(float(np.mean(np.abs(np.array(release(values)) - truth))))
+            row: dict[str, Any] = {"column": name, "quantiles": size, "epsilon": epsilon}
+            row |= {peer: round(float(np.mean(found)), 5) for peer, found in errors.items()}
+            if peers:
+                best = min(list(made)[1:], key=lambda peer: float(np.mean(errors[peer])))
+                gap = np.array(errors["dpselect"]) - np.array(errors[best])
+                half = 2.576 * float(np.std(gap, ddof=1)) / math.sqrt(runs)
+                row |= {"best": best, "low": float(np.mean(gap)) - half, "high": float(np.mean(gap)) + half}
+                above, total = above + (row["low"] > 0), total + 1
+            print(json.dumps(row), flush=True)
     if peers:
-        print(f"{sum(row['low'] > 0 for row in results)} of {len(results)} intervals wholly above 0")
-    return results
+        print(f"{above} of {total} intervals wholly above 0; {runs} runs each, {rows} rows")
 
 
 def clocked(work: Callable[[], Any], repeats: int = 5) -> float:
@@ -215,7 +210,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 3, 9, 99])
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tiny", action="store_true", help="our part alone, few runs")
     parser.add_argument("--path", type=Path, default=Path("rows.parquet"))
     asked = parser.parse_args()
@@ -224,9 +218,9 @@ def main() -> None:
     elif asked.what == "file":
         file(asked.rows or 100_000_000, asked.path)
     elif asked.tiny:
-        error(3, 500, [1.0], [1, 3], peers=False, seed=asked.seed)
+        error(3, 500, [1.0], [1, 3], peers=False)
     else:
-        error(asked.runs, asked.rows or 1000, asked.epsilons, asked.sizes, peers=True, seed=asked.seed)
+        error(asked.runs, asked.rows or 1000, asked.epsilons, asked.sizes, peers=True)
     sys.stdout.flush()
 
 

@@ -7,8 +7,10 @@ import json
 import math
 import os
 import pickle
+import re
 import warnings
 from collections.abc import Hashable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan_multiplicative_weights
 from dpselect.adaptive.subsamples import cut_into_blocks, evaluate
 from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError
+from dpselect.ledger import Ledger
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
 from dpselect.randomness import keyed_source
 
@@ -86,7 +89,9 @@ def test_it_states_what_it_certifies_before_it_starts() -> None:
     assert "data splitting would need" in described["reason"]
     plan = session.certificate.plan
     assert math.isclose(
-        session.certificate.row_privacy.gaussian_mu or 0.0, math.sqrt(5) * plan.noise.mu, rel_tol=1e-9  # type: ignore[union-attr]
+        session.certificate.row_privacy.gaussian_mu or 0.0,
+        math.sqrt(5) * plan.noise.mu,
+        rel_tol=1e-9,  # type: ignore[union-attr]
     )
 
 
@@ -152,6 +157,36 @@ def test_each_question_is_paid_before_it_is_asked() -> None:
     analysis(spender=again, label="trial").estimate(np.mean, lower=-2, upper=2, granularity=0.01)
     names = [name for name, _ in spender.reserved + again.reserved]
     assert len(set(names)) == 3
+
+
+def test_a_ledger_pays_for_the_rows(tmp_path: Path) -> None:
+    """A budget for replace-one neighbours allows as many questions as its price says, and no more."""
+    ledger = Ledger.open(tmp_path / "budget.db")
+    session = analysis()
+    each = session.certificate.answer.epsilon(1e-6)
+    budget = ledger.create_budget(
+        "rows", epsilon=str(round(2.5 * each, 6)), delta="1e-5", delta_each="1e-6", adjacency="replace_one"
+    )
+    paid = analysis(spender=budget)
+    for _ in range(2):
+        receipt = paid.estimate(np.mean, lower=-2, upper=2, granularity=0.01).receipt
+        assert receipt is not None
+    with pytest.raises(BudgetError):
+        paid.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
+    assert paid.remaining == 3
+
+
+def test_the_page_on_adaptive_analysis_runs() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "adaptive.md").read_text(encoding="utf-8")
+    left: list[Any] = []
+    blocks = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S))
+    exec(compile(blocks, "adaptive.md", "exec"), {"print": lambda *values: left.append(values)})
+    assert "100 adaptive answers" in left[0][0]
+    assert left[1] == (0.261,)
+    assert abs(left[2][0] - 1.0) < 0.12
+    assert left[3] == ("binary_search", 55)
+    assert left[5:7] == [(True,), (False,)]
+    assert 0.77 < left[7][0] < 1.61
 
 
 def test_the_grid_is_limited_and_bounds_are_needed() -> None:

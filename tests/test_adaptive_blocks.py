@@ -223,9 +223,7 @@ def test_planner_for_a_data_set() -> None:
     assert found.best is not None
     assert found.best.name == "binary_search"
     assert found.best.subsample_size > 127  # with independent noise
-    only = plan_analysis(
-        rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001, validity_only=True
-    )
+    only = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001, validity_only=True)
     assert only.best is not None
     assert only.best.name == "splitting"
     many = plan_analysis(rows=1_000_000, queries=1000, failure_probability=0.05, grid_size=1001, validity_only=True)

@@ -165,10 +165,13 @@ def test_coverage_over_a_thousand_analysts(analyst: Analyst) -> None:
     plan, grid = plan_for(analyst, 30)
     trials = 1000
     failures, claim = coverage(analyst, private(plan, keyed_source(7), grid), plan, trials, seed=7)
-    print(f"{analyst.__name__}: {failures} of {trials} failed, at most {upper_limit(failures, trials):.4f}; {claim:.4f}")
+    print(
+        f"{analyst.__name__}: {failures} of {trials} failed, at most {upper_limit(failures, trials):.4f}; {claim:.4f}"
+    )
     assert upper_limit(failures, trials) <= FAILURE
     few = replace(plan, blocks=plan.blocks // 10)
     broken, _ = coverage(analyst, private(few, keyed_source(8), grid), few, 100, seed=8)
+    print(f"a tenth of the blocks: {broken} of 100 failed")
     assert broken > 50
 
 

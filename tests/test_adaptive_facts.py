@@ -129,7 +129,9 @@ def test_composition_and_median_bounds() -> None:
     assert abs(least_exponential_blocks(grid_size=1001, **common) - smooth) < 8  # one tooth of the rounding
 
 
-@pytest.mark.parametrize(("size", "two_sided", "one_sided"), [(1001, 19530.178, 6493.273), (HUGE, 56546.095, 19088.766)])
+@pytest.mark.parametrize(
+    ("size", "two_sided", "one_sided"), [(1001, 19530.178, 6493.273), (HUGE, 56546.095, 19088.766)]
+)
 def test_binary_search_bounds(size: int, two_sided: float, one_sided: float) -> None:
     common = {"grid_size": size, "failure_probability": 0.05, "epsilon": 0.1, "delta": 1e-6, "accuracy": 0.25}
     assert close(search_median_blocks(**common, one_sided=False), two_sided)
@@ -188,9 +190,7 @@ def test_theorem_4_3_parameters() -> None:
     for queries in (16, 100, 10000):
         expected = 1 / (3200 * math.log(256 / 0.05)) + math.sqrt(2) / 40
         assert close(paper_composed_epsilon(queries=queries, **common), expected, 1e-9)
-    assert (
-        most_queries(295_666, lambda k: paper_blocks(queries=k, grid_size=1001, failure_probability=0.05)) == 100
-    )
+    assert most_queries(295_666, lambda k: paper_blocks(queries=k, grid_size=1001, failure_probability=0.05)) == 100
 
 
 def test_theorem_4_6_and_4_7() -> None:
@@ -239,7 +239,10 @@ def test_composed_exponential_medians() -> None:
     together = compose(*[bounded_range(epsilon=0.1)] * 100)
     concentrated = zcdp(rho=0.125)
     limit = gaussian(noise_multiplier=2.0)
-    for epsilon, pair, rho, asymptote in ((0.5, 0.0772555, 0.1042851, 0.0524403), (1.0, 0.0155125, 0.0179855, 0.0068296)):
+    for epsilon, pair, rho, asymptote in (
+        (0.5, 0.0772555, 0.1042851, 0.0524403),
+        (1.0, 0.0155125, 0.0179855, 0.0068296),
+    ):
         assert close(concentrated.delta(epsilon), rho, 1e-5)
         assert close(limit.delta(epsilon), asymptote, 1e-5)
         assert asymptote < together.delta(epsilon) <= pair * 1.001  # a mesh of losses, rounded up

@@ -203,9 +203,7 @@ def test_other_quantiles() -> None:
     source, grid = keyed_source(6), integer_grid(0, 999)
     values = np.arange(1000)
     for quantile in (Fraction(1, 10), Fraction(9, 10)):
-        search = search_median(
-            values, grid, noise=SearchNoise.of_deviation(10, 1.0), quantile=quantile, random=source
-        )
+        search = search_median(values, grid, noise=SearchNoise.of_deviation(10, 1.0), quantile=quantile, random=source)
         drawn = exponential_median(values, grid, epsilon=5.0, quantile=quantile, random=source)
         assert abs(search - 1000 * quantile) < 8
         assert abs(drawn - 1000 * quantile) < 8

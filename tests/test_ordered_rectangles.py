@@ -45,7 +45,10 @@ class Slices:
         self.values, self.extra, self.size, self.axes = [], [], size, axes
         self.plan = plan_of(0.1, 0.1 if noisy else None, 1)
 
-        def draw(values, **_):
+        def draw(values, **options):
+            assert options["monotonic"]
+            assert options["epsilon"] == Fraction(self.plan.rate)
+            assert (options["lower"], options["upper"]) == (0, size - 1)
             self.values.append(tuple(values))
             return 0
 

@@ -19,7 +19,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DataDependentClassesWarning, PrivateThresholdClassifier
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
+from dpselect.ordered import thresholds
 from dpselect.ordered.domains import WholeNumbers
+from dpselect.ordered.interior_point import interior_point
 from dpselect.ordered.runs import draw_from_runs, weight_at_least
 from dpselect.ordered.threshold_plan import (
     binomial_below,
@@ -149,6 +151,24 @@ def test_guarantees():
             assert release.guarantee.epsilon(delta=1e-5) == g.epsilon(delta=1e-5)
     with pytest.raises(ArgumentError, match="domain_size"):
         threshold_guarantee(epsilon=1.0, delta=1e-6, interior="dyadic", method="interior-point")
+
+
+def test_auto_is_priced_as_it_is_drawn(monkeypatch):
+    """With so many points a fresh choice would take the exponential mechanism; the price is that of the dyadic one."""
+    asked = {}
+
+    def spy(points, **options):
+        asked.update(options, points=len(points))
+        return interior_point(points, **options)
+
+    monkeypatch.setattr(thresholds, "interior_point", spy)
+    for adjacency in (ADD, REPLACE):
+        release = learn_threshold(
+            np.arange(4), [1, 1, 0, 0], lower=0, upper=2**1024, epsilon=1.0, delta=1e-6, method="interior-point",
+            interior="auto", per_side=9000, adjacency=adjacency, random=keyed_source(3),
+        )  # fmt: skip
+        assert (asked["method"], asked["points"], asked["adjacency"]) == ("dyadic", 18_000, REPLACE)
+        assert 0.9 < release.guarantee.epsilon(delta=1e-6) <= 1.0
 
 
 # --- the law

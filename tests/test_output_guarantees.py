@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
 from dpselect.privacy import OutputGuarantee
+from dpselect.privacy.output_amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.privacy.output_calculus import coarsen, from_dp, from_subsets, mixture, parallel, pointwise_minimum
 from dpselect.privacy.output_filter import OutputFilter, additive
 from dpselect.privacy.output_oracle import output_delta, satisfies
@@ -317,3 +319,17 @@ def test_asymmetric_response_is_what_it_says():
     assert upper[0] == pytest.approx(0.994243, abs=1e-6)  # Hartmann et al., the counterexample's masses
     assert lower[0] == pytest.approx(0.984350, abs=1e-6)
     assert np.log(np.array(upper) / lower) == pytest.approx([0.01, -1.0], abs=1e-12)
+
+
+@given(
+    parts=st.lists(st.integers(1, 10**6), min_size=1, max_size=6),
+    digits=st.integers(1, 6),
+)
+def test_prices_add_up_as_they_are_typed(parts, digits):
+    """Three tests at 0.2 fit a budget of 0.6, and the noise is for less than the double that stands for 0.6."""
+    typed = [part / 10**digits for part in parts]
+    whole = charged_price(sum(charged_amount("epsilon", value) for value in typed))
+    assert charged_amount("epsilon", whole) == Fraction(sum(parts), 10**digits)
+    assert sum(noise_epsilon(value) for value in typed) < Fraction(whole)
+    third = Fraction(sum(parts), 3 * 10**digits)
+    assert third <= charged_amount("epsilon", charged_price(third)) <= third * (1 + Fraction(1, 2**51))

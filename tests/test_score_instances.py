@@ -108,6 +108,7 @@ def test_the_guarantee_is_pure_without_truncation():
         ({"epsilon": -1.0}, "epsilon"),
         ({"penalty": -1.0}, "penalty"),
         ({"truncation": 0.0}, "truncation"),
+        ({"truncation": 1.0, "epsilon": 2.0}, "truncation"),
     ],
 )
 def test_bad_arguments_are_named(change, named):
@@ -131,3 +132,10 @@ def test_lemma_e2_and_the_counterexample_to_its_second_half():
     edge = 0.272599  # up to where exp(-sqrt(2 d)) <= 1 - sqrt(d)
     assert math.exp(-math.sqrt(2 * edge)) <= 1 - math.sqrt(edge)
     assert math.exp(-math.sqrt(2 * (edge + 1e-5))) > 1 - math.sqrt(edge + 1e-5)
+
+
+def test_scores_of_any_size_warn_of_nothing(recwarn):
+    """What a warning says would depend on the data."""
+    one = noisy_score_candidate([1e308, -1e308, math.nan, math.inf, 5e-324], sensitivities=2.0**-299, epsilon=1.0)
+    assert all(math.isfinite(one(keyed_source(i))[0]) for i in range(30))
+    assert not recwarn.list

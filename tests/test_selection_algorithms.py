@@ -3,6 +3,7 @@
 import doctest
 import math
 import pickle
+import traceback
 from itertools import count
 from pathlib import Path
 
@@ -16,16 +17,20 @@ from dpselect.accounting.sampled_search import smoothed_count, smoothed_odds
 from dpselect.accounting.threshold import threshold_stopping
 from dpselect.accounting.without_threshold import runs_needed, without_threshold
 from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, BudgetError
-from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.mechanisms import SparseVector, noisy_count, noisy_count_guarantee
 from dpselect.privacy import approximate_dp, compose, gaussian, laplace, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Geometric, Tabulated
 from dpselect.selection import (
     PercentileSparseVector,
+    PrivateCandidate,
     SampledSparseVector,
     amplify,
+    laplace_log_odds,
     log_odds,
+    noisy_score_candidate,
     one_sided,
+    private_mixture,
     sampled_sparse_vector,
     search_threshold,
     select_above,
@@ -34,6 +39,7 @@ from dpselect.selection import (
     select_first_by_percentile,
     select_first_by_sampling,
     select_hyperparameters,
+    select_increasing,
     select_with_dummies,
     select_without_threshold,
     select_without_threshold_by_hand,
@@ -44,6 +50,7 @@ from dpselect.selection import (
 from dpselect.selection import dummies as with_dummies
 from dpselect.selection import without_threshold as threshold_free
 from dpselect.selection.conditional import first_acceptable_run
+from dpselect.selection.estimators import noisy_value
 from tests.selection_laws import (
     dummies_law,
     first_above_law,
@@ -527,6 +534,64 @@ def test_wrong_arguments():
         settings = {"train": lambda i, r: i, "candidates": 3, "correct": len, "validation_epsilon": 1.0} | wrong
         with pytest.raises(TypeError, match=next(iter(wrong))):
             tuning_candidate(settings.pop("train"), **settings)
+
+
+def test_arguments_of_another_kind_are_named():
+    """An `OutputGuarantee` or a number for the guarantee, the other statistic, candidates without a guarantee."""
+    counts = SmoothedCount(samples=5, smoothing=30.0, sensitivity=0.8)
+    odds = SmoothedOdds(samples=5, smoothing=30.0, sensitivity=1.6)
+    for wrong in (None, 1.0, PercentileSparseVector(guarantee=BASE, epsilon=1.0).guarantee):
+        for call in (
+            lambda g: select_best(coin(0.5), repetitions=Fixed(count=1), guarantee=g),
+            lambda g: select_above(coin(0.5), threshold=0.5, stop_probability=0.1, guarantee=g),
+            lambda g: select_acceptable(coin(0.5), acceptable=bool, floor=0.1, guarantee=g),
+            lambda g: select_with_dummies(coin(0.5), threshold=0.5, runs=5, gamma=0.1, guarantee=g),
+            lambda g: select_first_by_percentile([0.0], guarantee=g, epsilon=1.0),
+            lambda g: select_first_by_sampling(
+                [(coin(0.5), 0.5)], guarantee=g, statistic=odds, epsilon=1.0, max_queries=1
+            ),
+            lambda g: search_threshold(
+                coin(0.5), thresholds=[0.5], target=0.5, guarantee=g, statistic=counts, epsilon=1.0
+            ),
+            lambda g: select_increasing([PrivateCandidate(coin(0.5), g)], threshold=0.5, repetitions=Fixed(count=1)),
+            lambda g: select_without_threshold(
+                coin(0.5), candidates=1, thresholds=1, guarantee=g, epsilon=1.0, delta=0.1
+            ),
+        ):
+            with pytest.raises(TypeError, match="guarantee"):
+                call(wrong)
+    # the constant of counts is half of that of odds: mixed up, the price would be too small
+    with pytest.raises(TypeError, match="SmoothedCount"):
+        search_threshold(coin(0.5), thresholds=[0.5], target=0.5, guarantee=BASE, statistic=odds, epsilon=1.0)
+    with pytest.raises(TypeError, match="SmoothedOdds"):
+        SampledSparseVector(guarantee=BASE, statistic=counts, epsilon=1.0, max_queries=1)
+    for call in (
+        lambda: select_increasing([coin(0.5)], threshold=0.5, repetitions=Fixed(count=1)),
+        lambda: private_mixture([coin(0.5)]),
+    ):
+        with pytest.raises(TypeError, match="candidates"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: select_first_by_percentile(["870 ill"], guarantee=BASE, epsilon=1.0),
+        lambda: log_odds(passing="870 ill", failing=0.5),
+        lambda: laplace_log_odds("870 ill", scale=1.0),
+        lambda: noisy_score_candidate(["870 ill"], sensitivities=1.0, epsilon=1.0),
+        lambda: noisy_value(["870 ill"], sensitivity=1.0, epsilon=1.0),
+        lambda: noisy_count("870", epsilon=1.0),
+        lambda: noisy_count(870.5, epsilon=1.0),
+        lambda: SparseVector(epsilon_threshold=1.0, epsilon_queries=1.0, max_positives=1).above("870 ill", 1.0),
+    ],
+)
+def test_no_error_shows_a_data_value(call):
+    with pytest.raises((TypeError, ValueError)) as refused:
+        call()
+    assert "870" not in "".join(traceback.format_exception_only(refused.value))
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__ or refused.value.__context__ is None
 
 
 def test_a_failing_base_is_priced_in_every_selector():

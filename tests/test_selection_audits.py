@@ -305,6 +305,24 @@ def test_dummies_cover_exact_laws(runs, levels):
         assert worst >= price.pure_epsilon - 2e-3, "exact for a threshold"
 
 
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 1.0, 8.0])
+@pytest.mark.parametrize("sharpness", [math.inf, 2.0])
+def test_dummies_cost_at_most_twice_the_base(epsilon, sharpness):
+    """The printed theorem adds log(1 + 3 gamma/(1 - gamma)), 0.67 here, and the exact laws do not need it."""
+    gamma, runs = 0.24, 20
+    price = select_among_dummies(pure_dp(epsilon=epsilon), runs=runs, gamma=gamma, sharpness=sharpness).pure_epsilon
+    assert price <= 2.0 * epsilon * (1 + 1e-9)
+    levels = (1.0, 1.0, 0.0) if sharpness == math.inf else (1.0, 0.3, 0.0)
+    random, worst = np.random.default_rng(8), 0.0
+    pairs = [random_response_pair(random, 3, epsilon) for _ in range(10)] + [split_passing(epsilon)]
+    for p, q in pairs:
+        laws = [dummies_law(m, levels, runs, 1.0 + 1.0 / gamma) for m in (p, q)]
+        worst = max(worst, log_ratio(laws[0][laws[0] > 0], laws[1][laws[0] > 0]))
+    assert 1.2 * epsilon < worst <= price * (1 + TOLERANCE) + 1e-12
+    many = select_among_dummies(pure_dp(epsilon=epsilon), runs=10**9, gamma=gamma, sharpness=sharpness).pure_epsilon
+    assert 1.9 * epsilon < many <= 2.0 * epsilon * (1 + 1e-9), "tight as the number of runs grows"
+
+
 def split_passing(epsilon, part=1e-7):
     """Little passes under the first law, all of it more likely under the second, but for one small output."""
     low = 1.0 / (1.0 + math.exp(epsilon))

@@ -49,7 +49,8 @@ _QUADRATURE = 1e-9
 def theorem_c_1(base: Guarantee, *, gamma: SupportsFloat, sharpened: bool = True) -> Guarantee:
     """2 epsilon_1 + log(1 + 3 gamma / (1 - gamma)), or + 8 gamma as printed, for any number of runs and any weights.
 
-    gamma in (0, 1/4); the base must be pure. The sharper form is the last but one line of the printed proof.
+    gamma in (0, 1/4); the base must be pure. The sharper form is the last but one line of the printed proof;
+    `select_among_dummies` needs no such term.
     Source: Liu, Talwar 2019, Theorem C.1.
 
     >>> from dpselect.privacy import pure_dp
@@ -173,8 +174,9 @@ def select_among_dummies(
 
     A draw of score q has weight exp(sharpness (min(threshold, q) - threshold)); at sharpness inf, 1 if it reaches the
     threshold and 0 otherwise. A pure base costs at most 2 epsilon_1 (see the module), and what the numbers of runs and
-    dummies take off that is bounded numerically: exactly for sharpness inf. Bases with a failure mass: outside 1 - (1 - failure)^runs, which is the same event on all data sets. Any other base
-    has a profile. Same adjacency; rounded up. Source: Liu, Talwar 2019, Theorem C.1.
+    dummies take off that is bounded numerically: exactly for sharpness inf. Bases with a failure mass: outside
+    1 - (1 - failure)^runs, which is the same event on all data sets. Any other base has a profile. `gamma` is in
+    [1e-12, 1/4). Same adjacency; rounded up. Source: Liu, Talwar 2019, Theorem C.1.
 
     >>> from dpselect.privacy import pure_dp
     >>> round(select_among_dummies(pure_dp(epsilon=1.0), runs=100, gamma=0.1).epsilon(delta=0), 3)

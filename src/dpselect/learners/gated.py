@@ -22,7 +22,7 @@ from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.noisy_count import discrete_laplace
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output_amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["gated_logistic_regression", "gated_release"]
@@ -80,7 +80,7 @@ def gated_release(
         disjoint=flag("disjoint", disjoint),
         delta=delta,
     )
-    scale = max(test_steps, train_steps or 0) / charged_amount("test_epsilon", float(test_epsilon))
+    scale = max(test_steps, train_steps or 0) / noise_epsilon(float(test_epsilon))
     source = resolve(random)
     receipt, identifier = None, secrets.token_hex(16)
     if spender is not None:

@@ -16,7 +16,7 @@ from dpselect.mechanisms.instability import Units, changes_until, largest_gap, s
 from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output_amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_laplace
 
@@ -127,7 +127,7 @@ class InterquantileRange:
         random = resolve(random)
         rows = sorted_units(values, self.granularity)
         logarithm = math.log(self._ratio(len(rows)))
-        scale = (self.steps - 1) / charged_amount("epsilon_answer", self.cascade.stages[0].epsilon_answer)
+        scale = (self.steps - 1) / noise_epsilon(self.cascade.stages[0].epsilon_answer)
 
         def attempt(*, shifted: bool) -> tuple[int, Callable[[RandomSource], float]]:
             distance, level = self.examined(rows, shifted=shifted)

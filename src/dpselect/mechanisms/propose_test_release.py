@@ -13,7 +13,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.output_amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.privacy.output_calculus import first_answer
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import coin, tail_enclosure
@@ -94,7 +94,7 @@ class ProposeTestRelease:
         'an answer'
         """
         random = resolve(random)
-        needed = charged_amount("epsilon_test", self.epsilon_test) * (Fraction(self.margin) - _whole(distance))
+        needed = noise_epsilon(self.epsilon_test) * (Fraction(self.margin) - _whole(distance))
         if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
             return None
         found = answer(random)

@@ -17,7 +17,7 @@ from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.output_amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_laplace
 
@@ -193,7 +193,7 @@ class SparseRelease:
         granularity = grid_at_most(self.sensitivity) / _FINENESS
         steps = math.ceil(Fraction(self.sensitivity) / Fraction(granularity))
         rounded = int(round_to_grid(value, granularity).item() / granularity)
-        return float((rounded + discrete_laplace(steps / epsilon, random)) * Fraction(granularity))
+        return float((rounded + discrete_laplace(steps / noise_epsilon(epsilon), random)) * Fraction(granularity))
 
 
 def balanced_split(*, epsilon: float, max_positives: int, monotonic: bool = False) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from dpselect.mechanisms.sparse_vector_prices import refined_sparse_vector_guara
 from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output_amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["SparseVector"]
@@ -83,9 +83,9 @@ class SparseVector:
         self._monotonic = bool(monotonic)
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
-        unit = charged_amount("epsilon_queries", self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
+        unit = noise_epsilon(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
         self._test = ThresholdTest(
-            ratio=unit / charged_amount("epsilon_threshold", self._epsilon_threshold),
+            ratio=unit / noise_epsilon(self._epsilon_threshold),
             rate=unit / Fraction(sensitivity),
             random=resolve(random),
         )

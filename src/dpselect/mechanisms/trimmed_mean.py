@@ -14,7 +14,7 @@ from dpselect.mechanisms.instability import Units, changes_until, sensitivity_of
 from dpselect.mechanisms.propose_test_release import ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output_amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_laplace
 
@@ -111,7 +111,7 @@ class TrimmedMean:
         rows = sorted_units(values, self.granularity)
         trimmed = self.trimmed(len(rows))
         kept = rows[trimmed : len(rows) - trimmed].tolist()
-        scale = self.steps / charged_amount("epsilon_answer", self.test.epsilon_answer)
+        scale = self.steps / noise_epsilon(self.test.epsilon_answer)
 
         def answer(source: RandomSource) -> float:
             total = Fraction(sum(kept) + discrete_laplace(scale, source), len(kept))

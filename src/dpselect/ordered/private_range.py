@@ -99,9 +99,11 @@ def quantile_interval(
 
     Two exponential mechanisms at epsilon/2, whose targets lie as many ranks below and above q n as the error of one of
     them (`rank_error` at half the failure probability): fewer than q n rows are below `low`, and more than q n are at
-    most `high`, whatever the rows are, cut off to the bounds and rounded to the granularity. The targets move with n as q n does, so the privacy is that of `quantile`. The options
-    are those of `quantile`. Sampling error, of the rows themselves, is not in it.
+    most `high`, whatever the rows are, cut off to the bounds and rounded to the granularity. The targets move with n
+    as q n does, so the privacy is that of `quantile`. The options are those of `quantile`. Sampling error, of the rows
+    themselves, is not in it.
 
+    >>> from dpselect.randomness import keyed_source
     >>> low, high = quantile_interval(
     ...     range(10_000), q=0.5, lower=0, upper=10_000, epsilon=1.0, random=keyed_source(1)
     ... ).value

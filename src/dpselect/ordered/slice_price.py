@@ -168,13 +168,13 @@ class SlicePrice:
         return float(betainc(failures + 1.0, float(k), 1.0 - self.sync.success_least)) * ROUND_UP
 
     def paper(self, delta: float) -> float:
-        """The paper's own constants: w = the least with P(Bin(w, 1/6) < k) <= delta queries at 3 epsilon each.
+        """The paper's own constants: w = the least with P(Bin(w, 1/6) < k) <= delta queries, each 3 epsilon.
 
-        `delta` is for the count alone. Only for equal epsilons of at most one; inf otherwise.
+        `delta` is for the count alone; epsilon is the largest of the slice noise's, the insertion's and half the
+        swap's. inf for a slice noise of more than one, or computations without a finite epsilon.
         """
-        e = self.slice_epsilon
-        equal = self.insertion.pure_epsilon <= e * ROUND_UP and self.swap.pure_epsilon <= 2.0 * e * ROUND_UP
-        if not equal or e > 1.0 or delta <= 0.0:
+        e = max(self.slice_epsilon, self.insertion.pure_epsilon, self.swap.pure_epsilon / 2.0)
+        if not math.isfinite(e) or self.slice_epsilon > 1.0 or delta <= 0.0:
             return math.inf
         k, w = float(self.applications), self.applications
         while betainc(w - k + 1.0, k, 5.0 / 6.0) > delta:  # P(Bin(w, 1/6) <= k - 1)

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, SupportsFloat, SupportsIndex, get_args
+from typing import Literal, SupportsFloat, SupportsIndex, TypedDict, get_args
 
 from scipy.special import betainc
 
@@ -45,6 +45,7 @@ __all__ = [
     "Interior",
     "ThresholdMethod",
     "binomial_below",
+    "interior_search",
     "rows_per_side",
     "score_margin",
     "smallest_count",
@@ -112,14 +113,15 @@ def threshold_guarantee(
     else:
         if domain_size is None:
             raise ArgumentError("domain_size must be given for this interior point")
-        step_epsilon, step_delta = swap_budget(epsilon, delta, adjacency)
         step = interior_point_guarantee(
-            domain_size=integer("domain_size", domain_size, at_least=1) + 1,
-            epsilon=step_epsilon,
-            delta=step_delta,
-            method=interior,
-            failure=_third(failure_probability),
-            adjacency=Adjacency.REPLACE_ONE,
+            **interior_search(
+                domain_size=domain_size,
+                epsilon=epsilon,
+                delta=delta,
+                interior=interior,
+                failure_probability=failure_probability,
+                adjacency=adjacency,
+            )
         )
         claimed = replace(step, adjacency=Adjacency.ADD_OR_REMOVE_ONE)
         if adjacency is Adjacency.REPLACE_ONE:
@@ -156,35 +158,61 @@ def rows_per_side(
     >>> rows_per_side(domain_size=2**32, epsilon=1.0)
     53
     """
+    search = interior_search(
+        domain_size=domain_size,
+        epsilon=epsilon,
+        delta=delta,
+        interior=interior,
+        failure_probability=failure_probability,
+        adjacency=adjacency,
+    )
+    points = interior_point_rows(**search)
+    if points is None:
+        raise ArgumentError(f"delta must be above 0 and small beside failure_probability for {interior!r}")
+    return -(-points // 2)
+
+
+class InteriorSearch(TypedDict):
+    """The arguments of `interior_point` and of what plans and prices it, for one swapped point."""
+
+    method: Method
+    domain_size: int
+    epsilon: float
+    delta: float
+    failure: float
+    adjacency: Adjacency
+
+
+def interior_search(
+    *,
+    domain_size: SupportsIndex,
+    epsilon: SupportsFloat,
+    delta: SupportsFloat,
+    interior: Interior,
+    failure_probability: SupportsFloat,
+    adjacency: Adjacency | str,
+) -> InteriorSearch:
+    """An interior point of the cuts; "auto" is settled here, so that the price and the draw cannot part."""
     size = integer("domain_size", domain_size, at_least=1) + 1
+    failure = number("failure_probability", failure_probability, above=0.0, below=1.0) / 3.0
     step_epsilon, step_delta = swap_budget(epsilon, delta, adjacency)
-    failure = _third(failure_probability)
-    method: Method = (
-        interior
-        if interior != "auto"
-        else choose_method(
+    method = interior
+    if method == "auto":
+        method = choose_method(
             domain_size=size,
             epsilon=step_epsilon,
             delta=step_delta,
             failure=failure,
             adjacency=Adjacency.REPLACE_ONE,
         )
-    )
-    points = interior_point_rows(
-        method,
+    return InteriorSearch(
+        method=method,
         domain_size=size,
         epsilon=step_epsilon,
         delta=step_delta,
         failure=failure,
         adjacency=Adjacency.REPLACE_ONE,
     )
-    if points is None:
-        raise ArgumentError(f"delta must be above 0 and small beside failure_probability for {interior!r}")
-    return -(-points // 2)
-
-
-def _third(failure_probability: SupportsFloat) -> float:
-    return number("failure_probability", failure_probability, above=0.0, below=1.0) / 3.0
 
 
 def binomial_below(count: int, probability: float, limit: int) -> float:

@@ -22,8 +22,8 @@ from dpselect.ordered.sources import declare_domain
 from dpselect.ordered.threshold_plan import (
     Interior,
     ThresholdMethod,
+    interior_search,
     rows_per_side,
-    swap_budget,
     threshold_guarantee,
     threshold_rate,
 )
@@ -118,18 +118,21 @@ def learn_threshold(
     if len(column) != len(labels):
         raise ArgumentError("y must have one label for each value of x")
     domain = declare_domain(column.dtype, lower=lower, upper=upper, granularity=granularity)
+    public: dict[str, Any] = {
+        "domain_size": domain.size,
+        "epsilon": epsilon,
+        "delta": delta,
+        "interior": interior,
+        "failure_probability": failure_probability,
+        "adjacency": adjacency,
+    }
+    guarantee = threshold_guarantee(method=method, **public)
+    half = 0
+    if method == "interior-point":
+        half = rows_per_side(**public) if per_side is None else integer("per_side", per_side, at_least=1)
     present = np.asarray(column == column, dtype=bool)
     sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
     below, above = sides[::-1] if positives == "above" else sides
-    guarantee = threshold_guarantee(
-        epsilon=epsilon,
-        delta=delta,
-        domain_size=domain.size,
-        method=method,
-        interior=interior,
-        failure_probability=failure_probability,
-        adjacency=adjacency,
-    )
     turned, cut = 0, None
     if method == "errors":
         lengths, errors = error_runs(below, above, domain.size)
@@ -138,28 +141,8 @@ def learn_threshold(
         rate = threshold_rate(epsilon=Fraction(guarantee.pure_epsilon), method=method, adjacency=adjacency)
         turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=source), domain.size + 1)
     else:
-        step_epsilon, step_delta = swap_budget(epsilon, delta, adjacency)
-        if per_side is None:
-            half = rows_per_side(
-                domain_size=domain.size,
-                epsilon=epsilon,
-                delta=delta,
-                interior=interior,
-                failure_probability=failure_probability,
-                adjacency=adjacency,
-            )
-        else:
-            half = integer("per_side", per_side, at_least=1)
-        cut = interior_point(
-            boundary_points(below, above, domain.size, half),
-            domain_size=domain.size + 1,
-            epsilon=step_epsilon,
-            delta=step_delta,
-            method=interior,
-            failure=float(failure_probability) / 3.0,
-            adjacency=Adjacency.REPLACE_ONE,
-            random=source,
-        ).value
+        points = boundary_points(below, above, domain.size, half)
+        cut = interior_point(points, random=source, **interior_search(**public)).value
     positive_below = (positives != "above") != bool(turned)
     rule = None if cut is None else Threshold(domain, cut, positive_below)
     return Release(value=rule, guarantee=guarantee, replayable=source.replayable)

@@ -26,7 +26,8 @@ class OutputGuarantee:
     `cell` maps an output to a cell, `epsilons` gives each cell's price: a mapping, or a function of the cell together
     with `supremum`, a bound on all its prices (Lemma 4: that is what must fit a budget before the mechanism runs).
     `delta` is common to all cells: a delta for each cell does not compose. Partition and prices must be fixed without
-    looking at the data, and the cell must be a function of what is released (owed by the caller).
+    looking at the data, and the cell must be a function of what is released (owed by the caller). A ledger reads a
+    price as its shortest decimal: `charged_amount`.
 
     Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
     without a supremum, or a supremum below a price.

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["Exact", "charged_amount", "charged_price", "granted_amount"]
+__all__ = ["Exact", "charged_amount", "charged_price", "granted_amount", "noise_epsilon"]
 
 Exact = int | float | str | Decimal | Fraction
 
@@ -45,6 +45,14 @@ def charged_price(amount: Fraction) -> float:
     """
     nearest = float(amount)
     return nearest if charged_amount("price", nearest) >= amount else math.nextafter(nearest, math.inf)
+
+
+def noise_epsilon(value: float | Fraction) -> Fraction:
+    """What to calibrate noise to for a price that is charged as `value`: less by one part in 2**50.
+
+    That covers the difference between a double and its decimal, and the rounding of a `charged_price`.
+    """
+    return Fraction(value) * (1 - Fraction(1, 2**50))
 
 
 def granted_amount(name: str, value: Exact) -> Fraction:

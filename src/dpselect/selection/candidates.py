@@ -9,7 +9,15 @@ from typing import Any
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 
-__all__ = ["Candidate", "Outcome", "PrivateCandidate", "check_candidate", "check_guarantee", "check_private_candidates", "run_once"]
+__all__ = [
+    "Candidate",
+    "Outcome",
+    "PrivateCandidate",
+    "check_candidate",
+    "check_guarantee",
+    "check_private_candidates",
+    "run_once",
+]
 
 Candidate = Callable[[RandomSource], tuple[float, Any]]
 """`candidate(random) -> (score, output)` is one run; all its randomness comes from `random`."""
