@@ -5,7 +5,8 @@
     python benchmarks/quantiles.py file --rows 100000000 --path /tmp/rows.parquet
 
 Every run has new rows. Errors are |released - true quantile of the rows|, averaged over the quantiles of one release,
-in units of the column. All get the same epsilon, bounds and, where they take one, the same public grid of 2001 values (whole years for ages).
+in units of the column. All get the same epsilon, bounds and, where they take one, the same public grid of about 2000
+values (whole years for ages).
 diffprivlib's quantile is private for replaced rows, ours and OpenDP's for added or removed ones, the default of each.
 OpenDP: make_private_quantile for up to 9 quantiles (epsilon divided by their number), counts in a b-ary tree for all.
 The interval is that of the mean paired difference to the best peer of the run, at 99 per cent, by the normal law.
@@ -59,7 +60,7 @@ def ours(qs: list[float], lower: float, upper: float, step: float, epsilon: floa
 
 
 def diffprivlib_quantiles(
-    qs: list[float], lower: float, upper: float, step: float, epsilon: float, rows: int
+    qs: list[float], lower: float, upper: float, _step: float, epsilon: float, _rows: int
 ) -> Release | None:
     import sklearn.tree._tree as tree
 
@@ -79,7 +80,7 @@ def opendp_space() -> Any:
 
 
 def opendp_candidates(
-    qs: list[float], lower: float, upper: float, step: float, epsilon: float, rows: int
+    qs: list[float], lower: float, upper: float, step: float, epsilon: float, _rows: int
 ) -> Release | None:
     if len(qs) > 9:
         return None
@@ -112,7 +113,7 @@ def opendp_tree(qs: list[float], lower: float, upper: float, step: float, epsilo
     mechanism = counts >> dp.m.then_laplace((counts >> dp.m.then_laplace(1.0)).map(1) / epsilon)
     consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
     read = dp.t.make_quantiles_from_counts(bin_edges=[lower - step, *edges, upper + step], alphas=qs)
-    return lambda values: read([max(float(count), 0.0) for count in consistent(mechanism(values.tolist()))])
+    return lambda values: read([float(count) for count in consistent(mechanism(values.tolist()))])
 
 
 PEERS = {"diffprivlib": diffprivlib_quantiles, "OpenDP": opendp_candidates, "OpenDP tree": opendp_tree}
@@ -183,7 +184,7 @@ def speed(rows: int) -> None:
     print(f"nine quantiles: {taken:.4f} s")
 
 
-def file(rows: int, path: Path) -> None:
+def read_file(rows: int, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -195,10 +196,10 @@ def file(rows: int, path: Path) -> None:
                 writer.write_table(pa.table({"income": part}))
         print("written; measure in a fresh process")
         return
-    start = time.perf_counter(), time.process_time()
+    began = time.perf_counter(), time.process_time()
     with open_column(str(path), "income") as source:
         found = quantiles(source, qs=[0.25, 0.5, 0.75], lower=0.0, upper=1e7, epsilon=1.0)
-    wall, processor = time.perf_counter() - start[0], time.process_time() - start[1]
+    wall, processor = time.perf_counter() - began[0], time.process_time() - began[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{found.value}: {wall:.1f} s, {processor:.1f} s of processor time, {peak:.2f} GiB at most")
 
@@ -216,7 +217,7 @@ def main() -> None:
     if asked.what == "speed":
         speed(asked.rows or 10_000_000)
     elif asked.what == "file":
-        file(asked.rows or 100_000_000, asked.path)
+        read_file(asked.rows or 100_000_000, asked.path)
     elif asked.tiny:
         error(3, 500, [1.0], [1, 3], peers=False)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,15 @@ def exponential_law(values: tuple[int, ...], size: int, epsilon: float) -> Array
     return weights / weights.sum()
 
 
+@cache
+def _nodes(count: int) -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
 def search_law(values: tuple[int, ...], size: int, fresh: float, shared: float) -> Array:
     """The law of the one-sided binary search, by quadrature over the shared noise."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(80 if shared else 1)
-    weights = weights / weights.sum()
+    nodes, weights = _nodes(60 if shared else 1)
     data = np.array(values)
     law = np.zeros(size)
 

@@ -7,8 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.special import ndtr
 
 from dpselect.adaptive import (
+    SearchNoise,
     break_even,
     certifies,
     certifies_interval,
@@ -19,6 +22,7 @@ from dpselect.adaptive import (
     trade_off_bound,
     transfer_bound,
 )
+from dpselect.adaptive.blocks import normal_loss
 from dpselect.adaptive.means import plan_means
 from dpselect.adaptive.multiplicative_weights import plan_multiplicative_weights
 from dpselect.adaptive.planner import plan_analysis, plan_concentrated
@@ -28,6 +32,7 @@ from dpselect.adaptive.verification_plan import response_trade_off
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, zcdp
+from tests.adaptive_laws import data_sets, search_law
 
 TABLE = [
     # grid, queries, paper, exponential, search with independent noise, splitting
@@ -48,7 +53,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("size", "queries", "paper", "exponential", "search", "split"), TABLE)
 def test_required_blocks(size: int, queries: int, paper: int, exponential: int, search: int, split: int) -> None:
-    """Within 0.5 per cent of an independent optimisation; with shared noise at most 0.75 of it, all certified."""
+    """Within 0.5 per cent of an independent optimisation; with shared noise and shortfalls at most 0.64 of it."""
     public = {"queries": queries, "grid_size": size, "failure_probability": 0.05}
     assert required_samples(**public, accounting="paper") == paper
     by_exponential = plan_blocks(**public, mechanism="exponential")
@@ -57,7 +62,7 @@ def test_required_blocks(size: int, queries: int, paper: int, exponential: int, 
     assert math.isclose(independent.blocks, search, rel_tol=5e-3)
     shared = plan_blocks(**public)
     assert shared.mechanism == "binary_search"
-    assert shared.blocks <= 0.75 * search
+    assert shared.blocks <= 0.64 * search
     by_splitting = plan_blocks(**public, mechanism="splitting")
     assert by_splitting.blocks == split
     for plan in (by_exponential, independent, shared, by_splitting, plan_blocks(**public, accounting="paper")):
@@ -67,7 +72,7 @@ def test_required_blocks(size: int, queries: int, paper: int, exponential: int, 
 
 def test_the_noise_that_is_drawn_is_the_noise_of_the_table() -> None:
     found = [required_samples(queries=k, failure_probability=0.05, grid_size=1001) for k in (10, 100, 1000, 10000)]
-    assert all(ours <= 1.001 * known for ours, known in zip(found, (1512, 5283, 18143, 61564), strict=True))
+    assert all(ours <= 1.001 * known for ours, known in zip(found, (1210, 4383, 15441, 53391), strict=True))
     assert required_samples(queries=10, subsample_size=7, failure_probability=0.05, grid_size=1001) == 7 * found[0]
 
 
@@ -105,6 +110,33 @@ def test_a_certificate_is_refused_when_anything_in_it_is_too_small() -> None:
     assert not replace(paper, epsilon=paper.epsilon / 2).certified
 
 
+@pytest.mark.parametrize("sharing", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("deviation", [0.7, 1.5])
+def test_the_noise_of_a_search_costs_what_is_claimed_on_every_data_set(sharing: float, deviation: float) -> None:
+    """Both accounts of a search against its exact law, over all data of 5 blocks on 8 points: the probability of a
+    share of c or less, and the expected shortfall below c. The worst data come within a factor 30 of both."""
+    size, blocks, steps, c = 8, 5, 3, 0.25
+    noise = SearchNoise.of_deviation(steps, deviation, sharing=sharing)
+    x = (0.5 - c) * blocks / deviation
+    noises = steps * (2 if sharing else 1)
+    union, shortfall = noises * float(ndtr(-x)), noises * deviation / blocks * float(normal_loss(x))
+    worst_probability = worst_shortfall = 0.0
+    for values in data_sets(size, blocks):
+        data, points = np.array(values)[:, None], np.arange(size)[None, :]
+        shares = np.minimum((data <= points).mean(0), (data >= points).mean(0))
+        law = search_law(values, size, noise.fresh, noise.shared)
+        worst_probability = max(worst_probability, float(law[shares <= c].sum()))
+        worst_shortfall = max(worst_shortfall, float(law @ np.maximum(c - shares, 0.0)))
+    assert union / 30 < worst_probability <= union
+    assert shortfall / 30 < worst_shortfall <= shortfall
+
+
+def test_the_normal_loss_is_the_integral() -> None:
+    for x in (0.0, 0.5, 2.0, 6.0, 11.0):
+        exact = float(quad(lambda z, x=x: (z - x) * math.exp(-z * z / 2), x, x + 12, epsabs=0)[0])
+        assert math.isclose(float(normal_loss(x)), exact / math.sqrt(2 * math.pi), rel_tol=1e-8)
+
+
 def test_splitting() -> None:
     assert [splitting_blocks(10**i, 0.05) for i in range(6)] == [13, 27, 43, 57, 73, 89]
 
@@ -120,7 +152,7 @@ def test_break_even_against_splitting(size: int, paper: int, exponential: int, s
     assert math.isclose(break_even(**common, mechanism="exponential"), exponential, rel_tol=0.02)
     independent = break_even(**common, mechanism="binary_search", shared_noise=False)
     assert math.isclose(independent, search, rel_tol=0.02)
-    assert break_even(**common) < 0.65 * independent
+    assert break_even(**common) < 0.6 * independent
 
 
 def test_transfer_bound_inverts_the_conditions() -> None:
@@ -222,7 +254,7 @@ def test_planner_for_a_data_set() -> None:
     assert by_name["paper"].subsample_size == 3
     assert found.best is not None
     assert found.best.name == "binary_search"
-    assert found.best.subsample_size > 127  # with independent noise
+    assert found.best.subsample_size == 228  # 127 with independent noise
     only = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001, validity_only=True)
     assert only.best is not None
     assert only.best.name == "splitting"
@@ -244,16 +276,17 @@ def test_concentrated_estimators(queries: int, known: float) -> None:
     independent = plan_concentrated(**common, subsample_for=rows, shared_noise=False)
     assert math.isclose(independent.rows, known, rel_tol=0.01)
     ours = plan_concentrated(**common, subsample_for=rows)
-    assert ours.rows < 0.75 * known
+    assert ours.rows < 0.7 * known
     assert ours.plan.certified
-    assert ours.plan.rank < 1e-5
+    assert ours.plan.rank < 1e-4
 
 
 @pytest.mark.parametrize(("queries", "rows"), [(10, 28_000), (100, 96_000), (1000, 330_000), (10000, 1_100_000)])
 def test_bounded_means(queries: int, rows: int) -> None:
-    """Gaussian answers to 0.1 on [-1, 1] need about these rows: far fewer than the median of concentrated blocks."""
+    """Gaussian answers to 0.1 on [-1, 1] take about these rows with a union bound on the noise, and fewer with its
+    expected shortfall: far fewer than the median of concentrated blocks."""
     plan = plan_means(queries=queries, rows=rows, failure_probability=0.05)
-    assert math.isclose(plan.error, 0.05, rel_tol=0.03)
+    assert 0.04 < plan.error < 0.046
     assert plan.certified
     assert not replace(plan, error=plan.error * 0.99).certified
     assert not replace(plan, deviation=plan.deviation * 0.99).certified

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -34,7 +35,7 @@ from dpselect.ledger import (
 from dpselect.ledger import schema as ledger_schema
 from dpselect.ledger.engines import file_of, network_file_system
 from dpselect.ledger.entries import canonical
-from dpselect.mechanisms import SparseVector
+from dpselect.mechanisms import InterquantileRange, SparseVector
 from dpselect.privacy import OutputGuarantee, Receipt, Spender, approximate_dp, compose, gaussian, pure_dp, renyi_dp
 from dpselect.repetitions import Harmonic
 from dpselect.testing.ledger_contract import GATE
@@ -545,12 +546,38 @@ def test_sessions_under_one_label_pay_each(path):
     assert spent[1] == 2 * spent[0] > 0
 
 
+def test_the_history_that_is_plotted(path):
+    with Ledger.open(path) as ledger:
+        above = ledger.create_budget("all", epsilon=5, delta="1e-5")
+        below = ledger.create_budget("ann", epsilon=3, delta="1e-6", parent="all")
+        charge = below.reserve(GATE, label="s")
+        above.reserve(pure_dp(epsilon=0.5), label="t")
+        charge.settle(None)
+        ledger.create_budget("f", epsilon=1, delta="1e-6", parent="all", accounting="renyi")  # a block, paid at once
+        shown = {
+            name: [(entry, float(spent.epsilon), float(refunded)) for entry, spent, refunded in ledger.history(name)]
+            for name in ("all", "ann")
+        }
+    assert shown["all"] == [(2, 0, 0), (4, 1, 0), (5, 1.5, 0), (6, 0.6, 0.9), (7, 1.6, 0.9)]
+    assert shown["ann"] == [(3, 0, 0), (4, 1, 0), (6, 0.1, 0.9)]
+
+
+def test_parameters_add_up_as_they_are_typed(path):
+    """Not as doubles do: 0.1 + 0.4 fit 0.5, and three tests at 0.2 leave 0.4 of 1."""
+    with Ledger.open(path) as ledger:
+        session = SparseVector(epsilon_threshold=0.1, epsilon_queries=0.4, max_positives=4)
+        ledger.create_budget("session", epsilon="0.5").reserve(session.guarantee, label="session")
+        clinic = ledger.create_budget("clinic", epsilon=1, delta="1e-5", adjacency="replace_one")
+        spread = InterquantileRange(granularity=1.0, epsilon_test=0.2, epsilon_answer=0.2, delta=1e-6)
+        clinic.reserve(spread.guarantee, label="spread").settle((2, 1.0))
+        assert clinic.remaining().epsilon == Fraction(2, 5)
+
+
 def test_a_refusal_shows_where_both_amounts_differ(path):
     with Ledger.open(path) as ledger:
         budget = ledger.create_budget("b", epsilon="0.5")
-        session = SparseVector(epsilon_threshold=0.1, epsilon_queries=0.4, max_positives=4)  # doubles add up to more
         with pytest.raises(InsufficientBudget, match=r"0\.5000000000000001\d+ and .* asked for, epsilon 0\.5 and"):
-            budget.reserve(session.guarantee, label="session")
+            budget.reserve(pure_dp(epsilon=math.nextafter(0.5, 1)), label="s")
         with pytest.raises(ArgumentError, match="got '-1'"):
             ledger.create_budget("c", epsilon="-1")
 

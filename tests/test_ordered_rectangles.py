@@ -195,6 +195,24 @@ def test_the_smaller_way_of_slicing_is_taken():
     assert pure.rate == pytest.approx((1 - 1 / 16) / 16, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "slicing"),
+    [
+        (200.0, 0.0, "plain"),
+        (1e-4, 1e-6, "noisy"),
+        (1.0, 0.01, "noisy"),
+        (1.0, 1e-300, "noisy"),
+        (11.0, 1e-6, "auto"),
+        (1e-4, 0.01, "plain"),
+    ],
+)
+def test_extreme_budgets(epsilon, delta, slicing):
+    plan = rectangle_plan(dimensions=1, domain_size=100, epsilon=epsilon, delta=delta, slicing=slicing)
+    assert plan.guarantee.epsilon(delta=delta) <= epsilon
+    # never less than basic composition allows
+    assert plan.rate >= epsilon * (15 / 16) / 4 * (1 - 1e-6)
+
+
 def test_rows_grow_as_they_should():
     plan = rectangle_plan(dimensions=2, domain_size=2**16, epsilon=1.0)
     sizes = [rectangle_rows(plan, error=error) for error in (0.3, 0.2, 0.1)]
@@ -307,7 +325,8 @@ def test_tables_of_all_kinds():
     ("wrong", "error", "name"),
     [
         ({"epsilon": 0.0}, ArgumentError, "epsilon"),
-        ({"delta": 1.0}, ArgumentError, "delta"),
+        ({"delta": 0.02}, ArgumentError, "delta"),
+        ({"delta": 1e-6, "epsilon": 11.0, "slicing": "noisy"}, ArgumentError, "epsilon"),
         ({"delta": -0.1}, ArgumentError, "delta"),
         ({"slicing": "noisy"}, ArgumentError, "delta"),
         ({"slicing": "fine"}, ArgumentError, "slicing"),

@@ -15,12 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
-from dpselect.privacy import OutputGuarantee
+from dpselect.ledger.accounting import worst
+from dpselect.privacy import OutputGuarantee, compose, pure_dp, worst_of
 from dpselect.privacy.output_amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.privacy.output_calculus import coarsen, from_dp, from_subsets, mixture, parallel, pointwise_minimum
 from dpselect.privacy.output_filter import OutputFilter, additive
 from dpselect.privacy.output_oracle import output_delta, satisfies
+from dpselect.repetitions import Logarithmic
 
 ROUNDING = 1e-13  # a handful of operations on masses of at most 1, in double precision
 
@@ -245,6 +248,27 @@ def test_prices_by_a_function_need_a_supremum():
         counted.observed("abcdef")
     with pytest.raises(ArgumentError, match="supremum"):
         OutputGuarantee(cell=len, epsilons={0: 1.0}, supremum=0.5)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda price: compose(price, price),
+        lambda price: compose(price),
+        lambda price: worst_of(price, pure_dp(epsilon=1.0)),
+        lambda price: best_of(price, Logarithmic.with_mean(mean=5)).epsilon(delta=0),
+        lambda price: best_of(price, Logarithmic.with_mean(mean=5)).epsilon(delta=1e-6),
+        lambda price: price.dominating_pair(),
+        worst,
+    ],
+)
+def test_zoo_a_realised_price_enters_no_other_calculus(use):
+    """Fact 9 by the front door: the prices of outputs that came out, composed as if they had been promised."""
+    gate = OutputGuarantee(cell=bool, epsilons={True: 1.0, False: 0.01})
+    assert gate.observed(False).epsilon(delta=0) == 0.01
+    with pytest.raises(ArgumentError, match="came out"):
+        use(gate.observed(False))
+    use(gate.worst())
 
 
 def test_the_output_is_not_quoted():

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError
+from dpselect.ordered import optimisation_reduction
 from dpselect.ordered.optimisation_reduction import (
     LowerBoundReduction,
     interior_point_instance,
@@ -261,6 +262,20 @@ def test_the_rate_of_the_reduction_in_rational_arithmetic():
         laws = instance_law(one, 4, base), instance_law(other, 4, base)
         worst = max([worst, *(p / q for p, q in zip(*laws, strict=True))])
     assert base**2 < worst <= base**4
+
+
+def test_the_reduction_is_drawn_at_that_rate(monkeypatch):
+    asked = {}
+
+    def spy(points, **options):
+        asked.update(options, points=points)
+        return points[0]
+
+    monkeypatch.setattr(optimisation_reduction, "exponential_interior_point", spy)
+    release = maximize_by_interior_point([5, 8, 9], [0, 300, 2], upper=20, epsilon=2.0)
+    assert (asked["epsilon"], asked["monotonic"]) == (Fraction(2, 4), True)
+    assert (asked["lower"], asked["upper"], set(asked["points"])) == (0, 15, {3})
+    assert release.value == 8
 
 
 def test_every_quasi_concave_pair_keeps_epsilon_in_rational_arithmetic():

@@ -609,8 +609,9 @@ def test_a_failing_base_is_priced_in_every_selector():
     assert math.isfinite(conditional_sampling(laplace(scale=2.0), floor=0.01).epsilon(0.0))
 
 
-def test_the_examples_of_the_page_run():
-    page = Path(__file__).parent.parent / "docs" / "selection.md"
-    failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
+@pytest.mark.parametrize(("page", "examples"), [("selection.md", 40), ("scores.md", 8)])
+def test_the_examples_of_the_page_run(page, examples):
+    path = Path(__file__).parent.parent / "docs" / page
+    failed, tried = doctest.testfile(str(path), module_relative=False, optionflags=doctest.ELLIPSIS)
     assert failed == 0
-    assert tried > 20
+    assert tried >= examples

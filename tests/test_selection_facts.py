@@ -86,6 +86,11 @@ def test_masses_of_random_stopping():
 def test_law_of_threshold_stopping():
     found = first_above_law([0.8, 0.2], [False, True], capped(Geometric(gamma=0.05), 30))
     assert found == near([0.833111908, 0.166888092])
+    # expected tries, and Theorem 3.1 (e) at the epsilon_0 that the cap of 30 allows
+    assert found[0] / 0.2 == near(4.16555954)
+    slack = 2.0 * math.exp(-1.5)
+    assert slack == near(0.446260320)
+    assert found[1] <= 0.8 * (1 + slack / 2) / 0.2 * 0.05 == near(0.244626032)
     rare, often = (first_above_law([1 - p, p], [False, True], Geometric(gamma=0.1)) for p in (1 / (1 + E), E / (1 + E)))
     assert (rare[1], often[1]) == near((0.213730272, 0.0354826118))
     assert math.log(rare[1] / often[1]) == near(1.79567204)
@@ -139,6 +144,12 @@ def test_random_stopping_approaches_its_price(part, leak):
     assert math.log(laws[0][2] / laws[1][2]) == near(leak)
 
 
+def test_what_each_output_of_random_stopping_leaks():
+    p, q = split_response_pair(1.0, 1e-3)
+    best_first = [best_of_masses(m, Geometric(gamma=0.1))[:0:-1] for m in (p, q)]
+    assert np.log(best_first[0] / best_first[1]) == near(np.array([-0.204926, 2.58795104, 1.78417576]), rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("gamma", "limit", "value"),
     [
@@ -148,6 +159,7 @@ def test_random_stopping_approaches_its_price(part, leak):
         (0.1, 5, 3.01226050),
         (0.1, 6, 2.99315391),
         (0.1, 10, 2.75341220),
+        (0.1, 20, 2.59691460),
         (0.1, 30, 2.59147322),
         (0.1, 99, 2.59134408),
         (0.01, 7, 4.94516973),
@@ -220,6 +232,14 @@ def test_conditioned_threshold_stopping(limit, value):
     assert value * (1 - 1e-8) <= total.pure_epsilon <= value * (1 + 1e-5)
 
 
+@pytest.mark.parametrize(("limit", "found"), [(2, 1.17744518), (5, 1.47886981), (10, 1.66569820), (30, 1.78519670)])
+def test_something_found_leaks_less_than_nothing(limit, found):
+    """The part of the price that a found output alone would need, at the pair that needs most."""
+    p, q = split_response_pair(1.0, 1e-9)
+    laws = [first_above_law(m, [False, True, True], Geometric(gamma=0.1).at_most(limit)) for m in (p, q)]
+    assert math.log(laws[0][0] / laws[1][0]) == near(found, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("gamma", "slack", "shortest"),
     [(0.01, 0.1, 300), (0.1, 0.1, 30), (0.1, 1.0, 7), (0.5, 0.5, 3), (0.001, 0.01, 5299)],
@@ -257,6 +277,8 @@ def test_at_the_theorems_cap_the_slack_is_not_needed(epsilon, gamma, slack, limi
 def test_theorem_3_5(gamma, slack, limit):
     law, total = theorem_3_5(pure_dp(epsilon=1.0), stop_probability=gamma, slack=slack)
     assert law.limit == limit
+    # the inequality that the choice of T is for
+    assert limit * (1 - gamma) ** limit <= slack * gamma / (1 + gamma) ** 2
     assert total.epsilon(0.0) == near(3.0 + 3.0 * slack)
     assert best_of(pure_dp(epsilon=1.0), law, bound="pure").epsilon(0.0) < total.epsilon(0.0)
 
@@ -316,7 +338,9 @@ def test_halting_laws_are_scale_free():
     gap = 6.0 * math.log(10.0)
     joint = [first_positive_law([([gap], [1.0])] * k, 0.0, epsilon=1.0, sensitivity=1.0)[-1] for k in (1, 2, 3, 4)]
     assert joint == near([0.0209151844, 0.0011551361, 2.8433772e-4, 1.4997917e-4])
-    assert joint[2] / joint[1] > 0.1, "given earlier negatives, the next one fails far more often than beta"
+    conditional = [later / earlier for earlier, later in itertools.pairwise(joint)]
+    assert conditional == near([0.0552, 0.2462, 0.5275], abs=5e-5)
+    assert conditional[1] > 0.1, "given earlier negatives, the next one fails far more often than beta"
     even = first_positive_law([([0.0], [1.0])] * 3, 0.0, epsilon=1.0, sensitivity=1.0)
     assert even[:3] == near([1 / 2, 5 / 24, 5 / 48])
 

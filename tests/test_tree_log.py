@@ -22,6 +22,7 @@ from dpselect.ordered.search_tree import (
     path_labels,
     shared_prefixes,
 )
+from dpselect.ordered.slice_price import swap_of
 from dpselect.ordered.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.tree_log import TreeLogParameters, draw_tree_log, level_bits, node_candidates, one_heavy_round
 from dpselect.ordered.tree_log_price import difference_tail, difference_tail_steps, printed_parameters, tree_log_price
@@ -269,6 +270,23 @@ def test_printed_constants():
     assert bad == pytest.approx(8.7e-149, rel=0.01)
 
 
+def test_the_constants_of_the_proofs_on_a_real_domain():
+    """Theorems 3.7 and 3.8 with 1/6, 3 epsilon and n = 10 log* t: 2.26e7 points for 2**64 at (1, 1e-6)."""
+    queries = math.ceil(math.log(2e6) / math.log(6 / 5))
+    epsilon = 1 / (3 * queries + 7)
+    delta = 0.5e-6 / (7 * 5 + 8)
+    t = 100 / epsilon * math.log(1 / delta)
+    assert (queries, round(epsilon, 6)) == (80, 0.004049)
+    assert t == pytest.approx(4.513e5, rel=1e-3)
+    assert 10 * 5 * t == pytest.approx(2.26e7, rel=2e-3)
+    # the same algorithm at its real depth and price, constants as printed
+    p = printed_parameters(1 / 9 - 1e-9, 2.4e-7)
+    price = tree_log_price(p, bits=64)
+    assert price.epsilon <= 1.0
+    assert price.delta <= 1e-6
+    assert tree_log_rows(p, 64, 0.01) == pytest.approx(1.1e5, rel=0.01)
+
+
 def test_tuned_parameters_keep_their_promises():
     for bits, epsilon, delta, levels in (
         (16, 1.0, 1e-6, 1),
@@ -377,6 +395,58 @@ def test_exact_laws_of_tree_log(kind):
         assert worst_excess(tuple(pair), claimed, WIDE) <= 0.0
     if kind == "fixed sizes":
         assert seen >= {"level 1", "base case", "one heavy round", "heavy node", "heavy leaf", "no stable choice"}
+
+
+CUMULATIVE = TreeLogParameters(
+    epsilon_threshold=3 * UNIT,
+    epsilon_heavy=3 * UNIT,
+    epsilon_border=2 * UNIT,
+    rate_base=UNIT,
+    choice=SupportChoice(4 * UNIT, 8 * UNIT, 0.01, 0.001, 32),
+    border=2,
+    deepest=32,
+    threshold=9,
+    heavy_threshold=1,
+    promise=5,
+    base_bits=2,
+)
+
+
+@pytest.mark.parametrize("count", [44, pytest.param(50, marks=pytest.mark.slow)])
+def test_exact_laws_of_the_cumulative_algorithm(count):
+    """Algorithm 8 where all points may move: random pairs at cumulative distance one, at the corrected price."""
+    price = tree_log_price(CUMULATIVE, bits=4, distance=1)
+    factors = tuple(Fraction(2) ** k for k in range(0, 40, 3))
+    assert price.epsilon < math.log(factors[-1])
+    assert price.delta < 0.07
+    rng = random.Random(count)
+    first, second = [], []
+    while cumulative_distance(first, second, 16) != 1:
+        first = sorted(random_data(rng, count))
+        second = sorted(min(15, max(0, x + rng.choice((-1, 0, 0, 0, 1)))) for x in first)
+    pair = [law_of(points, CUMULATIVE, laplace_cap=14) for points in (first, second)]
+    claimed = claims(approximate_dp(epsilon=price.epsilon, delta=price.delta), factors)
+    assert worst_excess(tuple(part[:2] for part in pair), claimed, factors) <= 0.0
+    assert pair[0][2] >= {"level 1", "base case", "one heavy round", "heavy node"}
+
+
+AMPLE = replace(SMALL, choice=StableChoice(UNIT, 1e-6), promise=7, threshold=13, deepest=40)
+"""Wider margins: the price of two steps still says something."""
+
+
+def test_exact_laws_when_a_point_is_replaced():
+    """Two steps of the price of one added point, (2 epsilon, (1 + exp(epsilon)) delta)."""
+    swapped = swap_of(approximate_dp(epsilon=(p := tree_log_price(AMPLE, bits=4)).epsilon, delta=p.delta))
+    factors = tuple(Fraction(2) ** k for k in range(0, 28, 3))
+    assert swapped.failure < 0.3
+    assert swapped.pure_epsilon < math.log(factors[-1])
+    rng, seen = random.Random(10), set()
+    for count in (50, 56):
+        points = sorted(random_data(rng, count))
+        pair = [law_of(data, AMPLE, laplace_cap=12) for data in (points, [rng.randrange(16), *points[1:]])]
+        seen |= pair[0][2]
+        assert worst_excess(tuple(part[:2] for part in pair), claims(swapped, factors), factors) <= 0.0
+    assert "level 1" in seen
 
 
 @pytest.mark.parametrize("bits", [2, 3])

@@ -87,13 +87,13 @@ def dummy_runs_needed(*, gamma: SupportsFloat, mean_weight: SupportsFloat, dummy
     return max(math.ceil(((1.0 + gamma) / beta - 1.0) / (p * gamma) * (1.0 - 1e-12)), 1)
 
 
-def reciprocal_shift(*, runs: int, offset: float, trade_off: TradeOff, coins: bool) -> float:
+def reciprocal_shift(*, runs: int, offset: float, trade_off: TradeOff, coins: bool, most: float = math.inf) -> float:
     """The largest log of E[1 / (offset + S)] over E[1 / (offset + S')], rounded up; S, S' sums of `runs` weights.
 
     Weights are independent, in [0, 1], with means m and m' <= trade_off(m): the mean weight is the probability of a
     randomised event. `coins`: weights are 0 or 1, so S is binomial and the result is exact up to its cells. Otherwise
     E[1 / (offset + S)] <= that of a binomial sum with the same mean (1/x is convex) and >= 1 / (offset + N m')
-    (Jensen), which bounds the ratio for all weights.
+    (Jensen), which bounds the ratio for all weights. `most` is a bound that is known already.
     """
     if runs == 0:
         return 0.0
@@ -109,6 +109,8 @@ def reciprocal_shift(*, runs: int, offset: float, trade_off: TradeOff, coins: bo
     for _ in range(30):
         bounds = shifts(low, np.minimum(trade_off(high), 1.0))
         met = max(met, float(np.max(shifts(low, np.minimum(trade_off(low), 1.0)))))
+        if met * (1.0 + 1e-4) + 1e-9 >= most:
+            return most
         found = max(settled, float(np.max(bounds)))
         loose = bounds > max(met * (1.0 + 1e-4) + 1e-9, settled)
         if not 0 < np.count_nonzero(loose) <= _MOST_CELLS:
@@ -116,7 +118,7 @@ def reciprocal_shift(*, runs: int, offset: float, trade_off: TradeOff, coins: bo
         settled = max(settled, float(np.max(bounds[~loose], initial=0.0)))
         middle = 0.5 * (low[loose] + high[loose])
         low, high = np.concatenate((low[loose], middle)), np.concatenate((middle, high[loose]))
-    return found + _QUADRATURE
+    return min(found + _QUADRATURE, most)
 
 
 def _reciprocal(runs: int, offset: float, probability: Array) -> Array:
@@ -190,7 +192,7 @@ def select_among_dummies(
     own = weight + 1.0 if coins else weight
 
     def draw_shift(trade_off: TradeOff, most: float) -> float:
-        return min(reciprocal_shift(runs=runs - 1, offset=own, trade_off=trade_off, coins=coins), most)
+        return reciprocal_shift(runs=runs - 1, offset=own, trade_off=trade_off, coins=coins, most=most)
 
     pure, theorem = math.inf, "exponential mechanism with dummies (Liu, Talwar 2019, Theorem C.1, numeric)"
     if math.isfinite(base.pure_epsilon):
@@ -201,7 +203,7 @@ def select_among_dummies(
     most = base.pure_epsilon if base.failure == 0.0 else math.inf
     region = both_ways(trade_offs(base))
     shift = draw_shift(region, most)
-    dummy = min(reciprocal_shift(runs=runs, offset=weight, trade_off=region, coins=coins), most)
+    dummy = reciprocal_shift(runs=runs, offset=weight, trade_off=region, coins=coins, most=most)
     failure = (0.0 - math.expm1(runs * math.log1p(-base.failure))) * ROUND_UP if base.failure < 1.0 else 1.0
     return Guarantee(
         adjacency=base.adjacency,

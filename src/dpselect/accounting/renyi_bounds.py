@@ -40,6 +40,8 @@ Array = NDArray[np.float64]
 Form = Callable[[Array, Array], Array]
 
 _NODES = 1.0 + np.geomspace(1e-2, 1e7, 84)
+# some bases are cheaper at whole orders
+_NODES[_NODES > 12.0] = np.rint(_NODES[_NODES > 12.0])
 _LOG_EXCESS = np.log(_NODES - 1.0)
 _ZOOM = np.linspace(0.0, 1.0, 33)
 

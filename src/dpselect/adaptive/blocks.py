@@ -12,7 +12,7 @@ from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import erfcx, ndtr, ndtri
 from scipy.stats import binom
 
 from dpselect.adaptive.generalisation import paper_blocks, paper_epsilon
@@ -34,8 +34,9 @@ class BlockPlan:
 
     Every answer lies in qi(rank, 1 - rank) of its estimator on fresh rows, all of them with probability at least
     1 - failure_probability. On any blocks every answer has a share of more than `sample_rank` of the values on either
-    side, all of them with probability at least 1 - accuracy_failure; the transfer bound does the rest. `noise` belongs
-    to the binary search, `epsilon` (per answer) to the exponential mechanism; data splitting has neither.
+    side, all of them with probability at least 1 - accuracy_failure, or their expected shortfall below it is at most
+    sample_rank * accuracy_failure; the transfer bound does the rest. `noise` belongs to the binary search, `epsilon`
+    (per answer) to the exponential mechanism; data splitting has neither.
     """
 
     mechanism: Mechanism
@@ -76,10 +77,7 @@ class BlockPlan:
             each = splitting_blocks(1, self.failure_probability / self.queries, self.rank)
             return self.blocks >= self.queries * each
         if self.noise is not None:
-            limit = (0.5 - self.sample_rank) * self.blocks * (1.0 - 2.0**-20)
-            sides = 2 if self.noise.shared else 1
-            failure = sides * self.queries * self.noise.steps * float(ndtr(-limit / self.noise.deviation))
-            return failure <= self.accuracy_failure and self.mu < largest_mu(**limits)
+            return _search_failure(self) <= self.accuracy_failure and self.mu < largest_mu(**limits)
         bad = _bad_count(self.sample_rank, self.blocks)
         odds = log_failure_odds(self.grid_size, self.blocks, self.epsilon, bad)
         failure = self.queries / (1.0 + math.exp(min(-odds, 700.0))) if odds > -math.inf else 0.0
@@ -109,47 +107,77 @@ def _bad_count(sample_rank: float, blocks: int) -> int:
     return math.ceil((1.0 - sample_rank) * blocks - 1e-9)
 
 
-def _best_split(
-    gain: Callable[[Array, Array], Array], rank: float, failure: float, zooms: int = 7
+def _maximise(
+    gain: Callable[[Array, Array], Array], first: tuple[float, float], second: tuple[float, float], zooms: int = 7
 ) -> tuple[float, float, float]:
-    """The sample rank c in (rank, 1/2) and accuracy failure b in (0, beta) with the largest gain, and the gain."""
-    low_c, high_c, low_b, high_b = rank, 0.5, math.log(1e-7), math.log(0.9)
+    """The largest gain met on a grid over two intervals, zoomed around its best point; with the point."""
+    box, outer = [first, second], (first, second)
     best = (-math.inf, 0.0, 0.0)
     for _ in range(zooms):
-        c = np.linspace(low_c, high_c, 43)[1:-1, None]
-        log_b = np.linspace(low_b, high_b, 41)[None, :]
+        x = np.linspace(*box[0], 43)[1:-1, None]
+        y = np.linspace(*box[1], 43)[None, 1:-1]
         with np.errstate(invalid="ignore", divide="ignore"):
-            found = np.nan_to_num(gain(c, failure * np.exp(log_b)), nan=-math.inf, neginf=-math.inf)
+            found = np.nan_to_num(gain(x, y), nan=-math.inf, neginf=-math.inf)
         i, j = np.unravel_index(int(np.argmax(found)), found.shape)
+        at = (float(x[i, 0]), float(y[0, j]))
         if found[i, j] > best[0]:
-            best = (float(found[i, j]), float(c[i, 0]), failure * math.exp(float(log_b[0, j])))
-        width_c, width_b = (high_c - low_c) / 6.0, (high_b - low_b) / 6.0
-        at_c, at_b = float(c[i, 0]), float(log_b[0, j])
-        low_c, high_c = max(rank, at_c - width_c), min(0.5, at_c + width_c)
-        low_b, high_b = at_b - width_b, min(math.log(0.99), at_b + width_b)
+            best = (float(found[i, j]), *at)
+        widths = [(high - low) / 6.0 for low, high in box]
+        box = [
+            (max(limits[0], place - width), min(limits[1], place + width))
+            for limits, place, width in zip(outer, at, widths, strict=True)
+        ]
     return best
 
 
-def _plan_search(plan: BlockPlan, sharing: float | None) -> BlockPlan:
-    steps = search_steps(plan.grid_size)
-    sharing = best_sharing(steps) if sharing is None else sharing
-    sides = 2 if sharing else 1
-    rank, beta = plan.rank, plan.failure_probability
+def normal_loss(x: Any) -> Array:
+    """E(Z - x)_+ of a standard normal for x >= 0, without cancellation: phi(x) (1 - x Mills(x)). Rounded up."""
+    x = np.asarray(x, dtype=np.float64)
+    mills = math.sqrt(math.pi / 2.0) * erfcx(x / math.sqrt(2.0))
+    return np.asarray(np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi) * (1.0 - x * mills) * (1.0 + 1e-9))
 
-    def gain(c: Any, b: Any) -> Array:
-        mu = ndtri(c * (beta - b)) - ndtri(rank * beta)
-        return np.where(mu > 0.0, (0.5 - c) * mu / -ndtri(b / (sides * plan.queries * steps)), -np.inf)
 
-    best, c, b = _best_split(gain, rank, beta)
+def _plan_search(plan: BlockPlan, *, shared: bool) -> BlockPlan:
+    """The search with shared noise and the expected shortfall, or with independent noise and the union bound."""
+    steps, rank, beta = search_steps(plan.grid_size), plan.rank, plan.failure_probability
+    sharing = best_sharing(steps) if shared else 0.0
+    noises = (2 if sharing else 1) * plan.queries * steps
+
+    def mu(c: Any, b: Any) -> Array:
+        return np.asarray(ndtri(c * (beta - b)) - ndtri(rank * beta))
+
+    def with_shortfall(c: Any, x: Any) -> Array:
+        lost = noises * (0.5 - c) / x * normal_loss(x) / c
+        return (0.5 - c) * np.where(lost < beta, mu(c, lost), -np.inf) / x
+
+    def with_union(c: Any, x: Any) -> Array:
+        lost = noises * ndtr(-x)
+        return (0.5 - c) * np.where(lost < beta, mu(c, lost), -np.inf) / x
+
+    best, c, x = _maximise(with_shortfall if shared else with_union, (rank, 0.5), (0.5, 12.0))
     blocks = max(2, math.ceil(math.sqrt(plan.queries * search_cost(steps, sharing)) / best * (1.0 + 1e-6)))
     while True:
-        limit = (0.5 - c) * blocks * (1.0 - 2.0**-20)
-        deviation = limit / float(-ndtri(b / (sides * plan.queries * steps))) * (1.0 - 1e-10)
+        deviation = (0.5 - c) * blocks * (1.0 - 2.0**-20) / x
         noise = SearchNoise.of_deviation(steps, deviation, sharing=sharing)
-        found = replace(plan, blocks=blocks, sample_rank=c, accuracy_failure=b, noise=noise)
-        if found.certified:
+        found = replace(plan, blocks=blocks, sample_rank=c, noise=noise)
+        found = replace(found, accuracy_failure=_search_failure(found) * (1.0 + 1e-9))
+        if found.accuracy_failure < beta and found.certified:
             return found
         blocks += 1
+
+
+def _search_failure(plan: BlockPlan) -> float:
+    """What the noise of a search costs, as a probability: the smaller of a union bound and the expected shortfall.
+
+    An answer has a share of at least 1/2 - |z|/m for the largest noise z of its search that matters, so its expected
+    shortfall below c is at most the sum of E(|z| - a)_+/m with a = (1/2 - c) m; the transfer needs c (beta - b) to be
+    at most c beta minus that sum. Shared noise may hurt on either side, depending on earlier answers.
+    """
+    assert plan.noise is not None
+    x = (0.5 - plan.sample_rank) * plan.blocks * (1.0 - 2.0**-20) / plan.noise.deviation
+    noises = (2 if plan.noise.shared else 1) * plan.queries * plan.noise.steps
+    shortfall = plan.noise.deviation / plan.blocks * float(normal_loss(x)) / plan.sample_rank
+    return noises * min(float(ndtr(-x)), shortfall) * (1.0 + 1e-12)
 
 
 def _exponential_at(plan: BlockPlan) -> BlockPlan:
@@ -176,7 +204,10 @@ def _plan_exponential(plan: BlockPlan) -> BlockPlan:
         need = np.maximum(first, 2.0 * (math.log(size - 1) - log_odds))
         return (1.0 - 2.0 * c) * np.sqrt(8.0 * rho / k) / need
 
-    best, c, b = _best_split(gain, rank, beta)
+    best, c, log_b = _maximise(
+        lambda c, log: gain(c, beta * np.exp(log)), (rank, 0.5), (math.log(1e-7), math.log(0.99))
+    )
+    b = beta * math.exp(log_b)
     blocks = max(2, math.floor(1.0 / best) - 2)
     while True:
         found = _exponential_at(replace(plan, blocks=blocks, sample_rank=c, accuracy_failure=b))
@@ -234,12 +265,12 @@ def plan_blocks(
 
     `mechanism="best"` takes the better of the two private medians; data splitting promises no privacy to a row, so it
     has to be asked for. `accounting="paper"` is Feldman and Steinke's Theorem 4.3 as it stands. `shared_noise=False`
-    draws the noise of every step of a binary search by itself, as they do; a search that shares a part of it needs
-    about a third fewer blocks. Raises `ArgumentError`.
+    draws the noise of every step of a binary search by itself and bounds it by a union, for comparison; sharing needs
+    about 40 per cent fewer blocks. Raises `ArgumentError`.
 
     >>> plan = plan_blocks(queries=100, grid_size=1001, failure_probability=0.05)
     >>> plan.mechanism, plan.blocks, plan.certified
-    ('binary_search', 5283, True)
+    ('binary_search', 4383, True)
     """
     plan = BlockPlan(
         mechanism="binary_search",
@@ -262,7 +293,7 @@ def plan_blocks(
         return replace(plan, mechanism="splitting", blocks=plan.queries * each)
     found: list[BlockPlan] = []
     if mechanism in ("best", "binary_search"):
-        found.append(_plan_search(plan, None if shared_noise else 0.0))
+        found.append(_plan_search(plan, shared=shared_noise))
     if mechanism in ("best", "exponential"):
         found.append(_plan_exponential(replace(plan, mechanism="exponential")))
     if not found:

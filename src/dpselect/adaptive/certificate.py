@@ -11,9 +11,12 @@ from dpselect.adaptive.medians import exponential_median_guarantee, search_media
 from dpselect.adaptive.spread import error_from_standard_deviation
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError
-from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, zcdp
 
 __all__ = ["Certificate", "answer_guarantee", "choose_mechanism", "no_promise"]
+
+_COMPOSED = 10_000
+"""Up to this many answers their loss distributions are composed; beyond, concentrated privacy is as good."""
 
 
 def no_promise() -> Guarantee:
@@ -74,7 +77,14 @@ class Certificate:
     @property
     def row_privacy(self) -> Guarantee:
         """What all answers together promise to a row (verifications are of other rows and are priced by themselves)."""
-        return compose(*[self.answer] * self.plan.queries) if self.plan.mechanism != "splitting" else no_promise()
+        plan = self.plan
+        if plan.noise is not None:
+            return gaussian(noise_multiplier=1.0 / plan.mu, adjacency=Adjacency.REPLACE_ONE)
+        if plan.mechanism == "splitting":
+            return no_promise()
+        if plan.queries > _COMPOSED:
+            return zcdp(rho=plan.rho * (1.0 + 1e-9), adjacency=Adjacency.REPLACE_ONE)
+        return compose(*[self.answer] * plan.queries)
 
     def describe(self, *, delta: SupportsFloat) -> Mapping[str, Any]:
         """A JSON-able summary."""

@@ -4,17 +4,19 @@ For a mean over all rows the noise that makes k answers private is small already
 the median of block means whenever the bounds of the function are known. For heavy tails and for everything that is
 not a mean, `AdaptiveAnalysis` is the tool.
 
-**Theorem.** Let the answers a_j be within `noise_error` of the sample mean of f_j in [0, 1] with probability 1 - b on
-every data set, and the interaction have trade-off bound h per replaced row. With kappa = error - noise_error, all
-answers are within `error` of the population mean except with probability beta, once for all q in [0, beta]
+**Theorem.** Let the interaction have trade-off bound h per replaced row, and let eta be the expectation of
+(largest distance of an answer from the sample mean of its f_j in [0, 1], less `noise_error`)_+ on every data set, at
+most. With kappa = error - noise_error, all answers are within `error` of the population mean except with probability
+beta, once for all q in [0, beta]
 
-    kappa (beta - b) - b > min(h(q) - q, (beta - q) - h^-1(beta - q)).
+    kappa beta - eta > min(h(q) - q, (beta - q) - h^-1(beta - q)).
 
-*Proof.* Let F, thinned to probability beta, be the transcripts with an answer that is off, f_y the first such function
-or one minus it so that on accurate transcripts of F its sample mean exceeds its population mean by more than kappa.
-With q = E[1_F D[f_y]], privacy, Jensen and exchangeability give E[1_F S[f_y]] <= h(q), thresholds of f_y one at a time;
-the left side is at least q - b + kappa (beta - b). For 1 - f_y with E[1_F D[1 - f_y]] = beta - q privacy the other way
-gives beta - q <= h(E[1_F S[1 - f_y]]) <= h(beta - q - kappa (beta - b) + b). Either contradiction is enough. QED
+*Proof.* Let F, thinned to probability beta, be the transcripts with an answer that is off, and f_y the first such
+function, or one minus it, so that the answer is above its population mean by `error`. Then S[f_y] is above D[f_y] by
+kappa, less the shortfall. With q = E[1_F D[f_y]], privacy, Jensen and exchangeability give E[1_F S[f_y]] <= h(q),
+thresholds of f_y one at a time; the left side is at least q + kappa beta - eta. For 1 - f_y with
+E[1_F D[1 - f_y]] = beta - q privacy the other way gives beta - q <= h(E[1_F S[1 - f_y]]) <=
+h(beta - q - kappa beta + eta). Either contradiction is enough. QED
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from typing import Any, NoReturn, SupportsFloat
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from dpselect.adaptive.subsamples import row_count
+from dpselect.adaptive.blocks import normal_loss
+from dpselect.adaptive.subsamples import row_count, row_values
 from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian
@@ -55,7 +58,6 @@ class MeanPlan:
     failure_probability: float
     error: float
     noise_error: float
-    accuracy_failure: float
     deviation: float
 
     @property
@@ -66,10 +68,11 @@ class MeanPlan:
     @property
     def certified(self) -> bool:
         """Whether the inequalities of the theorem hold, evaluated once more."""
-        mu = math.sqrt(self.queries) * self.answer_mu
-        tail = 2.0 * self.queries * float(ndtr(-(self.noise_error - _ROUNDING) / self.deviation))
-        kappa, beta, b = self.error - self.noise_error, self.failure_probability, self.accuracy_failure
-        return tail <= b < beta and kappa * (beta - b) - b > _excess(mu, beta) * (1.0 + 1e-9)
+        mu, beta = math.sqrt(self.queries) * self.answer_mu, self.failure_probability
+        x = (self.noise_error - _ROUNDING) / self.deviation
+        shortfall = 2.0 * self.queries * self.deviation * float(normal_loss(max(x, 0.0)))
+        kappa = self.error - self.noise_error
+        return x >= 0.0 and kappa * beta - shortfall > _excess(mu, beta) * (1.0 + 1e-9)
 
 
 def _excess(mu: float, beta: float) -> float:
@@ -89,13 +92,14 @@ def _excess(mu: float, beta: float) -> float:
     return float(ndtr(ndtri(high) + mu)) - high
 
 
-def _at(plan: MeanPlan, share: float, b: float) -> MeanPlan:
-    """The plan's error for a mu and b: noise is what b allows, the rest of the error what the theorem needs."""
+def _at(plan: MeanPlan, share: float, x: float) -> MeanPlan:
+    """The plan's error for a mu and a distance of x deviations for the noise; the rest is what the theorem needs."""
     deviation = math.sqrt(plan.queries) / (plan.rows * share) * (1.0 + 1e-9)
-    noise_error = deviation * float(-ndtri(b / (2.0 * plan.queries))) * (1.0 + 1e-9) + _ROUNDING
+    noise_error = deviation * x * (1.0 + 1e-9) + _ROUNDING
+    shortfall = 2.0 * plan.queries * deviation * float(normal_loss(x))
     beta = plan.failure_probability
-    kappa = (_excess(share, beta) * (1.0 + 1e-8) + b) / (beta - b) * (1.0 + 1e-9)
-    return replace(plan, error=kappa + noise_error, noise_error=noise_error, accuracy_failure=b, deviation=deviation)
+    kappa = (_excess(share, beta) * (1.0 + 1e-8) + shortfall) / beta * (1.0 + 1e-9)
+    return replace(plan, error=kappa + noise_error, noise_error=noise_error, deviation=deviation)
 
 
 def plan_means(*, queries: int, rows: int, failure_probability: SupportsFloat) -> MeanPlan:
@@ -105,26 +109,24 @@ def plan_means(*, queries: int, rows: int, failure_probability: SupportsFloat) -
 
     >>> plan = plan_means(queries=100, rows=100_000, failure_probability=0.05)
     >>> round(plan.error, 3), plan.certified
-    (0.049, True)
+    (0.042, True)
     """
     beta = number("failure_probability", failure_probability, at_least=1e-12, at_most=0.25)
     start = MeanPlan(
         queries=integer("queries", queries, at_least=1),
-        rows=integer("rows", rows, at_least=1, at_most=1 << 32),
+        rows=integer("rows", rows, at_least=1, at_most=1 << 30),
         failure_probability=beta,
         error=math.inf,
         noise_error=0.0,
-        accuracy_failure=0.0,
         deviation=1.0,
     )
-    best, at = start, (math.log(0.1), math.log(beta * 1e-2))
-    reach = (5.0, 4.5)
+    best, at, reach = start, (math.log(0.1), 4.5), (5.0, 4.0)
     for _ in range(9):
         for log_mu in np.linspace(at[0] - reach[0], min(at[0] + reach[0], 0.3), 13):
-            for log_b in np.linspace(at[1] - reach[1], min(at[1] + reach[1], math.log(beta / 2)), 13):
-                found = _at(start, math.exp(log_mu), math.exp(log_b))
+            for x in np.linspace(max(at[1] - reach[1], 0.1), at[1] + reach[1], 13):
+                found = _at(start, math.exp(log_mu), float(x))
                 if found.error < best.error:
-                    best, at = found, (float(log_mu), float(log_b))
+                    best, at = found, (float(log_mu), float(x))
         reach = (reach[0] / 3.0, reach[1] / 3.0)
     if best.error > 0.5 or not best.certified:
         raise ArgumentError("rows are too few for this many queries: no error below one half is certified")
@@ -179,8 +181,9 @@ class AdaptiveMeans:
     def mean(self, function: Callable[[Any], Any], *, lower: SupportsFloat, upper: SupportsFloat) -> Release:
         """The noisy mean of `function(data)`, one value a row, cut off at the public bounds.
 
-        Each value must depend on its own row only (owed). NaN counts as `lower`; a function that raises, or gives
-        something else than one number a row, gives `lower` for every row.
+        Each value must depend on its own row only (owed). NaN counts as `lower`. Should the function raise, or give
+        something else than one number a row, it is given the rows one at a time, and those on which it fails count as
+        `lower`: one row never decides over the others.
 
         Raises `BudgetError` when no question is left or the spender refuses.
         """
@@ -205,13 +208,7 @@ class AdaptiveMeans:
     def _noisy_share(self, function: Callable[[Any], Any], low: float, high: float) -> float:
         """The mean of the values as shares of the range: a sum of whole numbers with whole noise, so exact."""
         rows = self._plan.rows
-        try:
-            with np.errstate(all="ignore"):
-                values = np.asarray(function(self._data), dtype=np.float64)
-        except Exception:
-            values = np.full(rows, low)
-        if values.shape != (rows,):
-            values = np.full(rows, low)
+        values = row_values(function, self._data, rows)
         shares = np.clip(np.nan_to_num((values - low) / (high - low), nan=0.0, posinf=1.0, neginf=0.0), 0.0, 1.0)
         total = int(np.rint(shares * 2.0**_BITS).astype(np.int64).sum())
         noise = gaussian_steps(self._plan.deviation * rows * 2.0**_BITS, 1, self._random)[0]

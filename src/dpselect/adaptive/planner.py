@@ -58,7 +58,7 @@ def plan_analysis(
 
     >>> plan = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001)
     >>> plan.best.name, plan.best.blocks, plan.best.subsample_size
-    ('binary_search', 5283, 189)
+    ('binary_search', 4383, 228)
     """
     rows = integer("rows", rows, at_least=1)
     public = {"queries": queries, "grid_size": grid_size, "failure_probability": failure_probability}

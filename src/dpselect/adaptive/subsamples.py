@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, ContentError, integer
 from dpselect.randomness import RandomSource
 
-__all__ = ["Blocks", "cut_into_blocks", "evaluate", "row_count"]
+__all__ = ["Blocks", "cut_into_blocks", "evaluate", "row_count", "row_values"]
 
 _Found = TypeVar("_Found")
 Estimator = Callable[..., Any]
@@ -102,15 +102,15 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
 
     `axis=True`: the estimator takes an array of shape (blocks, rows, ...) and `axis=1` and returns a value a block;
     each must depend on its own block only (owed, as is that an estimator keeps no state between blocks). Should it
-    raise, the blocks are given to it one at a time. `jobs`: joblib processes over the blocks, -1 for all cores.
+    raise or give another shape, the blocks are given to it one at a time. `jobs`: joblib processes over the blocks, -1
+    for all cores.
     """
     if axis:
         stacked = blocks.stacked()
         found = _quietly(lambda: np.asarray(estimator(stacked, axis=1), dtype=np.float64))
-        if isinstance(found, np.ndarray):
-            if found.shape != (blocks.count,):
-                raise ArgumentError("the estimator must return one value a block, for axis=1")
+        if isinstance(found, np.ndarray) and found.shape == (blocks.count,):
             return found
+        # one block must not decide over the others: not by an exception, not by a shape
         one: Estimator = _OneOfMany(estimator)
         return np.array([_value(one, _single(stacked, block)) for block in range(blocks.count)])
     if jobs in (None, 1):
@@ -121,6 +121,22 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
         for start, stop in pairwise(bounds.tolist())
     )
     return np.array([value for part in found_parts for value in part])
+
+
+def row_values(function: Estimator, data: Any, rows: int) -> NDArray[np.float64]:
+    """One value a row from a function of all rows, NaN where it fails; row by row should it fail on all together."""
+    found = _quietly(lambda: np.asarray(function(data), dtype=np.float64))
+    if isinstance(found, np.ndarray) and found.shape == (rows,):
+        return found
+    return np.array([_value(_RowAlone(function), _take(data, np.array([row]))) for row in range(rows)])
+
+
+@dataclass(frozen=True)
+class _RowAlone:
+    function: Estimator
+
+    def __call__(self, row: Any) -> Any:
+        return np.asarray(self.function(row)).reshape(())
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ blocks fixed, Jensen's inequality and the exchangeability of S_i and Z give P(F,
 <= h(rank beta). On accurate transcripts the mean of f_y over the blocks is at least c, so the mean over i of the left
 side is at least c (beta - accuracy_failure). QED
 
+The last step needs less: it is enough that the expected shortfall of the worst share below c, whatever the blocks are,
+is at most c accuracy_failure. A share is hardly ever far below c, so this is much cheaper than a probability.
+
 After Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (2020); for medians it replaces Feldman and Steinke's
 Theorems 4.1 and 4.2, with neither a least number of blocks nor a tiny delta. It certifies released answers only.
 """

@@ -35,7 +35,9 @@ def quantile(
     granularity: Annotated[
         str | None, typer.Option(help="Answers are multiples of this; float64 for every double.")
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, recursive or independent, for several quantiles.")] = "auto",
+    method: Annotated[
+        str, typer.Option(help="For several quantiles: auto, recursive, joint, tree or independent.")
+    ] = "auto",
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
@@ -72,10 +74,10 @@ def quantile(
                 lower=bounds[0],
                 upper=bounds[1],
                 granularity=step,
-                method=method,  # type: ignore[arg-type]
+                method=plan.method,  # type: ignore[arg-type]
                 adjacency=adjacency,
             )
-    errors = release.rank_errors(0.05)
+    errors = [None] * len(plan.qs) if plan.method == "tree" else release.rank_errors(0.05)
     rows = [
         {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
         for wanted, value, error in zip(plan.qs, release.value, errors, strict=True)
@@ -96,7 +98,9 @@ def quantile(
         typer.echo(json.dumps(result))
         return
     for row in rows:
-        typer.echo(f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)")
+        error = row["rank_error_95"]
+        known = "" if error is None else f"  (rank off by at most {error:.0f}, all 95 % sure)"
+        typer.echo(f"q {row['q']:g}: {row['value']}{known}")
     typer.echo(f"epsilon {result['epsilon']:.6g}, delta 0, adjacency {result['adjacency']}")
 
 

@@ -121,7 +121,8 @@ class DPSGDClassifier(PrivateClassifier):
     Attributes:
         classes_, n_features_in_: as in scikit-learn.
         weights_: one array a layer, of shape (inputs + 1, outputs), for rows divided by `row_norm`.
-        guarantee_: what the fit promises; the same as `guarantee()`, or less after an early stop.
+        guarantee_: what the fit promises; the same as `guarantee()`, or with early stopping the price of the stop that
+            was reached (see `Run`).
         n_steps_, scores_, receipt_: with `early_stopping`, the steps taken, the scores at the stops passed, and the
             receipt of its spender (None without one).
 

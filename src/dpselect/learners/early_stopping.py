@@ -251,8 +251,9 @@ class Run:
     anything but released outputs, and every step that was trained must have been counted (owed). An exception leaves
     the reservation unsettled.
 
-    Attributes after the context: `steps` that ran, `scores` (released), `guarantee` at the stopping point reached,
-    `receipt` (None without a spender).
+    Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, the price of the stopping point
+    reached, which adds up in a ledger only (without one the whole run promises its `worst()`), and `receipt` (None
+    without a spender).
     """
 
     def __init__(self, stopping: EarlyStopping, price: OutputGuarantee, source: RandomSource) -> None:
@@ -270,7 +271,7 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the steps that ran promise, charged at their stopping point."""
+        """What the steps that ran cost, charged at their stopping point."""
         return self._price.observed(self.steps)
 
     def __enter__(self) -> Self:

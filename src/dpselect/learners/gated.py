@@ -56,7 +56,8 @@ def gated_release(
 
     With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. If
     `train` or `error` raises, the reservation stands. That a model was withheld is the release; asking again is another
-    run at another price.
+    run at another price. The release's guarantee is the price of what came out, which adds up in a ledger only; without
+    a spender `gated(...).worst()` is what the run promises.
 
     >>> from dpselect.privacy import pure_dp
     >>> gate = dict(training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=0.001, train_shift=0.001)

@@ -78,8 +78,8 @@ class Accounting(Protocol):
 
 
 def worst(guarantee: Budgeted) -> Guarantee:
-    """The ordinary guarantee; of an output guarantee, its worst case."""
-    return guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
+    """The ordinary guarantee; of an output guarantee, its worst case. Raises `ArgumentError` for a realised price."""
+    return guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee.promised()
 
 
 def below(value: Fraction) -> float:

@@ -25,7 +25,8 @@ from dpselect.ordered.quasi_concave import (
 from dpselect.ordered.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
 from dpselect.ordered.rectangles import Rectangle, learn_rectangle
 from dpselect.ordered.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, RowMap, Steps
-from dpselect.ordered.slice_price import noise_pays_from, reorder_slice_compute_guarantee
+from dpselect.ordered.slice_price import reorder_slice_compute_guarantee
+from dpselect.ordered.slice_price_comparison import SlicePrices, noise_pays_from, slice_prices
 from dpselect.ordered.sources import ColumnSource, SqlTable
 from dpselect.ordered.threshold_plan import threshold_guarantee, threshold_rows
 from dpselect.ordered.thresholds import Threshold, learn_threshold
@@ -43,6 +44,7 @@ __all__ = [
     "ReorderSliceCompute",
     "RisingAndFalling",
     "RowMap",
+    "SlicePrices",
     "SqlTable",
     "Steps",
     "Threshold",
@@ -73,6 +75,7 @@ __all__ = [
     "rectangle_rows",
     "reduction_error",
     "reorder_slice_compute_guarantee",
+    "slice_prices",
     "threshold_guarantee",
     "threshold_rows",
 ]

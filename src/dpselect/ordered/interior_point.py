@@ -257,7 +257,7 @@ def _codes(values: Any, domain: Domain) -> Codes:
         values = list(values)
         if domain.size <= 1 << 64:
             values = np.array(values, dtype=object)
-    if _floating(values):
+    if _floating(values) or (isinstance(values, np.ndarray) and values.ndim != 1):
         raise ContentError("values must be whole numbers where the bounds are")
     try:
         codes = domain.encode(values)

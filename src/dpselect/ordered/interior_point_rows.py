@@ -193,6 +193,7 @@ def binary_search_noise(epsilon: float, delta: float, adjacency: Adjacency) -> f
 
     For the difference of two numbers of points: it moves by one, or by two when a point is replaced.
     """
+    epsilon *= 1.0 - 1e-10  # so that the guarantee, which is inverted by a search, stays within the budget
     low, high = 0.0, 1.0
     while gaussian(noise_multiplier=high).delta(epsilon) > delta:
         low, high = high, 2.0 * high

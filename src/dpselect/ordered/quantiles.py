@@ -9,8 +9,10 @@ from fractions import Fraction
 from typing import Any, Literal, SupportsFloat
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
+from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.ordered.columns import ChunkedColumn
 from dpselect.ordered.intervals import RankedColumn, draw_code
+from dpselect.ordered.joint_quantiles import joint_codes, joint_rate
 from dpselect.ordered.quantile import (
     open_ranks,
     parse_epsilon,
@@ -28,19 +30,25 @@ from dpselect.ordered.recursive_quantiles import (
     recursive_guarantee,
 )
 from dpselect.ordered.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.small_domain import MOST_CODES
+from dpselect.ordered.tree_quantiles import tree_codes, tree_guarantee
 from dpselect.privacy import Adjacency, Guarantee, Release, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["Method", "QuantilesPlan", "QuantilesRelease", "quantiles", "quantiles_guarantee", "quantiles_plan"]
 
-Method = Literal["auto", "recursive", "independent"]
-_METHODS = ("auto", "recursive", "independent")
+Method = Literal["auto", "recursive", "joint", "tree", "independent"]
+_MANY = 30
+_METHODS = ("auto", "recursive", "joint", "tree", "independent")
 
 
 @dataclass(frozen=True)
 class QuantilesPlan:
-    """How quantiles are drawn, from public parameters alone: `qs` increasing, a cut and a rate for each, the price."""
+    """How quantiles are drawn, from public parameters alone: `qs` increasing, the price, and a cut and a rate for each.
+
+    The joint method has one rate and no cuts; the tree has epsilon for its rate.
+    """
 
     qs: tuple[Fraction, ...]
     method: str
@@ -49,15 +57,24 @@ class QuantilesPlan:
     guarantee: Guarantee
 
     def rank_errors(self, domain_size: int, failure_probability: SupportsFloat = 0.05) -> list[float]:
-        """See `QuantilesRelease.rank_errors`."""
-        failure = number("failure_probability", failure_probability, above=0.0, below=1.0) / len(self.qs)
-        fine = domain_size << fine_bits(domain_size) if self.method == "recursive" else domain_size
+        """See `QuantilesRelease.rank_errors`. Raises `BoundUnavailableError` for the tree."""
+        if self.method == "tree":
+            raise BoundUnavailableError("method: the tree has no proved bound on ranks here")
+        failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
+        count = len(self.qs)
+        fine = domain_size if self.method == "independent" else domain_size << fine_bits(domain_size)
+        if self.method == "joint":
+            # some sequence is off by less than one row a group; there are fewer than fine**count others; and a rank is
+            # off by at most half of what all groups are
+            total = count + 1 + rank_error(fine**count, self.rates[0], failure)
+            return [total / 2.0 * (1.0 + 2.0**-48)] * count
+        failure /= count
         found: dict[int | None, float] = {None: 0.0}
         for cut, rate in zip(self.cuts, self.rates, strict=True):
             share = float(cut.share)
             ends = (1.0 - share) * found[cut.low] + share * found[cut.high]
             found[cut.index] = (rank_error(fine, rate, failure) + ends) * (1.0 + 2.0**-48)
-        return [found[index] for index in range(len(self.qs))]
+        return [found[index] for index in range(count)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +100,9 @@ def quantiles_plan(
     qs: Iterable[SupportsFloat | Fraction],
     method: Method = "auto",
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    domain_size: int | None = None,
 ) -> QuantilesPlan:
-    """What `quantiles` with the same arguments will do and cost.
+    """What `quantiles` with the same arguments will do and cost; without a `domain_size` "auto" does not take the tree.
 
     >>> plan = quantiles_plan(epsilon=1.0, qs=[0.25, 0.5, 0.75])
     >>> plan.method, plan.guarantee.epsilon(delta=0), [round(e) for e in plan.rank_errors(1000)]
@@ -97,12 +115,17 @@ def quantiles_plan(
         raise ArgumentError("qs must hold at least one quantile")
     if method not in _METHODS:
         raise BoundUnavailableError(f"method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}")
-    chosen = method if method != "auto" else ("independent" if len(wanted) == 1 else "recursive")
+    chosen = method if method != "auto" else _automatic(len(wanted), domain_size)
     if chosen == "recursive":
         cuts = cutting_tree(wanted)
         guarantee = recursive_guarantee(cuts, epsilon, adjacency)
         each = Fraction(equal_share(epsilon, max(cut.level for cut in cuts) + 1))
         rates = [cut_rate(cut.share, each, adjacency) for cut in cuts]
+    elif chosen == "tree":
+        cuts, rates, guarantee = [], [Fraction(epsilon)], tree_guarantee(epsilon, adjacency)
+    elif chosen == "joint":
+        cuts, rates = [], [joint_rate(wanted, Fraction(epsilon), adjacency)]
+        guarantee = bounded_range(epsilon=epsilon, adjacency=adjacency)
     else:
         cuts = [Cut(index, q, None, None, index) for index, q in enumerate(wanted)]
         share = equal_share(epsilon, len(wanted))
@@ -110,6 +133,13 @@ def quantiles_plan(
         rates = [quantile_rate(q, Fraction(share), adjacency) for q in wanted]
     terms = {"mechanism": "quantiles", "method": chosen, "qs": [float(q) for q in wanted], "epsilon": epsilon}
     return QuantilesPlan(wanted, chosen, tuple(cuts), tuple(rates), replace(guarantee, terms=terms))
+
+
+def _automatic(count: int, domain_size: int | None) -> str:
+    """Measured: the tree is better from about 30 quantiles on a domain of few values."""
+    if count == 1:
+        return "independent"
+    return "tree" if domain_size is not None and domain_size <= MOST_CODES and count >= _MANY else "recursive"
 
 
 def quantiles(
@@ -130,8 +160,12 @@ def quantiles(
 
     - `method="recursive"` (Kaplan, Schnapp, Stemmer 2022): cut at the middle quantile, go on in both parts; a row is in
       one part of a level, so log2(m + 1) levels share epsilon instead of m quantiles. Ties are broken at random first.
+    - `"joint"` (Gillenwater, Joseph, Kulesza 2021): one exponential mechanism over all increasing sequences; ties are
+      broken too. Time and memory grow as m times the number of rows.
+    - `"tree"` (Hay, Rastogi, Miklau, Suciu 2010): noisy counts of a domain of at most 4096 values, good for any number
+      of quantiles at once. Pure epsilon and no more, and no `rank_errors`.
     - `"independent"`: m times `quantile`, at epsilon/m.
-    - `"auto"`: recursive for two and more.
+    - `"auto"`: recursive for two and more, the tree for 30 and more where it can be.
 
     The other arguments are those of `quantile`; the values and the guarantee (levels of a bounded range, composed) are
     exact in the same sense. Raises `ArgumentError` and `TypeError` for arguments, never because of the values.
@@ -141,7 +175,9 @@ def quantiles(
     ...           random=keyed_source(1)).value
     [2500.0, 5000.0, 7500.0]
     """
-    plan = quantiles_plan(epsilon=epsilon, qs=qs, method=method, adjacency=adjacency)
+    qs = list(qs)
+    adjacency = parse_adjacency(adjacency)
+    quantiles_plan(epsilon=epsilon, qs=qs, method=method, adjacency=adjacency)  # arguments first
     source = resolve(random)
     column, domain, _ = open_ranks(
         values,
@@ -151,6 +187,7 @@ def quantiles(
         categories=categories,
         assume_sorted=assume_sorted,
     )
+    plan = quantiles_plan(epsilon=epsilon, qs=qs, method=method, adjacency=adjacency, domain_size=domain.size)
     codes = _draw(column, plan, domain.size, source)
     return QuantilesRelease(
         value=[domain.decode(code) for code in codes],
@@ -162,9 +199,14 @@ def quantiles(
 
 
 def _draw(column: RankedColumn, plan: QuantilesPlan, size: int, random: RandomSource) -> list[int]:
-    if size > 1 << 64 and plan.method == "recursive":
-        raise ArgumentError("method: recursive needs a domain of at most 2**64 values")
-    if isinstance(column, ChunkedColumn):
+    if size > 1 << 64 and plan.method != "independent":
+        raise ArgumentError(f"method: {plan.method} needs a domain of at most 2**64 values")
+    if plan.method == "tree":
+        if size > MOST_CODES:
+            raise ArgumentError(f"method: tree needs a domain of at most {MOST_CODES} values, by its granularity")
+        adjacency, epsilon = plan.guarantee.adjacency, plan.rates[0]
+        return tree_codes(column, plan.qs, size=size, epsilon=epsilon, adjacency=adjacency, random=random)
+    if isinstance(column, ChunkedColumn) and plan.method != "joint":
         column.prefetch(_ranks(column.total, plan, size))
     if plan.method == "independent":
         draws = [
@@ -174,7 +216,10 @@ def _draw(column: RankedColumn, plan: QuantilesPlan, size: int, random: RandomSo
         return sorted(draws)
     bits = fine_bits(size)
     fine = ScatteredColumn(column, bits, random)
-    found = recursive_codes(fine, plan.cuts, size=size << bits, rates=plan.rates, random=random)
+    if plan.method == "joint":
+        found = joint_codes(fine, plan.qs, size=size << bits, rate=plan.rates[0], random=random)
+    else:
+        found = recursive_codes(fine, plan.cuts, size=size << bits, rates=plan.rates, random=random)
     return [code >> bits for code in found]
 
 

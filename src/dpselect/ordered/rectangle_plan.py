@@ -47,6 +47,9 @@ _COUNT_SHARE = 1.0 / 16.0
 _NOISE_SHARE = 1.0 / 3.0
 """slice_epsilon over the rate. A smaller one buys privacy for rows; what is consumed changes little around this."""
 
+_MOST_NOISY = 10.0
+"""Pricing noisy slices takes very long for larger epsilons, where few rows are enough anyway."""
+
 
 @dataclass(frozen=True)
 class RectanglePlan:
@@ -100,24 +103,27 @@ def rectangle_plan(
 ) -> RectanglePlan:
     """The largest rate that (epsilon, delta) pays for, and what follows from it. `domain_size`: the largest of an axis.
 
-    Noisy slice sizes need a delta. A sixteenth of epsilon goes to the count. With a delta it takes some seconds for ten
-    or more axes (privacy losses are composed for a few rates); the same question is answered once. Raises
-    `ArgumentError`.
+    A sixteenth of epsilon goes to the count. delta is at most 0.01; noisy slice sizes need one, and an epsilon of at
+    most 10. With a delta it takes some seconds for ten or more axes (privacy losses are composed for a few rates); the
+    same question is answered once. Raises `ArgumentError`.
 
     >>> plan = rectangle_plan(dimensions=2, domain_size=2**32, epsilon=1.0)
     >>> plan.slice_epsilon, plan.guarantee.epsilon(delta=0) <= 1.0
     (None, True)
     """
     parsed = parse_epsilon(epsilon)
-    failure = number("delta", delta, at_least=0.0, below=1.0)
+    failure = number("delta", delta, at_least=0.0, at_most=0.01)
     if slicing not in get_args(Slicing):
         raise ArgumentError(f"slicing must be one of {get_args(Slicing)}, got {slicing!r}")
-    if slicing == "noisy" and failure == 0.0:
+    if slicing == "noisy" and not failure:
         raise ArgumentError("delta must be above 0 for noisy slices")
-    ways = ("plain", "noisy") if slicing == "auto" and failure > 0.0 else (slicing.replace("auto", "plain"),)
+    if slicing == "noisy" and parsed > _MOST_NOISY:
+        raise ArgumentError(f"epsilon must be at most {_MOST_NOISY:g} for noisy slices")
+    both = slicing == "auto" and failure and parsed <= _MOST_NOISY
+    ways = ("plain", "noisy") if both else (slicing.replace("auto", "plain"),)
     found = [
         _plan(
-            integer("dimensions", dimensions, at_least=1, at_most=10_000),
+            integer("dimensions", dimensions, at_least=1, at_most=4096),
             integer("domain_size", domain_size, at_least=1),
             parsed,
             failure,
@@ -154,7 +160,7 @@ def _plan(
     rate = _largest_rate(price, epsilon, delta, start)
     size = 2 * score_margin(domain_size, rate, failure / (2.0 * slices))
     extra, part = 0, failure / 8.0
-    slice_epsilon = rate * _NOISE_SHARE if noisy else None
+    slice_epsilon = _slice_epsilon(rate) if noisy else None
     if slice_epsilon is not None:
         success = -math.expm1(-slice_epsilon)
         # P(sum of the slices' noise > extra): fewer than `slices` successes in extra + slices trials
@@ -184,11 +190,15 @@ def _plan(
     )
 
 
+def _slice_epsilon(rate: float) -> float:
+    return min(max(rate * _NOISE_SHARE, 1e-5), 2.0)
+
+
 def _slices_price(rate: float, slices: int, noisy: bool, adjacency: Adjacency) -> Guarantee:
     if not noisy:
         return plain_slicing_guarantee(swap=_swap(rate), slices=slices, adjacency=adjacency)
     return reorder_slice_compute_guarantee(
-        slice_epsilon=rate * _NOISE_SHARE,
+        slice_epsilon=_slice_epsilon(rate),
         insertion=bounded_range(epsilon=rate),
         swap=_swap(rate),
         slices=slices,
@@ -201,14 +211,22 @@ def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: fl
 
     By secants: the price grows about like a power of the rate.
     """
-    low, paid = start, price(start).epsilon(delta)
+
+    def paid_for(rate: float) -> float:
+        # a price may be zero at a delta that is large beside epsilon
+        return max(price(rate).epsilon(delta), 1e-3 * epsilon)
+
+    if not delta and price(start).pure_epsilon <= epsilon:
+        return start
+    low, paid = start, paid_for(start)
     if paid > epsilon:
         raise ArgumentError("epsilon and delta pay for no rate")
-    high, power = math.inf, 1.0
+    high, power, tries = math.inf, 1.0, 0
     while paid < 0.995 * epsilon and high > low * 1.002:
+        tries += 1
         guess = low * (0.998 * epsilon / paid) ** (1.0 / power)
-        tried = guess if low < guess < high else math.sqrt(low * high)
-        asked = price(tried).epsilon(delta)
+        tried = guess if low < guess < high and (tries < 8 or math.isinf(high)) else math.sqrt(low * high)
+        asked = paid_for(tried)
         power = max(math.log(asked / paid) / math.log(tried / low), 0.2)
         if asked <= epsilon:
             low, paid = tried, asked

@@ -87,7 +87,7 @@ def learn_rectangle(
             must hold Python integers only (owed).
         y: one label a row, of a number type: 1 (or True) is positive; other rows are not used.
         lower, upper, granularity: the public domain of every axis, as for `quantile`, or lists with one for each axis.
-        epsilon, delta: the whole price. With delta = 0 slices are plain.
+        epsilon, delta: the whole price. With delta = 0, or epsilon above 10, slices are plain.
         slicing: "noisy" slice sizes (Reorder-Slice-Compute), "plain" ones, or "auto", which takes the one that consumes
             fewer rows, from public parameters.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.

@@ -31,9 +31,9 @@ from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = [
     "SlicePrice",
-    "noise_pays_from",
     "plain_slicing_guarantee",
     "reorder_slice_compute_guarantee",
+    "slice_price",
     "swap_of",
 ]
 
@@ -218,6 +218,25 @@ class SlicePrice:
         )
         return compose(*[single] * self.applications)
 
+    def noisy(self) -> Guarantee:
+        """What the noise proves under add_or_remove_one, whichever of the three is smallest."""
+        curve, table, numeric = self.renyi(), self.table(), self.numeric()
+        profiles: list[PrivacyProfile] = [] if table is None else [table]
+        if numeric is not None:
+            profiles.append(numeric.best_profile())
+        if curve is not None:
+            profiles.append(RenyiProfile(curve, self.leak))
+        if not profiles:
+            raise ArgumentError("insertion and swap must make some statement: an epsilon, a Renyi curve or a profile")
+        return Guarantee(
+            adjacency=Adjacency.ADD_OR_REMOVE_ONE,
+            theorem=_PAPER,
+            terms=self.terms(),
+            failure=self.leak if curve is not None else 0.0,
+            renyi_curve=curve,
+            profile=MinimumProfile(tuple(profiles)),
+        )
+
     def terms(self) -> dict[str, Any]:
         """A JSON-able description."""
         return {
@@ -308,7 +327,7 @@ def reorder_slice_compute_guarantee(
         maps_grow=maps_grow,
     )
     adjacency = parse_adjacency(adjacency)
-    noisy = _noisy(price)
+    noisy = price.noisy()
     if adjacency is Adjacency.REPLACE_ONE:
         noisy = replace(swap_of(replace(noisy, pure_epsilon=math.inf)), terms=noisy.terms, theorem=noisy.theorem)
     if price.slices is None or price.slices * price.applications > _MOST_PLAIN:
@@ -344,29 +363,9 @@ def slice_price(
     return SlicePrice(parsed, insertion, swap, slices, integer("applications", applications, at_least=1), maps_grow)
 
 
-def _noisy(price: SlicePrice) -> Guarantee:
-    """What the noise proves, whichever of the three is smallest."""
-    curve, table, numeric = price.renyi(), price.table(), price.numeric()
-    profiles: list[PrivacyProfile] = [p for p in (table,) if p is not None]
-    if numeric is not None:
-        profiles.append(numeric.best_profile())
-    if curve is not None:
-        profiles.append(RenyiProfile(curve, price.leak))
-    if not profiles:
-        raise ArgumentError("insertion and swap must make some statement: an epsilon, a Renyi curve or a profile")
-    return Guarantee(
-        adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-        theorem=_PAPER,
-        terms=price.terms(),
-        failure=price.leak if curve is not None else 0.0,
-        renyi_curve=curve,
-        profile=MinimumProfile(tuple(profiles)),
-    )
-
-
 def _smaller(plain: Guarantee, noisy: Guarantee) -> Guarantee:
     """Both hold; failure masses do not mix, so the curves outside them are those of the smaller one (or of both)."""
-    same = plain.failure == noisy.failure
+    same = plain.failure == noisy.failure == 0.0
     kept = plain if plain.failure <= noisy.failure or noisy.renyi_curve is None else noisy
     curves = [g.renyi_curve for g in ((plain, noisy) if same else (kept,)) if g.renyi_curve is not None]
     return Guarantee(
@@ -378,36 +377,3 @@ def _smaller(plain: Guarantee, noisy: Guarantee) -> Guarantee:
         renyi_curve=SmallestRenyi(tuple(curves)) if curves else None,
         profile=MinimumProfile((plain.best_profile(), noisy.best_profile())),
     )
-
-
-def noise_pays_from(
-    *,
-    delta: SupportsFloat,
-    slice_epsilon: SupportsFloat,
-    insertion: Guarantee,
-    swap: Guarantee | None = None,
-    most: int = 4096,
-) -> int | None:
-    """The least number of slices from which noisy sizes cost less epsilon at `delta` than plain composition.
-
-    For one application under add_or_remove_one; None if that does not happen up to `most` slices.
-
-    >>> noise_pays_from(delta=1e-6, slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05))
-    8
-    """
-    delta = number("delta", delta, above=0.0, below=1.0)
-    endless = slice_price(slice_epsilon=slice_epsilon, insertion=insertion, swap=swap)
-
-    def pays(count: int) -> bool:
-        plain = plain_slicing_guarantee(swap=endless.swap, slices=count, adjacency=Adjacency.ADD_OR_REMOVE_ONE)
-        return _noisy(replace(endless, slices=count)).epsilon(delta) < plain.epsilon(delta)
-
-    low, high = 0, 1
-    while not pays(high):
-        low, high = high, 2 * high
-        if high > most:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if pays(middle) else (middle, high)
-    return high

@@ -13,7 +13,7 @@ from dpselect.ordered.domains import threshold_in
 from dpselect.ordered.intervals import RankedColumn, SortedColumn
 from dpselect.randomness import RandomSource
 
-__all__ = ["MOST_CODES", "draw_flipped"]
+__all__ = ["MOST_CODES", "draw_flipped", "rows_below"]
 
 MOST_CODES = 1 << 12
 """Domains of up to this many values count as small."""
@@ -26,7 +26,7 @@ def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fra
     for the exponential mechanism. Where there are many codes to a rank the two laws are nearly the same; where there
     are many ranks to a code this one errs up to half as often.
     """
-    below = _rows_below(column, size)
+    below = rows_below(column, size)
     less, at_most = below[:-1], below[1:]
     # whole multiples of 1/denominator
     first, scale = target.numerator, target.denominator
@@ -34,7 +34,7 @@ def draw_flipped(column: RankedColumn, *, size: int, target: Fraction, rate: Fra
     return draw_permute_and_flip(read_scores(scores.astype(np.float64)), rate / scale, random)
 
 
-def _rows_below(column: RankedColumn, size: int) -> NDArray[np.int64]:
+def rows_below(column: RankedColumn, size: int) -> NDArray[np.int64]:
     """How many rows have a code below 0, 1, ..., size."""
     if isinstance(column, SortedColumn) and isinstance(column.values, np.ndarray) and len(column.values) > 16 * size:
         found = np.full(size + 1, len(column.values), dtype=np.int64)

@@ -129,9 +129,9 @@ def tuned_cumulative(
         base = epsilon * shares[4] / (4.0 * last)
         # a quarter of delta to either part of each choice; the ratio's logarithm is taken out of `draw`
         ratio = min(delta / (4.0 * levels) * math.exp(-draw / 2.0), epsilon * shares[3] / levels * 1e-6)
-        heavy = epsilon * (shares[4] + (shares[1] + shares[2] + shares[3]) / levels) * (1.0 - 1e-9) / (6.0 * last)
-        if levels > 1:
-            heavy = epsilon * shares[4] / (6.0 * last)
+        # a run that stops at the last level has that level's border and choice, and the base, left over
+        left_over = last * e + epsilon * (shares[2] + shares[3]) / levels + epsilon * shares[4]
+        heavy = left_over * (1.0 - 1e-9) / (6.0 * last)
         heavy_threshold = max(1, difference_tail_steps(heavy, mass / bits))
         promise = heavy_threshold + 2 * last - 1 + difference_tail_steps(heavy, event)
         threshold = promise + 2 * last - 1 + difference_tail_steps(a, event / levels)

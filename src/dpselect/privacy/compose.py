@@ -39,11 +39,11 @@ def compose(*guarantees: Guarantee) -> Guarantee:
 
     The guarantees themselves must be fixed in advance: the privacy-loss curve of the result is not a filter (a
     fully adaptive choice of later guarantees needs the ledger). Raises `AdjacencyError` when adjacencies differ, and
-    `ArgumentError` when none is given.
+    `ArgumentError` when none is given, or one is the price of an output that came out.
     """
     if not guarantees:
         raise ArgumentError("compose needs at least one guarantee")
-    adjacency = common_adjacency(g.adjacency for g in guarantees)
+    adjacency = common_adjacency(g.promised().adjacency for g in guarantees)
     if len(guarantees) == 1:
         return guarantees[0]
     mus = [g.gaussian_mu for g in guarantees]
@@ -101,7 +101,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     """
     if not guarantees:
         raise ArgumentError("worst_of needs at least one guarantee")
-    adjacency = common_adjacency(g.adjacency for g in guarantees)
+    adjacency = common_adjacency(g.promised().adjacency for g in guarantees)
     if len(guarantees) == 1:
         return guarantees[0]
     curves = [g.renyi_curve for g in guarantees]

@@ -90,19 +90,25 @@ class OutputGuarantee:
             raise ArgumentError("cell: the output falls in a cell that epsilons does not price")
         return self.epsilons[cell]
 
-    def _priced(self, epsilon: float) -> Guarantee:
-        return approximate_dp(epsilon=epsilon, delta=self.delta, adjacency=self.adjacency)
-
     def worst(self) -> Guarantee:
         """The ordinary guarantee: the dearest cell (Lemma 4)."""
-        return self._priced(self.worst_epsilon)
+        return approximate_dp(epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency)
 
     def observed(self, output: Any) -> Guarantee:
-        """The guarantee at the cell of an output that occurred; delta is never refunded.
+        """The price of an output that occurred; delta is never refunded.
 
+        It counts where the worst case was reserved before (Theorem 7), and adds up there: it is not to be composed.
         Raises `ArgumentError`, without quoting the output, when its cell is not in the partition.
         """
-        return self._priced(self.price(self.cell(output)))
+        epsilon = self.price(self.cell(output))
+        return Guarantee(
+            adjacency=parse_adjacency(self.adjacency),
+            theorem="price of the output that came out (Hartmann et al. 2022, Theorem 7)",
+            terms={"mechanism": "output", "epsilon": epsilon, "delta": self.delta},
+            failure=self.delta,
+            pure_epsilon=epsilon,
+            occurred=True,
+        )
 
 
 def _rebuild(

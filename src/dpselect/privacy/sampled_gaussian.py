@@ -4,6 +4,7 @@ Mironov, Talwar, Zhang 2019: under adding or removing one row both Renyi diverge
 log A / (order - 1) with A = E over x ~ N(0,1) of (1 - q + q exp(x s - s^2/2))^order, s = 1/noise_multiplier
 (Theorems 4 and 5). The trapezoid rule converges geometrically on this integrand: it is analytic in a strip of
 half-width pi * noise_multiplier, so a step of 0.4 noise multipliers leaves an error of about exp(-2 pi^2 / 0.4).
+At a whole order A is a binomial sum, which is exact and has fewer terms.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from dpselect.numerics import ROUND_UP
 
@@ -27,6 +29,11 @@ _MOST_POINTS = 100_000
 _BLOCK = 1 << 20
 _ROUNDING = 3e-15
 _DIGITS = 2e-3
+_SERIES = 20
+_LARGEST_WHOLE = int(_BUCKETS[-1])
+# below it the losses outgrow a double
+_LEAST_NOISE = 1e-3
+_LOG_FACTORIALS = gammaln(np.arange(1.0, _LARGEST_WHOLE + 2.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +52,11 @@ class _Integrand:
     @cached_property
     def count(self) -> int:
         """Number of points."""
-        return math.ceil(min(2 * _REACH + self.largest / self.noise_multiplier, 1e9 * self.step) / self.step) + 1
+        return self._points(self.largest)
+
+    def _points(self, order: float) -> int:
+        """How many of the points, from the left, orders up to this one need."""
+        return math.ceil(min(2 * _REACH + order / self.noise_multiplier, 1e9 * self.step) / self.step) + 1
 
     @cached_property
     def _tilted(self) -> tuple[Array, Array]:
@@ -64,8 +75,9 @@ class _Integrand:
 
     def large(self, orders: Array) -> Array:
         """log A by one sum; the rounding of its exponents, which are of the size of 40 + 8 log A, is added."""
-        exponent = np.multiply.outer(orders, self._log_ratio)
-        exponent += self._tilted[0]
+        points = self._points(float(orders.max()))
+        exponent = np.multiply.outer(orders, self._log_ratio[:points])
+        exponent += self._tilted[0][:points]
         shift = exponent.max(axis=1)
         exponent -= shift[:, None]
         np.exp(exponent, out=exponent)
@@ -73,44 +85,38 @@ class _Integrand:
         return np.asarray(found + 1e-15 * (20.0 + 8.0 * found))
 
     @cached_property
-    def _small(self) -> tuple[Array, Array, Array, float]:
-        """phi, g = log(1 + u), log phi, and the sum of phi (g - u)."""
+    def _near(self) -> tuple[Array, Array, Array, Array]:
+        """The sums of phi u^k, k = 2, 3, ..., over the points of small |u|; those points; phi and phi u at all."""
         log_phi, tilted = self._tilted
         phi = np.exp(log_phi)
         u = self.q * np.expm1(np.minimum(tilted, 50.0))
-        # without overflow at large exponents
-        g = np.where(tilted < 50.0, np.log1p(u), self._log_ratio)
-        # by its series where u is small and with the tilted density where exp(tilted) overflows
-        far = phi * g - self.q * (np.exp(log_phi + tilted) - phi)
-        return phi, g, log_phi, float(np.sum(np.where(np.abs(u) < 0.05, phi * _log1p_less_itself(u), far)))
+        # with the tilted density where exp(tilted) might overflow
+        weighted = np.where(tilted < 50.0, phi * u, self.q * np.exp(log_phi + tilted))
+        # a term is at most max(0.1, 1 / k) times the one before: those left out are below 1e-16 of the first
+        near = np.abs(u) <= min(0.1, 1.0 / self.largest)
+        powers = np.multiply.accumulate(np.broadcast_to(u[near], (_SERIES - 2, np.count_nonzero(near))), axis=0)
+        return powers @ weighted[near], near, phi, weighted
 
     def small(self, orders: Array) -> Array:
-        """log A where A - 1 may be tiny.
+        """log A where A - 1 may be tiny; inf or NaN where it overflows.
 
-        With u = q (exp(x s - s^2/2) - 1), whose mean is zero, and t = order log(1 + u), A - 1 is the mean of
-        (exp(t) - 1 - t) + order (log(1 + u) - u): both parts are of second order in u, so a tiny A - 1 keeps its
-        digits.
+        With u = q (exp(x s - s^2/2) - 1), whose mean is zero, A - 1 is the mean of (1 + u)^order - 1 - order u, which
+        is of second order in u. Where |u| is small its binomial series keeps all digits; elsewhere the difference
+        keeps enough, and the rounding of its exponents is added.
         """
-        phi, g, log_phi, gap = self._small
-        orders = orders[:, None]
-        # g rises with x: up to `bend` every t is below 1, past it exp(t) is taken together with the density
-        bend = int(np.searchsorted(g, 1.0 / float(orders.max())))
-        left = _exp_less_line(orders * g[:bend])
-        power = orders * g[bend:]
-        exponent = power + log_phi[bend:]
-        shift = np.max(exponent, axis=1, initial=0.0)
-        scale = np.exp(-shift)[:, None]
-        small = power < 1.0
-        right = np.where(
-            small,
-            _exp_less_line(np.where(small, power, 0.0)) * (phi[bend:] * scale),
-            np.exp(np.where(small, -np.inf, exponent) - shift[:, None]) - (1.0 + power) * (phi[bend:] * scale),
-        )
-        grown = (left @ phi[:bend]) * scale[:, 0] + np.sum(right, axis=1)
-        fallen = gap * orders[:, 0] * scale[:, 0]
-        excess = self.step * (grown + fallen + _ROUNDING * (grown - fallen))
-        with np.errstate(divide="ignore"):
-            return np.logaddexp(0.0, shift + np.log(np.maximum(excess, 0.0)))
+        moments, near, phi, weighted = self._near
+        counter = np.arange(_SERIES - 1.0)
+        binomials = np.multiply.accumulate((orders[:, None] - counter) / (counter + 1.0), axis=1)[:, 1:]
+        far = np.flatnonzero(~near[: self._points(float(orders.max()))])
+        log_phi, tilted = self._tilted[0][far], self._tilted[1][far]
+        columns = np.stack((np.ones(far.size), 1.0 - log_phi, np.abs(tilted) - math.log(self.q)), axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = np.exp(np.multiply.outer(orders, self._log_ratio[far]) + log_phi) @ columns
+            mass, drift = float(phi[far].sum()), float(weighted[far].sum())
+            excess = binomials @ moments + (powers[:, 0] - mass - orders * drift)
+            size = binomials[:, 0] * moments[0] + mass + orders * float(np.abs(weighted[far]).sum())
+            excess += _ROUNDING * (size + 0.2 * (powers[:, 1] + orders * powers[:, 2]))
+            return np.asarray(np.log1p(self.step * np.maximum(excess, 0.0)))
 
     def log_moment(self, orders: Array) -> Array:
         """log A at orders in (1, largest].
@@ -119,18 +125,56 @@ class _Integrand:
         keeps its digits; else A - 1 is summed by itself.
         """
         variance = self.q * self.q * math.expm1(min(self.noise_multiplier**-2.0, 50.0))
+        found = np.zeros(orders.shape)
         digits = variance * orders * (orders - 1.0) > 4.0 * _DIGITS
-        if digits.all():
-            found = self.large(orders)
-            if found.min() > _DIGITS:
-                return found
-        else:
-            found = np.zeros(orders.shape)
-            if digits.any():
-                found[digits] = self.large(orders[digits])
-        digits &= found > _DIGITS
-        found[~digits] = self.small(orders[~digits])
+        if digits.any():
+            found[digits] = self.large(orders[digits])
+        few = np.flatnonzero(found <= _DIGITS)
+        if few.size:
+            found[few] = self.small(orders[few])
+            overflown = few[~(found[few] < 1.0)]
+            if overflown.size:
+                found[overflown] = self.large(orders[overflown])
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class _BinomialSum:
+    """A at whole orders up to 2048: the sum over k of C(order, k) q^k (1-q)^(order-k) exp(k (k-1) s^2 / 2).
+
+    A - 1 has expm1 for exp: its terms are positive, so it keeps its digits however small it is.
+    """
+
+    noise_multiplier: float
+    q: float
+
+    @cached_property
+    def _terms(self) -> Array:
+        """The part of each logarithm that does not depend on the order, for k = 2, ..., 2048."""
+        k = np.arange(2.0, _LARGEST_WHOLE + 1.0)
+        # not below 1e-300, so that every logarithm is finite
+        loss = np.maximum(k * (k - 1.0) * (0.5 / self.noise_multiplier / self.noise_multiplier), 1e-300)
+        odds = math.log(self.q) - math.log1p(-self.q)
+        return k * odds + loss + np.log(-np.expm1(-loss))
+
+    def log_moment(self, orders: Array) -> Array:
+        """log A; the rounding of the exponents is added."""
+        lengths = orders.astype(int) - 1
+        exponent = np.concatenate([_log_binomials(n + 1) for n in lengths.tolist()])
+        exponent += np.concatenate([self._terms[:n] for n in lengths.tolist()])
+        starts = np.cumsum(lengths) - lengths
+        shift = np.maximum.reduceat(exponent, starts)
+        exponent -= np.repeat(shift, lengths)
+        found = np.log(np.add.reduceat(np.exp(exponent, out=exponent), starts)) + shift + orders * math.log1p(-self.q)
+        size = np.log(orders) - math.log(self.q) - math.log1p(-self.q) + orders / self.noise_multiplier / self.noise_multiplier
+        return np.asarray(np.logaddexp(0.0, found + 2e-15 * orders * size))
+
+
+@lru_cache(maxsize=_LARGEST_WHOLE)
+def _log_binomials(order: int) -> Array:
+    """log C(order, k) for k = 2, ..., order."""
+    logs = _LOG_FACTORIALS[: order + 1]
+    return np.asarray(logs[-1] - logs[2:] - logs[: order - 1][::-1])
 
 
 @lru_cache(maxsize=64)
@@ -139,27 +183,18 @@ def _integrand(noise_multiplier: float, q: float, largest: float) -> _Integrand:
     return _Integrand(noise_multiplier, q, largest)
 
 
+@lru_cache(maxsize=64)
+def _binomial_sum(noise_multiplier: float, q: float) -> _BinomialSum:
+    return _BinomialSum(noise_multiplier, q)
+
+
 def log_moment(orders: Array, *, noise_multiplier: float, sampling_rate: float) -> Array:
-    """log A at each order (above 1) for 0 < sampling_rate < 1; rounded up, relative error about 1e-11 in log A."""
+    """log A at each order (above 1) for 0 < sampling_rate < 1; rounded up.
+
+    The relative error in log A is about 1e-11, and 1e-11 / (order - 1) below order 2.
+    """
     orders = np.asarray(orders, dtype=np.float64)
     return _Integrand(noise_multiplier, sampling_rate, float(orders.max())).log_moment(orders)
-
-
-def _exp_less_line(t: Array) -> Array:
-    """exp(t) - 1 - t without cancellation, for t below 1 or so."""
-    series = 1.0 + t / 7.0
-    for k in (6.0, 5.0, 4.0, 3.0):
-        series = 1.0 + t / k * series
-    return np.where(np.abs(t) < 0.01, 0.5 * t * t * series, np.expm1(t) - t)
-
-
-def _log1p_less_itself(u: Array) -> Array:
-    """log(1 + u) - u for |u| below 0.05, by its series."""
-    u = np.where(np.abs(u) < 0.05, u, 0.0)
-    series = np.zeros_like(u)
-    for k in range(14, 1, -1):
-        series = 1.0 / k - u * series
-    return -u * u * series
 
 
 @dataclass(frozen=True)
@@ -181,6 +216,14 @@ class SampledGaussianRenyi:
             mixed = np.logaddexp(np.log1p(-q), np.log(q) + (orders - 1.0) * plain) / (orders - 1.0)
         single = np.minimum(mixed, plain) * ROUND_UP
         bucket = np.searchsorted(_BUCKETS, orders)
+        whole = np.flatnonzero((orders == np.floor(orders)) & (bucket < len(_BUCKETS)))
+        if whole.size and q < 1.0 and nm > _LEAST_NOISE:
+            # done: nothing is left for the quadrature
+            bucket[whole] = len(_BUCKETS)
+            exact = _binomial_sum(nm, q)
+            for part in np.array_split(whole, math.ceil(float(orders[whole].sum()) / _BLOCK)):
+                log_a = exact.log_moment(orders[part]) * ROUND_UP
+                single[part] = np.minimum(single[part], log_a / (orders[part] - 1.0))
         for i in sorted(set(bucket.tolist()) - {len(_BUCKETS)}) if q < 1.0 else ():
             integrand = _integrand(nm, q, _BUCKETS[i])
             if integrand.count > _MOST_POINTS:
