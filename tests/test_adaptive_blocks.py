@@ -102,6 +102,7 @@ def test_a_certificate_is_refused_when_anything_in_it_is_too_small() -> None:
         assert not replace(plan, queries=60).certified
         assert not replace(plan, failure_probability=0.04).certified
         assert not replace(plan, rank=0.27).certified
+        assert not replace(plan, grid_size=1000).certified
         with pytest.raises(ArgumentError, match="blocks"):
             plan.at(plan.blocks - 1)
     split = plan_blocks(queries=50, grid_size=500, failure_probability=0.05, mechanism="splitting")

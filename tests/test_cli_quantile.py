@@ -83,6 +83,12 @@ def test_a_ledger_pays_and_a_refusal_reads_nothing(people, tmp_path, monkeypatch
         assert shown["receipt"]["sequence"] == 3
         ledger.verify()
     monkeypatch.setattr("dpselect.ordered.columns.ChunkedColumn._survey", lambda _: pytest.fail("rows were read"))
+    with pytest.raises(ArgumentError, match="tree"):
+        run(*arguments, "--epsilon", "0.5", "--method", "tree")
+    with pytest.raises(ArgumentError, match="granularity"):
+        run(*arguments, "--epsilon", "0.5", "--granularity", "1e-30")
+    with Ledger.open(where) as ledger:
+        assert ledger.budget("census").remaining().epsilon == Fraction(1)
     with pytest.raises(InsufficientBudget):
         run(*arguments, "--epsilon", "2")
 
@@ -99,6 +105,7 @@ def test_a_ledger_pays_and_a_refusal_reads_nothing(people, tmp_path, monkeypatch
         (("--q", "0.5", *BOUNDS, "--ledger", "x"), "--budget"),
         (("--q", "0.5", *BOUNDS, "--method", "best"), "method"),
         (("--q", "0.5", *BOUNDS, "--table", "t"), "table"),
+        (("--q", "0.5", "--range-epsilon", "1", "--method", "tree"), "--method"),
         (("--q", "0.5", *BOUNDS, "--epsilon", "0"), "--epsilon"),
     ],
 )

@@ -15,6 +15,7 @@ from dpselect.ordered import SqlTable, open_column, private_range, quantile, qua
 from dpselect.ordered.columns import ChunkedColumn
 from dpselect.ordered.domains import Binades, Grid, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn
+from dpselect.ordered.small_domain import rows_below
 from dpselect.ordered.sources import read_values
 from dpselect.randomness import keyed_source
 
@@ -192,6 +193,25 @@ def test_many_quantiles_of_chunks_take_few_readings():
     )
     assert np.allclose(released.value, np.quantile(rows, [k / 10 for k in range(1, 10)]), atol=0.01)
     assert len(readings) <= 4  # the type, a survey, a prefetch, and one to spare
+
+
+def test_small_domains_are_counted_by_the_engine(database, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    domain = Grid(-20, 240, Fraction(1, 32))
+    ordered = np.sort(FLOATS[FLOATS == FLOATS])
+    wanted = [int(np.sum(domain.encode(ordered) < np.uint64(code))) for code in range(domain.size)] + [len(ordered)]
+    with open_column(database, 'a "b"', table="the rows") as source:
+        assert rows_below(source.ranked(domain), domain.size).tolist() == wanted
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.execute("CREATE TABLE rows_ (a DOUBLE)")
+        connection.executemany("INSERT INTO rows_ VALUES (?)", [[float(x)] for x in FLOATS])
+        column = read_values(connection.table("rows_")).ranked(domain)
+        assert rows_below(column, domain.size).tolist() == wanted
+    with open_column(f"duckdb:///{tmp_path / 'x.duckdb'}", "a", table="rows_") as source:
+        assert rows_below(source.ranked(domain), domain.size).tolist() == wanted
+    assert rows_below(SortedColumn(np.repeat(ordered, 9000), domain), domain.size).tolist() == [
+        9000 * n for n in wanted
+    ]
 
 
 def test_sql_names_are_quoted():

@@ -18,6 +18,7 @@ from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn, window_of
 from dpselect.ordered.recursive_quantiles import cutting_tree, equal_share, recursive_codes
 from dpselect.ordered.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.tree_quantiles import node_counts, tree_levels
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -207,3 +208,43 @@ def test_a_single_quantile_and_wrong_arguments():
         quantiles([1, 2], qs=[0.5, 0.6], lower=0, upper=2**70, epsilon=1.0)
     assert fine_bits(1 << 64) == 0
     assert quantiles([], qs=[0.2, 0.8], lower=0.0, upper=1.0, epsilon=1.0).value[0] <= 1.0
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 17, 121, 300])
+def test_one_row_moves_tree_counts_by_one_a_level(size):
+    counts = np.random.default_rng(1).integers(0, 4, size)
+    nodes = node_counts(counts)
+    assert len(nodes) == tree_levels(size)
+    for code in (0, size // 2, size - 1):
+        more = counts.copy()
+        more[code] += 1
+        moved = sum(np.abs(a - b).sum() for a, b in zip(nodes, node_counts(more), strict=True))
+        assert moved == tree_levels(size)
+
+
+@pytest.mark.parametrize(("adjacency", "factor"), [(ADD, 1), (REPLACE, 2)])
+def test_tree_noise_is_calibrated_and_without_noise_it_is_exact(monkeypatch, adjacency, factor):
+    scales = []
+
+    def none(scale, size, random):
+        scales.append(scale)
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr("dpselect.ordered.tree_quantiles.discrete_laplace_array", none)
+    rows = np.sort(np.random.default_rng(2).integers(0, 121, 997))
+    qs = [Fraction(k, 40) for k in range(1, 40)]
+    released = quantiles(rows, qs=qs, lower=0, upper=120, epsilon=0.75, adjacency=adjacency)
+    assert released.plan.method == "tree"
+    assert scales == [2 * factor / Fraction(3, 4)] * 2
+    assert released.value == [int(rows[math.ceil(q * 997) - 1]) for q in qs]
+    assert released.guarantee.epsilon(delta=0) == 0.75
+    with pytest.raises(BoundUnavailableError, match="tree"):
+        released.rank_errors()
+    with pytest.raises(ArgumentError, match="tree"):
+        quantiles(rows, qs=qs, lower=0, upper=12_000, epsilon=0.75, method="tree")
+
+
+def test_trees_of_any_content_give_increasing_answers():
+    for rows in ([], [3] * 5, list(range(100))):
+        released = quantiles(rows, qs=[0, 0.3, 0.6, 1], lower=0, upper=99, granularity=1, epsilon=0.1, method="tree")
+        assert released.value == sorted(released.value)

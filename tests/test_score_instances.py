@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -139,3 +140,26 @@ def test_scores_of_any_size_warn_of_nothing(recwarn):
     one = noisy_score_candidate([1e308, -1e308, math.nan, math.inf, 5e-324], sensitivities=2.0**-299, epsilon=1.0)
     assert all(math.isfinite(one(keyed_source(i))[0]) for i in range(30))
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 1.0), (0.3, 0.1), (1e-9, 20.0)])
+def test_the_noise_covers_the_rounding_of_the_scores(sensitivity, epsilon, monkeypatch):
+    """Whole steps between the scores of two neighbours, in noise scales, are never more than epsilon."""
+    scales = []
+    monkeypatch.setattr(
+        "dpselect.selection.score_instances.discrete_laplace", lambda scale, random: scales.append(scale) or 0
+    )
+    step = Fraction(2.0 ** math.floor(math.log2(sensitivity * 2.0**-20)))
+    furthest = Fraction(0)
+    for low in np.random.default_rng(1).uniform(-1, 1, 200) * sensitivity:
+        high = low + sensitivity
+        if Fraction(high) - Fraction(low) > Fraction(sensitivity):
+            high = np.nextafter(high, low)
+        ours, theirs = (
+            noisy_score_candidate([v], sensitivities=sensitivity, epsilon=epsilon)(keyed_source(1))[0]
+            for v in (low, high)
+        )
+        furthest = max(furthest, (Fraction(theirs) - Fraction(ours)) / step)
+        assert furthest <= scales[-1] * Fraction(epsilon)
+    assert furthest >= Fraction(sensitivity) / step
+    assert scales[-1] * Fraction(epsilon) == Fraction(sensitivity) / step + 1

@@ -404,6 +404,9 @@ def test_failures_reach_no_threshold():
     assert search_threshold(lambda random: (0.2, None), statistic=statistic, **common).value == -1e300
     assert select_acceptable(raising, acceptable=lambda s, o: True, floor=0.2, guarantee=BASE).value is None
 
+    # among dummies: no weight, whatever the sharpness
+    assert all(with_dummies.weight(score, 0.5, s) == 0 for score in (math.nan, -math.inf) for s in (1.0, math.inf))
+
     def unsure(score, output):
         raise ValueError("a data value")
 
@@ -429,6 +432,10 @@ def test_sessions_end_at_the_first_positive():
     assert not search.above(math.nan)
     assert search.above(math.inf)
     assert search.halted
+    # odds far beyond even ones are told apart: those of 0.9999 lie far below these
+    rare = PercentileSparseVector(guarantee=pure_dp(epsilon=0.001), epsilon=1.0, target=0.9999)
+    assert not rare.above(1.0)
+    assert rare.above(20.0)
     with pytest.raises(BudgetError, match="ended"):
         search.above(0.0)
     used = PercentileSparseVector(guarantee=pure_dp(epsilon=0.001), epsilon=1.0, max_queries=1)

@@ -13,6 +13,7 @@ from dpselect.privacy.renyi import epsilon_from_renyi
 __all__ = ["calibrate"]
 
 _SMALLEST, _LARGEST = 1e-6, 1e9
+_MOST_STEPS = 200
 
 
 def calibrate(
@@ -68,7 +69,7 @@ def calibrate(
 def _search(
     price: Callable[[float], float], target: float, start: float, lowest: float, highest: float, relative: float
 ) -> float:
-    """Bracket from `start`, then secant steps in log-log coordinates with bisection as a safeguard."""
+    """Bracket from `start`, then secant steps in log-log coordinates; bisection where four of them gained little."""
     safe = unsafe = start
     safe_price = unsafe_price = price(start)
     # a price that is close to the target is left in small steps, which then grow
@@ -89,22 +90,31 @@ def _search(
         safe, safe_price = unsafe, unsafe_price
         unsafe, factor = max(unsafe / factor, lowest), factor * factor
         unsafe_price = price(unsafe)
-    upwards = True
-    for step in range(200):
-        if safe <= unsafe * (1.0 + relative):
-            break
-        span = math.log(safe / unsafe)
-        share = 0.5
-        if step % 4 != 3 and safe_price > 0.0 and math.isfinite(unsafe_price) and unsafe_price > safe_price:
-            # the chord's crossing, and a little past it from the end that moved last, so that the other end moves too
-            share = math.log(unsafe_price / target) / math.log(unsafe_price / safe_price)
-            share += (0.4 if upwards else -0.4) * relative / span
-        margin = min(0.2 * relative / span, 0.25)
-        trial = unsafe * math.exp(span * min(max(share, margin), 1.0 - margin))
-        at = price(trial)
-        upwards = at > target
-        if upwards:
-            unsafe, unsafe_price = trial, at
+    # the line goes through the last two prices, which are the nearest ones once it is a good guess
+    before, last = (unsafe, unsafe_price), (safe, safe_price)
+    spans: list[float] = []
+    while safe > unsafe * (1.0 + relative) and len(spans) < _MOST_STEPS:
+        spans.append(math.log(safe / unsafe))
+        guess = _crossing(before, last, target)
+        if not unsafe < guess < safe or (len(spans) > 4 and spans[-1] > 0.5 * spans[-5]):
+            guess = math.sqrt(unsafe) * math.sqrt(safe)
+        share = math.log(guess / unsafe) / spans[-1]
+        # past the crossing from the end that is nearer, so that the other end moves as well
+        share += (0.4 if share < 0.5 else -0.4) * relative / spans[-1]
+        margin = min(0.2 * relative / spans[-1], 0.25)
+        trial = unsafe * math.exp(spans[-1] * min(max(share, margin), 1.0 - margin))
+        before, last = last, (trial, price(trial))
+        if last[1] > target:
+            unsafe = trial
         else:
-            safe, safe_price = trial, at
+            safe = trial
     return safe
+
+
+def _crossing(one: tuple[float, float], other: tuple[float, float], target: float) -> float:
+    """Where the line through two points, in log-log coordinates, meets `target`; 0 where there is no such line."""
+    (x, y), (u, v) = one, other
+    if not 0.0 < min(y, v) < max(y, v) < math.inf:
+        return 0.0
+    exponent = math.log(y / target) / math.log(y / v)
+    return x * math.exp(min(max(exponent * math.log(u / x), -700.0), 700.0))

@@ -23,7 +23,7 @@ from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions
-from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
 from dpselect.repetitions import (
     Geometric,
     Logarithmic,
@@ -39,9 +39,7 @@ __all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "closed_forms", "renyi_c
 Array = NDArray[np.float64]
 Form = Callable[[Array, Array], Array]
 
-_NODES = 1.0 + np.geomspace(1e-2, 1e7, 84)
-# some bases are cheaper at whole orders
-_NODES[_NODES > 12.0] = np.rint(_NODES[_NODES > 12.0])
+_NODES = SEARCH_ORDERS
 _LOG_EXCESS = np.log(_NODES - 1.0)
 _ZOOM = np.linspace(0.0, 1.0, 33)
 
@@ -94,6 +92,8 @@ class NodedCurve:
 
     def _at(self, orders: Array) -> Array:
         """The curve at `orders`, and at the nodes by the way: one call costs less than two."""
+        if np.array_equal(orders, self.orders):
+            return self.epsilons
         if self._epsilons is not None:
             return np.asarray(self.curve(orders))
         both = np.asarray(self.curve(np.concatenate((self.orders, orders))))

@@ -77,7 +77,8 @@ class BlockPlan:
             each = splitting_blocks(1, self.failure_probability / self.queries, self.rank)
             return self.blocks >= self.queries * each
         if self.noise is not None:
-            return _search_failure(self) <= self.accuracy_failure and self.mu < largest_mu(**limits)
+            enough = self.noise.steps >= search_steps(self.grid_size)
+            return enough and _search_failure(self) <= self.accuracy_failure and self.mu < largest_mu(**limits)
         bad = _bad_count(self.sample_rank, self.blocks)
         odds = log_failure_odds(self.grid_size, self.blocks, self.epsilon, bad)
         failure = self.queries / (1.0 + math.exp(min(-odds, 700.0))) if odds > -math.inf else 0.0

@@ -17,6 +17,7 @@ from dpselect.cli.account import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
+from dpselect.ordered.sources import declare_domain
 from dpselect.privacy import Guarantee, Receipt, compose
 
 __all__ = ["quantile"]
@@ -56,6 +57,8 @@ def quantile(
     if (ledger is None) != (budget is None):
         raise ArgumentError("--ledger and --budget: give both or neither")
     plan = quantiles_plan(epsilon=epsilon, qs=q, method=method, adjacency=adjacency)  # type: ignore[arg-type]
+    if plan.method == "tree" and range_epsilon is not None:
+        raise ArgumentError("--method tree needs --lower and --upper")
     total = plan.guarantee
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
@@ -64,6 +67,8 @@ def quantile(
         kind = source.dtype.kind
         bounds = (_bound("--lower", lower, kind), _bound("--upper", upper, kind))
         step = _granularity(granularity, kind)
+        if range_epsilon is None:  # whatever can be wrong is found before anything is paid
+            plan.check(declare_domain(source.dtype, lower=bounds[0], upper=bounds[1], granularity=step).size)
         with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
             if range_epsilon is not None:
                 bounds = private_range(source, epsilon=range_epsilon, adjacency=adjacency).value

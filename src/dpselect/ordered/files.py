@@ -98,8 +98,8 @@ def _duckdb(path: str, table: str, column: str) -> Iterator[SqlTable]:
         connection.execute("BEGIN TRANSACTION")
 
         def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
-            for place in range(len(parameters)):
-                statement = statement.replace(f":p{place}", "?")
+            for place in reversed(range(len(parameters))):  # :p12 before :p1
+                statement = statement.replace(f":p{place}", f"${place + 1}")
             return connection.execute(statement, list(parameters)).fetchall()
 
         yield SqlTable(query, table, column, "INT" in str(relation.types[0]).upper())

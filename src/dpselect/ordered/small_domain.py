@@ -11,6 +11,7 @@ from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.scores import read_scores
 from dpselect.ordered.domains import threshold_in
 from dpselect.ordered.intervals import RankedColumn, SortedColumn
+from dpselect.ordered.sql_column import SqlColumn
 from dpselect.randomness import RandomSource
 
 __all__ = ["MOST_CODES", "draw_flipped", "rows_below"]
@@ -44,6 +45,8 @@ def rows_below(column: RankedColumn, size: int) -> NDArray[np.int64]:
         if known:
             found[1 : len(known) + 1] = np.searchsorted(column.values, np.array(known), side="left")
         return found
+    if isinstance(column, SqlColumn):
+        return column.rows_below(size)
     window = column.window(1, column.total)
     counts = np.zeros(size + 1, dtype=np.int64)
     counts[np.asarray(window.codes, dtype=np.int64) + 1] = window.counts

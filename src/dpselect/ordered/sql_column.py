@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.domains import Domain
@@ -14,6 +15,7 @@ from dpselect.ordered.intervals import Window, window_of
 
 __all__ = ["Query", "SqlColumn", "duckdb_query", "quoted"]
 
+_SUMS = 100
 Query = Callable[[str, Sequence[Any]], Sequence[Sequence[Any]]]
 """Runs a statement with :p0, :p1, ... bound to the parameters, and returns its rows."""
 
@@ -62,6 +64,16 @@ class SqlColumn:
             return self.total
         return self._count(f"{self.column} < :p0", self.domain.threshold(code))
 
+    def rows_below(self, size: int) -> NDArray[np.int64]:
+        """How many rows have a code below 0, 1, ..., size: sums by the engine, a hundred to a statement."""
+        found = [0]
+        for start in range(1, size, _SUMS):
+            codes = range(start, min(start + _SUMS, size))
+            sums = ", ".join(f"sum(CASE WHEN {self.column} < :p{n} THEN 1 ELSE 0 END)" for n in range(len(codes)))
+            rows = self.query(f"SELECT {sums} FROM {self.table}", [self.domain.threshold(code) for code in codes])
+            found += [int(value or 0) for value in rows[0]]
+        return np.array([*found, self.total], dtype=np.int64)
+
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`. Three statements: the window in order, and a count at each of its ends."""
         if not self.total:
@@ -91,7 +103,7 @@ def duckdb_query(relation: Any) -> Query:
     """Statements on a DuckDB relation, which stands for the table `rows` in them."""
 
     def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
-        for place, value in enumerate(parameters):
+        for place, value in reversed(list(enumerate(parameters))):  # :p12 before :p1
             statement = statement.replace(f":p{place}", _literal(value))
         return relation.query("rows", statement).fetchall()
 

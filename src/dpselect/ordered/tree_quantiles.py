@@ -14,7 +14,7 @@ from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.randomness.whole_numbers import discrete_laplace_array
 
-__all__ = ["tree_codes", "tree_guarantee", "tree_levels"]
+__all__ = ["node_counts", "tree_codes", "tree_guarantee", "tree_levels"]
 
 Array = NDArray[np.float64]
 _BRANCHING = 16
@@ -51,17 +51,24 @@ def tree_codes(
     Everything after the noise is post-processing: least squares on the tree, then from the top downwards the nearest
     counts that are not negative.
     """
-    counts = np.diff(rows_below(column, size))
-    levels = tree_levels(size)
-    moved = levels * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
-    scale = moved / epsilon
-    noisy: list[Array] = []
-    for level in range(levels):
-        width = _BRANCHING ** (levels - 1 - level)
-        nodes = np.add.reduceat(counts, np.arange(0, size, width))
-        noisy.append((nodes + discrete_laplace_array(scale, len(nodes), random)).astype(np.float64))
+    nodes = node_counts(np.diff(rows_below(column, size)))
+    moved = len(nodes) * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)
+    noisy = [
+        (level + discrete_laplace_array(moved / epsilon, len(level), random)).astype(np.float64) for level in nodes
+    ]
     running = np.cumsum(_not_negative(_consistent(noisy)))
     return [min(int(np.searchsorted(running, float(q) * running[-1], side="left")), size - 1) for q in qs]
+
+
+def node_counts(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Rows below every node, level by level from the top; each row is in one node of a level. Secret.
+
+    >>> [level.tolist() for level in node_counts(np.arange(18))]
+    [[120, 33], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]]
+    """
+    levels = tree_levels(len(counts))
+    widths = [_BRANCHING**level for level in reversed(range(levels))]
+    return [np.add.reduceat(counts, np.arange(0, len(counts), width)) for width in widths]
 
 
 def _consistent(noisy: Sequence[Array]) -> list[Array]:

@@ -18,6 +18,7 @@ from dpselect.numerics import ROUND_UP, minimise
 __all__ = [
     "LinearRenyi",
     "MaximumRenyi",
+    "SEARCH_ORDERS",
     "RenyiCurve",
     "SumRenyi",
     "TabulatedRenyi",
@@ -29,11 +30,15 @@ __all__ = [
 Array = NDArray[np.float64]
 RenyiCurve = Callable[[Array], Array]
 
-# log(order - 1) runs over this range; beyond it the conversion can only gain for epsilons above 1e3 or below 1e-7.
-_LOG_RANGE = (np.log(1e-2), np.log(1e7))
+# order - 1 runs over this range; beyond it the conversion can only gain for epsilons above 1e3 or below 1e-7
+_RANGE = (1e-2, 1e7)
+SEARCH_ORDERS = 1.0 + np.geomspace(*_RANGE, 84)
+"""Where every search over orders begins, so that a curve may keep its values there."""
+# some curves are cheaper at whole orders
+SEARCH_ORDERS[SEARCH_ORDERS > 12.0] = np.rint(SEARCH_ORDERS[SEARCH_ORDERS > 12.0])
 _ROUNDING = 4e-16
 _BLOCK = 4096
-_GRID = 1.0 + np.exp(np.linspace(*_LOG_RANGE, 240))
+_GRID = 1.0 + np.geomspace(*_RANGE, 240)
 
 
 @dataclass(frozen=True)
@@ -132,8 +137,11 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
         epsilon = renyi + tail + price - np.log(orders) / excess + _ROUNDING * (renyi - tail + price + 1.0)
         return np.where(delta * delta + np.expm1(-renyi) >= 0.0, 0.0, np.maximum(epsilon, 0.0))
 
-    best = minimise(lambda x: at(1.0 + np.exp(x)), *_LOG_RANGE, points=64, zooms=4, shrink=17)[1]
-    return min([best, *at(_own_orders(curve)).tolist()])
+    start = at(SEARCH_ORDERS)
+    i = int(np.argmin(start))
+    low, high = np.log(SEARCH_ORDERS[[max(i - 1, 0), min(i + 1, start.size - 1)]] - 1.0).tolist()
+    best = minimise(lambda x: at(1.0 + np.exp(x)), low, high, points=17, zooms=2, shrink=17)[1]
+    return min([float(start[i]), best, *at(_own_orders(curve)).tolist()])
 
 
 def profile_from_renyi(curve: RenyiCurve, epsilons: Array) -> Array:
