@@ -4,8 +4,9 @@
 
 Three questions, least processor time of `repeats` turns, both sides in turn. A turn runs one side for at least 20 ms
 and divides by the number of runs, as `timeit` does: switching sides empties the processor's caches, which would be
-charged to the quicker side. The base and everything of the search are built inside the timed part, at a noise that differs by 1e-12 from run to run so that nothing is found in a cache; the
-law of K, which a search fixes once, is built outside:
+charged to the quicker side. The base and everything of the search are built inside the timed part, at a noise that
+differs by 1e-12 from run to run so that nothing is found in a cache; the law of K, which a search fixes once, is built
+outside:
 
 - curve: Renyi epsilons of the search on dp-accounting's own 156 orders;
 - epsilon: epsilon at delta = 1e-6;

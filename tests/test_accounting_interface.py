@@ -189,7 +189,30 @@ class TestCalibrate:
             return best_of(gaussian(noise_multiplier=noise), LAW, bound="renyi")
 
         calibrate(make, epsilon=3.0, delta=1e-5)
-        assert calls <= 20
+        assert calls <= 8
+
+    @pytest.mark.parametrize("target", [1e-3, 0.5, 9.0])
+    @pytest.mark.parametrize(
+        "price",
+        [
+            lambda s: 20.0 if s < 3.3 else 1e-4,
+            lambda s: 0.0 if s > 7.0 else 100.0,
+            lambda s: 12.0 - 1e-3 * math.log(s) if s < 50.0 else 0.5 / s,
+            lambda s: min(s**-8, 1e200),
+        ],
+        ids=["jump", "to zero", "flat, then a jump", "steep"],
+    )
+    def test_awkward_prices_are_bracketed(self, price, target):
+        calls = 0
+
+        def make(noise):
+            nonlocal calls
+            calls += 1
+            return pure_dp(epsilon=price(noise))
+
+        found = calibrate(make, epsilon=target, delta=0.0)
+        assert price(found) <= target < price(found * (1 - 1.1e-4))
+        assert calls <= 60
 
     def test_impossible(self):
         with pytest.raises(BudgetError, match="no parameter up to"):

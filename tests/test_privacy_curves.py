@@ -142,6 +142,42 @@ def test_sampled_gaussian_quadrature(noise_multiplier, sampling_rate):
             assert_encloses(got, truth, excess=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("noise_multiplier", "sampling_rate"),
+    [(0.002, 1e-6), (0.05, 0.3), (0.5, 1e-12), (1.0, 0.01), (5.0, 0.999), (30.0, 1e-10), (1e5, 0.5)],
+)
+def test_whole_orders_are_exact_up_to_2048_among_others(noise_multiplier, sampling_rate):
+    whole = np.array([2.0, 3.0, 12.0, 65.0, 640.0, 2048.0])
+    mixed = np.concatenate((whole, whole + 0.5, [1.25]))
+    got = SampledGaussianRenyi(noise_multiplier, sampling_rate, 1)(mixed)
+    with mp.workdps(80):
+        for order, value in zip(whole, got, strict=False):
+            truth = mp.log1p(sampled_moment_minus_one(noise_multiplier, sampling_rate, order)) / (mp.mpf(order) - 1)
+            assert_encloses(value, truth, excess=1e-9)
+    # a divergence grows with its order, whichever of the three ways it is computed by
+    assert np.all(np.diff(got[np.argsort(mixed)]) >= -1e-9 * got.max())
+
+
+@pytest.mark.parametrize(("noise_multiplier", "sampling_rate"), [(0.3, 1e-8), (0.5, 1e-3), (0.8, 0.02), (2.0, 0.2)])
+def test_small_moments_keep_their_digits_next_to_order_one(noise_multiplier, sampling_rate):
+    """All orders in one call, as a search asks for them: what is summed and what is expanded depends on the points."""
+    orders = np.array([1.001, 1.05, 1.4, 2.7, 5.3, 11.9])
+    got = SampledGaussianRenyi(noise_multiplier, sampling_rate, 1)(orders)
+    with mp.workdps(50):
+        for order, value in zip(orders, got, strict=True):
+            truth = mp.log1p(sampled_moment_minus_one(noise_multiplier, sampling_rate, order)) / (mp.mpf(order) - 1)
+            assert_encloses(value, truth, excess=max(1e-10, 1e-12 / (order - 1.0)))
+
+
+@pytest.mark.parametrize("noise_multiplier", [1e8, 1e100, 1e200])
+def test_a_sampled_curve_under_vast_noise_is_not_below_its_first_order(noise_multiplier):
+    orders = np.array([1.01, 2.0, 2.5, 64.0, 2048.0, 1e5])
+    got = SampledGaussianRenyi(noise_multiplier, 1e-3, 1)(orders)
+    # order q^2 (exp(s^2) - 1) / 2 to first order in s^2, from below
+    assert np.all(got >= orders * 0.5e-6 / noise_multiplier / noise_multiplier * (1 - 1e-3))
+    assert np.all(got >= 0.0)
+
+
 def test_the_reference_for_fractional_orders_agrees_with_the_binomial_sum():
     fine = sampled_moment_minus_one(1.0, 0.1, 4)
     coarse = sampled_moment_minus_one(1.0, 0.1, mp.mpf(4) + mp.mpf(10) ** -25)

@@ -60,8 +60,10 @@ class PureTradeOff:
     epsilon: float
 
     def __call__(self, v: Array) -> Array:
-        near = np.exp(self.epsilon) * v
-        far = -np.expm1(-self.epsilon) + np.exp(-self.epsilon) * v
+        small = np.exp(-self.epsilon)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            near = np.where(v > 0.0, np.divide(v, small), 0.0)
+        far = -np.expm1(-self.epsilon) + small * v
         return np.minimum(np.minimum(near, far) * ROUND_UP, 1.0)
 
 

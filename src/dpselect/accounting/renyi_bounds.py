@@ -92,7 +92,7 @@ class NodedCurve:
 
     def _at(self, orders: Array) -> Array:
         """The curve at `orders`, and at the nodes by the way: one call costs less than two."""
-        if np.array_equal(orders, self.orders):
+        if np.array_equal(orders, self.orders):  # a conversion to epsilon begins with them
             return self.epsilons
         if self._epsilons is not None:
             return np.asarray(self.curve(orders))

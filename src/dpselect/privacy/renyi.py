@@ -16,9 +16,9 @@ from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, minimise
 
 __all__ = [
+    "SEARCH_ORDERS",
     "LinearRenyi",
     "MaximumRenyi",
-    "SEARCH_ORDERS",
     "RenyiCurve",
     "SumRenyi",
     "TabulatedRenyi",

@@ -1,4 +1,4 @@
-"""The Renyi curve of the Poisson-sampled Gaussian mechanism, by quadrature, for every real order at once.
+"""The Renyi curve of the Poisson-sampled Gaussian mechanism for every real order at once.
 
 Mironov, Talwar, Zhang 2019: under adding or removing one row both Renyi divergences are at most
 log A / (order - 1) with A = E over x ~ N(0,1) of (1 - q + q exp(x s - s^2/2))^order, s = 1/noise_multiplier
@@ -30,8 +30,9 @@ _BLOCK = 1 << 20
 _ROUNDING = 3e-15
 _DIGITS = 2e-3
 _SERIES = 20
+_COUNTER = np.arange(_SERIES - 1.0)
 _LARGEST_WHOLE = int(_BUCKETS[-1])
-# below it the losses outgrow a double
+# whole orders are summed from this noise on: far below it the losses outgrow a double
 _LEAST_NOISE = 1e-3
 _LOG_FACTORIALS = gammaln(np.arange(1.0, _LARGEST_WHOLE + 2.0))
 
@@ -85,8 +86,10 @@ class _Integrand:
         return np.asarray(found + 1e-15 * (20.0 + 8.0 * found))
 
     @cached_property
-    def _near(self) -> tuple[Array, Array, Array, Array]:
-        """The sums of phi u^k, k = 2, 3, ..., over the points of small |u|; those points; phi and phi u at all."""
+    def _second_order(self) -> tuple[Array, NDArray[np.intp], Array, Array]:
+        """The sums of phi u^k, k = 2, 3, ..., over the points of small |u|, and of the other points: where they are;
+        rows phi, phi u, |phi u|; columns 1, 1 - log phi, and what counts order times in the rounding of an exponent.
+        """
         log_phi, tilted = self._tilted
         phi = np.exp(log_phi)
         u = self.q * np.expm1(np.minimum(tilted, 50.0))
@@ -94,8 +97,10 @@ class _Integrand:
         weighted = np.where(tilted < 50.0, phi * u, self.q * np.exp(log_phi + tilted))
         # a term is at most max(0.1, 1 / k) times the one before: those left out are below 1e-16 of the first
         near = np.abs(u) <= min(0.1, 1.0 / self.largest)
-        powers = np.multiply.accumulate(np.broadcast_to(u[near], (_SERIES - 2, np.count_nonzero(near))), axis=0)
-        return powers @ weighted[near], near, phi, weighted
+        powers = np.multiply.accumulate(np.broadcast_to(u[near], (_SERIES - 2, int(near.sum()))), axis=0)
+        rows = np.stack((phi, weighted, np.abs(weighted)))[:, ~near]
+        columns = np.stack((np.ones(phi.size), 1.0 - log_phi, np.abs(tilted) - math.log(self.q)), axis=1)[~near]
+        return powers @ weighted[near], np.flatnonzero(~near), rows, columns
 
     def small(self, orders: Array) -> Array:
         """log A where A - 1 may be tiny; inf or NaN where it overflows.
@@ -104,18 +109,18 @@ class _Integrand:
         is of second order in u. Where |u| is small its binomial series keeps all digits; elsewhere the difference
         keeps enough, and the rounding of its exponents is added.
         """
-        moments, near, phi, weighted = self._near
-        counter = np.arange(_SERIES - 1.0)
-        binomials = np.multiply.accumulate((orders[:, None] - counter) / (counter + 1.0), axis=1)[:, 1:]
-        far = np.flatnonzero(~near[: self._points(float(orders.max()))])
-        log_phi, tilted = self._tilted[0][far], self._tilted[1][far]
-        columns = np.stack((np.ones(far.size), 1.0 - log_phi, np.abs(tilted) - math.log(self.q)), axis=1)
+        moments, far, rows, columns = self._second_order
+        # C(order, k) for k = 2, 3, ...
+        binomials = np.multiply.accumulate((orders[:, None] - _COUNTER) / (_COUNTER + 1.0), axis=1)[:, 1:]
+        far = far[: far.searchsorted(self._points(float(orders.max())))]
+        mass, drift, turnover = rows[:, : far.size].sum(axis=1).tolist()
         with np.errstate(over="ignore", invalid="ignore"):
-            powers = np.exp(np.multiply.outer(orders, self._log_ratio[far]) + log_phi) @ columns
-            mass, drift = float(phi[far].sum()), float(weighted[far].sum())
-            excess = binomials @ moments + (powers[:, 0] - mass - orders * drift)
-            size = binomials[:, 0] * moments[0] + mass + orders * float(np.abs(weighted[far]).sum())
-            excess += _ROUNDING * (size + 0.2 * (powers[:, 1] + orders * powers[:, 2]))
+            exponent = np.multiply.outer(orders, self._log_ratio[far])
+            exponent += self._tilted[0][far]
+            powers, rounding, rounding_each = (np.exp(exponent, out=exponent) @ columns[: far.size]).T
+            excess = binomials @ moments + (powers - mass - orders * drift)
+            size = binomials[:, 0] * moments[0] + mass + orders * turnover
+            excess += _ROUNDING * (size + 0.2 * (rounding + orders * rounding_each))
             return np.asarray(np.log1p(self.step * np.maximum(excess, 0.0)))
 
     def log_moment(self, orders: Array) -> Array:
@@ -160,14 +165,18 @@ class _BinomialSum:
     def log_moment(self, orders: Array) -> Array:
         """log A; the rounding of the exponents is added."""
         lengths = orders.astype(int) - 1
+        starts = np.cumsum(lengths) - lengths
         exponent = np.concatenate([_log_binomials(n + 1) for n in lengths.tolist()])
         exponent += np.concatenate([self._terms[:n] for n in lengths.tolist()])
-        starts = np.cumsum(lengths) - lengths
         shift = np.maximum.reduceat(exponent, starts)
         exponent -= np.repeat(shift, lengths)
-        found = np.log(np.add.reduceat(np.exp(exponent, out=exponent), starts)) + shift + orders * math.log1p(-self.q)
-        size = np.log(orders) - math.log(self.q) - math.log1p(-self.q) + orders / self.noise_multiplier / self.noise_multiplier
-        return np.asarray(np.logaddexp(0.0, found + 2e-15 * orders * size))
+        total = np.log(np.add.reduceat(np.exp(exponent, out=exponent), starts))
+        found = total + shift + orders * math.log1p(-self.q)
+        # what the parts of an exponent can be, for each of the order's factors
+        size = np.log(orders) - math.log(self.q) - math.log1p(-self.q)
+        size += orders / self.noise_multiplier / self.noise_multiplier
+        # a moment that underflows is not zero
+        return np.asarray(np.logaddexp(0.0, np.maximum(found + 2e-15 * orders * size, -690.0)))
 
 
 @lru_cache(maxsize=_LARGEST_WHOLE)
@@ -213,7 +222,10 @@ class SampledGaussianRenyi:
         # (1 - q + q r)^order is convex in r: a closed form that is at most the unsampled Gaussian
         with np.errstate(over="ignore", divide="ignore"):
             plain = orders * (0.5 / nm / nm)
-            mixed = np.logaddexp(np.log1p(-q), np.log(q) + (orders - 1.0) * plain) / (orders - 1.0)
+            growth = (orders - 1.0) * plain
+            far = np.logaddexp(np.log1p(-q), np.log(q) + growth)
+            # near zero the logarithms cancel
+            mixed = np.where(growth < 1.0, np.log1p(q * np.expm1(np.minimum(growth, 1.0))), far) / (orders - 1.0)
         single = np.minimum(mixed, plain) * ROUND_UP
         bucket = np.searchsorted(_BUCKETS, orders)
         whole = np.flatnonzero((orders == np.floor(orders)) & (bucket < len(_BUCKETS)))

@@ -338,13 +338,13 @@ def _released(law: Repetitions, u: Array) -> Array:
 
 def _largest_fall(law: Repetitions, u: Array, h: Array) -> Array:
     """An upper bound on -h'(u) = (h(u) - phi'(1 - u)) / u, a mean of t phi''(1 - t u) over t in [0, 1]."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         quotient = np.where(u > 0.0, ((1.0 + _ROUNDING) * h - np.exp(law.log_derivative(u))) / u, np.inf)
     return np.minimum(0.5 * float(law.second_derivative(0.0)), quotient)
 
 
 def _least_fall(law: Repetitions, u: Array) -> Array:
     """A lower bound on -h'(u)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         quotient = ((1.0 - _ROUNDING) * _released(law, u) - np.exp(law.log_derivative(u))) / u
     return np.maximum(0.5 * law.second_derivative(u), np.where(u > 0.0, quotient, 0.0))
