@@ -149,8 +149,12 @@ def test_an_interruption_stops_the_workers_and_leaves_a_store_to_resume(monkeypa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     sleepy, executor = Sleepy(tmp_path / "asleep"), ProcessExecutor(workers=1)
     started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        tuned(sleepy, executor, 6, monkeypatch, store=tmp_path / "s.db")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background may ignore Ctrl-C
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tuned(sleepy, executor, 6, monkeypatch, store=tmp_path / "s.db")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - started < 50
     with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection:
         assert connection.execute("SELECT stage FROM search").fetchone() == ("sealed",)
