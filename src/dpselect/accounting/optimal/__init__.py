@@ -1,5 +1,5 @@
 """Optimal accounting of private selection: the exact worst case over mechanisms and orders, enclosed numerically."""
 
-from dpselect.accounting.optimal.best_of import optimal_best_of
+from dpselect.accounting.optimal.best_of import ATOMS, optimal_best_of
 
-__all__ = ["optimal_best_of"]
+__all__ = ["ATOMS", "optimal_best_of"]
