@@ -119,7 +119,9 @@ def test_ranks_from_a_sql_engine(database):
     with open_column(database, 'a "b"', table="the rows") as source:
         assert source.dtype == np.float64
         same_ranks(source.ranked(FLOAT_DOMAIN), reference(FLOATS, FLOAT_DOMAIN))
-        assert private_range(source, epsilon=1.0).value[0] <= 0
+        low, high = private_range(source, epsilon=1.0, random=keyed_source(1)).value
+        assert low <= high
+        assert private_range(FLOATS, epsilon=1.0, random=keyed_source(1)).value == (low, high)
     with open_column(database, "whole", table="the rows") as source:
         assert source.dtype == np.int64
         same_ranks(source.ranked(WHOLE_DOMAIN), reference(WHOLE, WHOLE_DOMAIN))
