@@ -15,8 +15,10 @@ __all__ = [
     "BudgetError",
     "ContentError",
     "ForkedSourceError",
+    "MissingExtraError",
     "StudyError",
     "integer",
+    "missing_extra",
     "number",
     "secret_number",
 ]
@@ -48,6 +50,10 @@ class StudyError(ArgumentError):
 
 class ContentError(ValueError):
     """The data cannot be used. Names a column at most, never a value, a row or a count."""
+
+
+class MissingExtraError(ArgumentError, ImportError):
+    """Something was asked that needs an optional extra which is not installed; the message names it."""
 
 
 class ForkedSourceError(RuntimeError):
@@ -136,3 +142,12 @@ def secret_number(name: str, value: SupportsFloat) -> float:
             pass
     # outside the handler, so that no traceback shows the value either
     raise TypeError(f"{name} must be a number")
+
+
+def missing_extra(extra: str, what: str) -> MissingExtraError:
+    """The error for `what` (a noun phrase) when the packages of an extra are not installed.
+
+    >>> print(missing_extra("parquet", "reading Parquet"))
+    reading Parquet needs an optional extra: pip install "dpselect[parquet]"
+    """
+    return MissingExtraError(f'{what} needs an optional extra: pip install "dpselect[{extra}]"')

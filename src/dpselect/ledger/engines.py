@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, missing_extra
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError
 
 __all__ = ["READ", "WRITE", "file_of", "network_file_system", "open_engine", "translated"]
@@ -111,7 +111,7 @@ def _postgresql(url: str, *, timeout: float) -> Engine:
     try:
         import psycopg  # noqa: F401 - an optional dependency
     except ImportError:
-        raise LedgerUnavailableError("PostgreSQL needs psycopg: pip install 'dpselect[postgres]'") from None
+        raise missing_extra("postgres", "a ledger on PostgreSQL") from None
     engine = create_engine(
         make_url(url).set(drivername="postgresql+psycopg"),
         connect_args={"connect_timeout": max(2, int(timeout))},

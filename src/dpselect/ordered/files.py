@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, ContentError
+from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.columns import Progress
 from dpselect.ordered.sources import ColumnSource, DataColumn, SqlTable, block_of
 from dpselect.ordered.sql_column import quoted
@@ -109,7 +109,7 @@ def _pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise ArgumentError('Parquet files need pyarrow: pip install "dpselect[parquet]"') from None
+        raise missing_extra("parquet", "reading Parquet") from None
     return pyarrow
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ContentError, StudyError
+from dpselect.errors import ContentError, StudyError, missing_extra
 from dpselect.study.schema import Column, Data
 
 __all__ = ["Rows", "Table", "encode_columns", "load", "open_table", "plan_columns"]
@@ -98,7 +98,7 @@ def _open_parquet(path: Path) -> Table:
     try:
         import pyarrow.parquet as parquet
     except ImportError:
-        raise StudyError("reading Parquet needs the extra: pip install 'dpselect[parquet]'") from None
+        raise missing_extra("parquet", "reading Parquet") from None
     names = tuple(parquet.read_schema(path).names)
 
     def read() -> dict[str, Any]:
