@@ -1,28 +1,18 @@
-"""Private quantiles: error beside diffprivlib and OpenDP at equal epsilon, speed beside numpy.sort, memory on a file.
+"""Private quantiles: speed beside numpy.sort and the peers, memory on a file. Errors: benchmarks/quantiles_error.py.
 
-    python benchmarks/quantiles.py error --runs 1000          # hours for all; --tiny is our part alone, in a second
     python benchmarks/quantiles.py speed --rows 10000000
-    python benchmarks/quantiles.py file --rows 100000000 --path /tmp/rows.parquet
+    python benchmarks/quantiles.py peers --rows 1000000
+    python benchmarks/quantiles.py file --rows 100000000 --path /tmp/rows.parquet   # twice: write, then measure
 
-Every run has new rows. Errors are |released - true quantile of the rows|, averaged over the quantiles of one release,
-in units of the column. All get the same epsilon, bounds and, where they take one, the same public grid of about 2000
-values (whole years for ages).
-diffprivlib's quantile is private for replaced rows, ours and OpenDP's for added or removed ones, the default of each.
-OpenDP: make_private_quantile for up to 9 quantiles (epsilon divided by their number), counts in a b-ary tree for all.
-The interval is that of the mean paired difference to the best peer of the run, at 99 per cent, by the normal law.
 Times are processor time of one process.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
-import json
-import math
 import resource
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,122 +20,6 @@ from typing import Any
 import numpy as np
 
 from dpselect.ordered import open_column, quantile, quantiles
-
-Release = Callable[[Any], list[float]]
-
-
-def columns(rows: int, seed: int) -> dict[str, tuple[Any, float, float, float]]:
-    """name -> (values, lower, upper, granularity)."""
-    rng = np.random.default_rng(seed)
-    income = np.exp(rng.normal(10.3, 0.8, rows))
-    return {
-        "incomes (log-normal)": (income, 0.0, 400_000.0, 200.0),
-        "ages": (np.clip(np.rint(rng.gamma(4.0, 11.0, rows)), 0, 120), 0.0, 120.0, 1.0),
-        "claims (60 % zero)": (np.where(rng.random(rows) < 0.6, 0.0, np.exp(rng.normal(7, 1.2, rows))), 0.0, 1e5, 50.0),
-        "test scores (normal)": (np.clip(rng.normal(500, 100, rows), 0, 1000), 0.0, 1000.0, 0.5),
-        "waiting times (two peaks)": (
-            np.where(rng.random(rows) < 0.35, rng.normal(55, 6, rows), rng.normal(80, 6, rows)),
-            0.0,
-            200.0,
-            0.1,
-        ),
-    }
-
-
-def ours(qs: list[float], lower: float, upper: float, step: float, epsilon: float, _: int) -> Release:
-    bounds: Any = {"lower": lower, "upper": upper, "granularity": step, "epsilon": epsilon}
-    if len(qs) == 1:
-        return lambda values: [quantile(values, q=qs[0], **bounds).value]
-    return lambda values: list(quantiles(values, qs=qs, **bounds).value)
-
-
-def diffprivlib_quantiles(
-    qs: list[float], lower: float, upper: float, _step: float, epsilon: float, _rows: int
-) -> Release | None:
-    import sklearn.tree._tree as tree
-
-    for name in ("DOUBLE", "DTYPE"):  # diffprivlib 0.6.6 imports them, scikit-learn 1.9 has them no longer
-        if not hasattr(tree, name):
-            setattr(tree, name, np.float64)
-    from diffprivlib.tools import quantile as peer
-
-    return lambda values: np.atleast_1d(peer(values, qs, epsilon=epsilon, bounds=(lower, upper))).tolist()
-
-
-def opendp_space() -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    return dp, (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance())
-
-
-def opendp_candidates(
-    qs: list[float], lower: float, upper: float, step: float, epsilon: float, _rows: int
-) -> Release | None:
-    if len(qs) > 9:
-        return None
-    dp, space = opendp_space()
-    candidates = (np.arange(round(lower / step), round(upper / step) + 1) * step).tolist()
-
-    def one(q: float) -> Any:
-        def at(scale: float) -> Any:
-            return dp.m.make_private_quantile(*space, dp.max_divergence(), candidates=candidates, alpha=q, scale=scale)
-
-        return at(at(1.0).map(1) / (epsilon / len(qs)))
-
-    mechanisms = [one(q) for q in qs]
-    return lambda values: [mechanism(values.tolist()) for mechanism in mechanisms]
-
-
-def opendp_tree(qs: list[float], lower: float, upper: float, step: float, epsilon: float, rows: int) -> Release | None:
-    if len(qs) < 9:
-        return None
-    dp, space = opendp_space()
-    edges = (np.arange(round(lower / step), round(upper / step) + 1) * step).tolist()
-    leaves = len(edges) + 1
-    branching = dp.t.choose_branching_factor(size_guess=rows)
-    counts = (
-        space
-        >> dp.t.then_find_bin(edges=edges)
-        >> dp.t.then_count_by_categories(categories=list(range(leaves)), null_category=False)
-        >> dp.t.then_b_ary_tree(leaf_count=leaves, branching_factor=branching)
-    )
-    mechanism = counts >> dp.m.then_laplace((counts >> dp.m.then_laplace(1.0)).map(1) / epsilon)
-    consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
-    read = dp.t.make_quantiles_from_counts(bin_edges=[lower - step, *edges, upper + step], alphas=qs)
-    return lambda values: read([float(count) for count in consistent(mechanism(values.tolist()))])
-
-
-PEERS = {"diffprivlib": diffprivlib_quantiles, "OpenDP": opendp_candidates, "OpenDP tree": opendp_tree}
-
-
-def error(runs: int, rows: int, epsilons: list[float], sizes: list[int], peers: bool) -> None:
-    warnings.simplefilter("ignore")
-    above = total = 0
-    for name, (_, lower, upper, step) in columns(1, 0).items():
-        for size, epsilon in itertools.product(sizes, epsilons):
-            qs = [(k + 1) / (size + 1) for k in range(size)]
-            made: dict[str, Release] = {"dpselect": ours(qs, lower, upper, step, epsilon, rows)}
-            for peer, make in PEERS.items() if peers else ():
-                release = make(qs, lower, upper, step, epsilon, rows)
-                made |= {} if release is None else {peer: release}
-            errors: dict[str, list[float]] = {peer: [] for peer in made}
-            for run in range(runs):
-                values = columns(rows, run)[name][0]
-                truth = np.quantile(values, qs)
-                for peer, release in made.items():
-                    errors[peer].append(float(np.mean(np.abs(np.array(release(values)) - truth))))
-            row: dict[str, Any] = {"column": name, "quantiles": size, "epsilon": epsilon}
-            row |= {peer: round(float(np.mean(found)), 5) for peer, found in errors.items()}
-            if peers:
-                best = min(list(made)[1:], key=lambda peer: float(np.mean(errors[peer])))
-                gap = np.array(errors["dpselect"]) - np.array(errors[best])
-                half = 2.576 * float(np.std(gap, ddof=1)) / math.sqrt(runs)
-                row |= {"best": best, "low": float(np.mean(gap)) - half, "high": float(np.mean(gap)) + half}
-                above, total = above + (row["low"] > 0), total + 1
-            print(json.dumps(row), flush=True)
-    if peers:
-        print(f"{above} of {total} intervals wholly above 0; {runs} runs each, {rows} rows")
 
 
 def clocked(work: Callable[[], Any], repeats: int = 5) -> float:
@@ -158,30 +32,83 @@ def clocked(work: Callable[[], Any], repeats: int = 5) -> float:
     return min(times)
 
 
+def shapes(rows: int) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    normal = rng.normal(size=rows)
+    return {
+        "normal": normal,
+        "constant": np.full(rows, 3.0),
+        "60 % zero": np.where(rng.random(rows) < 0.6, 0.0, normal),
+        "ten values": rng.integers(0, 10, rows).astype(np.float64),
+        "sorted": np.sort(normal),
+    }
+
+
 def speed(rows: int) -> None:
-    values = np.random.default_rng(1).normal(size=rows)
-    ordered = np.sort(values)
-    print(f"numpy.sort: {clocked(lambda: np.sort(values)):.4f} s")
+    bounds: Any = {"lower": -100.0, "upper": 100.0}
+    for name, values in shapes(rows).items():
+        base = clocked(lambda v=values: np.sort(v))  # type: ignore[misc]
+        taken = {
+            epsilon: clocked(lambda v=values, e=epsilon: quantile(v, q=0.5, epsilon=e, **bounds))  # type: ignore[misc]
+            for epsilon in (0.1, 1.0)
+        }
+        shown = ", ".join(f"median at epsilon {e} {t:.4f} s ({t / base:.2f} of it)" for e, t in taken.items())
+        print(f"{name}: numpy.sort {base:.4f} s, {shown}", flush=True)
+    values = shapes(rows)["normal"]
     print(f"numpy.partition: {clocked(lambda: np.partition(values, rows // 2)):.4f} s")
+    ordered = np.sort(values)
     for epsilon in (0.1, 1.0):
-        options = {"q": 0.5, "lower": -100.0, "upper": 100.0, "epsilon": epsilon}
-        print(f"median, epsilon {epsilon}: {clocked(lambda o=options: quantile(values, **o)):.4f} s")  # type: ignore[misc]
         for label, granularity in (("2^49 values", None), ("2^16", 200 / 2**16), ("all doubles", "float64")):
             once = clocked(
-                lambda o=options, g=granularity: [
-                    quantile(ordered, granularity=g, assume_sorted=True, **o) for _ in range(50)
-                ]  # type: ignore[misc]
+                lambda e=epsilon, g=granularity: [  # type: ignore[misc]
+                    quantile(ordered, q=0.5, granularity=g, assume_sorted=True, epsilon=e, **bounds) for _ in range(50)
+                ]
             )
-            print(f"  sorted, domain of {label}: {once / 50 * 1000:.3f} ms")
+            print(f"assume_sorted, epsilon {epsilon}, domain of {label}: {once / 50 * 1000:.3f} ms")
+    whole = np.sort(np.random.default_rng(1).integers(-(2**62), 2**62, rows))
+    for bits in (16, 64):
+        most = 2 ** (bits - 1)
+        once = clocked(
+            lambda m=most: [  # type: ignore[misc]
+                quantile(whole, q=0.5, lower=-m, upper=m - 1, epsilon=1.0, assume_sorted=True) for _ in range(50)
+            ]
+        )
+        print(f"assume_sorted, whole numbers, domain 2^{bits}: {once / 50 * 1000:.3f} ms")
     import tracemalloc
 
     tracemalloc.start()
-    quantile(values, q=0.5, lower=-100.0, upper=100.0, epsilon=1.0)
+    quantile(values, q=0.5, epsilon=1.0, **bounds)
     print(f"peak of extra memory: {tracemalloc.get_traced_memory()[1] / values.nbytes:.2f} copies")
     tracemalloc.stop()
-    nine = [k / 10 for k in range(1, 10)]
-    taken = clocked(lambda: quantiles(values, qs=nine, lower=-100.0, upper=100.0, epsilon=1.0), 2)
-    print(f"nine quantiles: {taken:.4f} s")
+    for count in (9, 99):
+        qs = [(k + 1) / (count + 1) for k in range(count)]
+        for method in ("joint", "recursive") if count == 9 else ("recursive",):
+            taken_all = clocked(lambda q=qs, m=method: quantiles(values, qs=q, epsilon=1.0, method=m, **bounds), 2)  # type: ignore[misc]
+            print(f"{count} quantiles, {method}: {taken_all:.4f} s", flush=True)
+
+
+def peers(rows: int) -> None:
+    """One median each; OpenDP with 1001 candidates."""
+    import opendp.prelude as dp
+    import sklearn.tree._tree as tree
+
+    for name in ("DOUBLE", "DTYPE"):  # diffprivlib 0.6.6 imports them, scikit-learn 1.9 has them no longer
+        if not hasattr(tree, name):
+            setattr(tree, name, np.float64)
+    from diffprivlib.tools import quantile as diffprivlib_quantile
+
+    values = np.random.default_rng(1).normal(size=rows)
+    dp.enable_features("contrib")
+    mechanism = dp.m.make_private_quantile(
+        dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance(), dp.max_divergence(),
+        candidates=np.linspace(-10.0, 10.0, 1001).tolist(), alpha=0.5, scale=1.0,
+    )  # fmt: skip
+    print(f"dpselect: {clocked(lambda: quantile(values, q=0.5, epsilon=1.0, lower=-10.0, upper=10.0)):.4f} s")
+    print(f"numpy.sort: {clocked(lambda: np.sort(values)):.4f} s", flush=True)
+    listed = values.tolist()
+    print(f"OpenDP, the list made beforehand: {clocked(lambda: mechanism(listed), 2):.4f} s", flush=True)
+    taken = clocked(lambda: diffprivlib_quantile(values, 0.5, epsilon=1.0, bounds=(-10.0, 10.0)), 1)
+    print(f"diffprivlib: {taken:.4f} s")
 
 
 def read_file(rows: int, path: Path) -> None:
@@ -206,22 +133,16 @@ def read_file(rows: int, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["error", "speed", "file"])
-    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("what", choices=["speed", "peers", "file"])
     parser.add_argument("--rows", type=int)
-    parser.add_argument("--epsilons", type=float, nargs="+", default=[0.1, 1.0])
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 3, 9, 99])
-    parser.add_argument("--tiny", action="store_true", help="our part alone, few runs")
     parser.add_argument("--path", type=Path, default=Path("rows.parquet"))
     asked = parser.parse_args()
     if asked.what == "speed":
         speed(asked.rows or 10_000_000)
-    elif asked.what == "file":
-        read_file(asked.rows or 100_000_000, asked.path)
-    elif asked.tiny:
-        error(3, 500, [1.0], [1, 3], peers=False)
+    elif asked.what == "peers":
+        peers(asked.rows or 1_000_000)
     else:
-        error(asked.runs, asked.rows or 1000, asked.epsilons, asked.sizes, peers=True)
+        read_file(asked.rows or 100_000_000, asked.path)
     sys.stdout.flush()
 
 

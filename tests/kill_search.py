@@ -22,7 +22,8 @@ from pathlib import Path
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
-from dpselect.tuning import FileSpender, SearchFinishedError, Space, Uniform, durable, sealed_store, tune
+from dpselect.storage import durable
+from dpselect.tuning import FileSpender, SearchFinishedError, Space, Uniform, sealed_store, tune
 
 KEY = 11
 LIMIT = 6

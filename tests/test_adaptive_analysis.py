@@ -16,7 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpselect.adaptive import AdaptiveAnalysis, Verified, explicit_grid, plan_blocks
+from dpselect.adaptive import (
+    AdaptiveAnalysis,
+    Verified,
+    explicit_grid,
+    float_grid,
+    integer_grid,
+    logarithmic_grid,
+    plan_blocks,
+    uniform_grid,
+)
 from dpselect.adaptive.choosing import choice_epsilon, summed_ranks
 from dpselect.adaptive.effective_rounds import EffectiveRounds
 from dpselect.adaptive.means import AdaptiveMeans
@@ -185,8 +194,9 @@ def test_the_page_on_adaptive_analysis_runs() -> None:
     assert left[1] == (0.219,)
     assert abs(left[2][0] - 1.0) < 0.12
     assert left[3] == ("binary_search", 64)
-    assert left[5:7] == [(True,), (False,)]
-    assert 0.77 < left[7][0] < 1.61
+    assert left[4] == (105,)
+    assert left[6:8] == [(True,), (False,)]
+    assert 0.77 < left[8][0] < 1.61
 
 
 def test_the_grid_is_limited_and_bounds_are_needed() -> None:
@@ -386,6 +396,11 @@ def test_effective_rounds_move_on_when_they_over_fit() -> None:
                              axis=True)  # fmt: skip
     assert abs(moved.value) < 0.35
     assert session.rounds_left == 2
+    with pytest.raises(TypeError, match="copied or pickled"):
+        pickle.dumps(session)
+    session._process = os.getpid() + 1
+    with pytest.raises(ForkedSourceError):
+        session.estimate(np.mean, lower=-9, upper=9, granularity=0.01)
     with pytest.raises(ArgumentError, match="needs"):
         EffectiveRounds(features[:100], rounds=3, queries=200, subsample_size=5, failure_probability=0.05)
 
@@ -439,3 +454,93 @@ def test_multiplicative_weights_answer_and_refuse() -> None:
         session.estimate(np.arange(11), lower=0, upper=10, granularity=1)
     with pytest.raises(BudgetError):
         session.estimate(np.arange(11), lower=0, upper=10, granularity=1)
+
+
+def test_another_quantile_than_the_median() -> None:
+    """Exponential rows, blocks of one: answers lie between the 60 and 95 per cent quantiles of a row."""
+    rows = np.random.default_rng(2).exponential(1.0, 30_000)
+    session = analysis(rows, subsample_size=1, rank=0.6, upper_rank=0.95)
+    plan = session.certificate.plan
+    assert 0.6 < float(plan.quantile) < 0.95
+    assert plan.certified
+    assert "between the 60 and 95 per cent quantiles" in session.certificate.statement
+    for _ in range(5):
+        value = session.estimate(lambda rows, axis: rows[:, 0], lower=0, upper=10, granularity=0.01, axis=True).value
+        assert -math.log(0.4) < value < -math.log(0.05)
+    with pytest.raises(ArgumentError, match="upper_rank"):
+        analysis(rows, rank=0.6, upper_rank=0.95, mechanism="exponential")
+    with pytest.raises(ArgumentError, match="upper_rank"):
+        analysis(rows, rank=0.6, upper_rank=0.5)
+
+
+@pytest.mark.parametrize("grid", [
+    uniform_grid(-2, 2, 0.01), logarithmic_grid(1e-3, 10, ratio=1.02), integer_grid(-5, 5), float_grid(-1e9, 1e9),
+    explicit_grid([-1, 0.3, 7]),
+], ids=["uniform", "logarithmic", "integers", "doubles", "explicit"])  # fmt: skip
+def test_every_grid_through_the_front_door(grid: Any) -> None:
+    session = analysis(grid_size=2**64, queries=2, data=normal_rows(100_000))
+    value = session.estimate(np.mean, grid=grid, axis=True).value
+    assert abs(value - 0.3) < (0.51 if isinstance(value, int) else 0.15)
+    assert isinstance(value, int) == isinstance(grid.decode(0), int)
+
+
+def test_parallel_blocks_that_raise_say_nothing() -> None:
+    """Two processes; a quarter of the blocks raises, ends the process politely or gives NaN: they are the lowest."""
+    rows = np.tile([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 600)
+
+    def fragile(block: np.ndarray) -> float:
+        if block[0] == 0.0:
+            raise RuntimeError(f"secret {block[0]}")
+        if block[0] == 1.0:
+            raise SystemExit("secret")
+        return math.nan if block[0] == 2.0 else float(block[0])
+
+    session = analysis(rows, subsample_size=1, jobs=2, order="given", queries=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.estimate(fragile, lower=-1, upper=8, granularity=1).value in (3, 4)
+    blocks = cut_into_blocks(rows, subsample_size=1, order="given", random=keyed_source(1))
+    alone, shared = evaluate(fragile, blocks), evaluate(fragile, blocks, jobs=2)
+    assert np.array_equal(alone, shared, equal_nan=True)
+    assert np.isnan(alone).mean() == 3 / 8
+
+
+def test_an_estimator_cannot_change_what_the_next_question_sees() -> None:
+    blocks = cut_into_blocks(np.arange(20.0), subsample_size=5, order="given", random=keyed_source(1))
+
+    def greedy(rows: np.ndarray, axis: int) -> np.ndarray:
+        rows += 100.0
+        return rows.mean(axis=axis)
+
+    assert evaluate(greedy, blocks, axis=True).tolist() == [102.0, 107.0, 112.0, 117.0]
+    assert evaluate(np.mean, blocks, axis=True).tolist() == [2.0, 7.0, 12.0, 17.0]
+
+
+def test_a_ledger_pays_for_verifications_and_weights(tmp_path: Path) -> None:
+    """A verification is charged once a run, multiplicative weights once an update, both on a real ledger."""
+    ledger = Ledger.open(tmp_path / "budget.db")
+    budget = ledger.create_budget("rows", epsilon="20", delta="1e-5", delta_each="1e-6", adjacency="replace_one")
+    session = analysis(normal_rows(600_000), verifications=10, refusals=2, spender=budget, label="v")
+    before = budget.spent().epsilon
+    for _ in range(3):
+        assert session.verify(np.mean, 0.3, axis=True).value
+    once = budget.spent().epsilon
+    assert once > before
+    assert not session.verify(np.mean, 3.0, axis=True).value
+    assert session.verify(np.mean, 0.3, axis=True).value
+    assert budget.spent().epsilon > once
+    whole = session.certificate.verification_privacy
+    assert whole is not None
+    assert whole.epsilon(0.0) == pytest.approx(2 * session.verification.run_guarantee.epsilon(0.0), rel=1e-9)  # type: ignore[union-attr]
+    assert session.certificate.describe(delta=1e-6)["verification_privacy"]["epsilon"] > 0
+    spender = Recorder()
+    plan = plan_multiplicative_weights(queries=2, universe=11, grid_size=11, failure_probability=0.05)
+    weights = MultiplicativeWeights(
+        np.random.default_rng(0).binomial(10, 0.3, plan.blocks), universe=11, queries=2, grid_size=11,
+        failure_probability=0.05, spender=spender, random=keyed_source(1),
+    )  # fmt: skip
+    weights.estimate(np.arange(11), lower=0, upper=10, granularity=1)
+    assert 1 <= len(spender.reserved) <= 1 + plan.updates
+    weights._process = os.getpid() + 1
+    with pytest.raises(ForkedSourceError):
+        weights.estimate(np.arange(11), lower=0, upper=10, granularity=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from dpselect.adaptive import explicit_grid, exponential_median, integer_grid
 from dpselect.adaptive.generalisation import (
     concentrated_blocks,
     mean_generalisation,
@@ -47,6 +48,7 @@ from dpselect.adaptive.transfer import largest_epsilon, largest_mu, largest_rho
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range import BoundedRangeProfile, bounded_range
 from dpselect.privacy import compose, gaussian, zcdp
+from dpselect.randomness import keyed_source
 from tests.adaptive_laws import badness, exponential_law, worst_failure, worst_losses
 
 HUGE = 2**64
@@ -78,6 +80,9 @@ def test_the_worst_privacy_loss_and_the_exact_range(size: int, blocks: int, loss
     found, spread = worst_losses(size, blocks, 1.0)
     assert close(found, loss, 1e-6)
     assert math.isclose(spread, 1.0, rel_tol=1e-12)  # the range is attained
+    if size == 9:
+        ratio = np.log(exponential_law((0, 0, 1), 9, 1.0) / exponential_law((0, 1, 8), 9, 1.0))
+        assert close(float(np.abs(ratio).max()), loss, 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +98,10 @@ def test_the_exact_worst_failure(size: int, blocks: int, epsilon: float, accurac
     exact = exact_exponential_failure(grid_size=size, blocks=blocks, epsilon=epsilon, accuracy=accuracy)
     assert close(exact, failure, 1e-6)
     assert math.isclose(worst_failure(size, blocks, epsilon, accuracy), exact, rel_tol=1e-12)
+    if (size, blocks) == (6, 8):
+        values = (0, 0, 0, 0, 1, 1, 5, 5)
+        bad = badness(values, 6) >= 6
+        assert close(float(exponential_law(values, 6, 1.0)[bad].sum()), failure, 1e-6)
 
 
 def test_the_exact_worst_failure_is_that_of_enumeration() -> None:
@@ -114,6 +123,12 @@ def test_monotonicity_and_limits() -> None:
     assert np.allclose(exponential_law(values, 6, 1.0), exponential_law((0, 3, 3, 5), 6, 1.0)[::-1])
     assert np.allclose(exponential_law(values, 6, 0.0), 1 / 6)
     assert exponential_law((0, 2, 2, 3, 5), 6, 200.0)[2] > 1 - 1e-12
+    # any monotone relabelling: the same draws at the same places of another grid
+    cubes = explicit_grid([float(v) ** 3 - 50.0 for v in range(6)])
+    for key in range(40):
+        place = exponential_median(values, integer_grid(0, 5), epsilon=1.0, random=keyed_source(key))
+        moved = [v**3 - 50.0 for v in values]
+        assert exponential_median(moved, cubes, epsilon=1.0, random=keyed_source(key)) == place**3 - 50.0
 
 
 def test_composition_and_median_bounds() -> None:
@@ -219,6 +234,8 @@ def test_theorem_5_1() -> None:
     assert close(textbook, 3393042.1)
     epsilon = 0.5 * math.log1p(0.1 / 1.6)
     assert close(epsilon, 0.03031231)
+    assert epsilon >= 0.1 / (18 * 0.2)
+    assert close(0.1 * 0.05 / (16 * 2 * 12), 1.3020833e-5)
     same = sparse_vector_blocks(
         queries=2000, refusals=10, epsilon=epsilon, delta=1.3020833333e-5, accuracy=0.1 / 3, failure_probability=0.025
     )

@@ -50,7 +50,7 @@ def test_json_is_one_object_with_the_price(people):
     for row in shown["quantiles"]:
         assert abs(row["value"] - 100_000 * row["q"]) < 100_000 * row["rank_error_95"] / 5000
     assert (shown["epsilon"], shown["delta"], shown["adjacency"]) == (2.0, 0.0, "add_or_remove_one")
-    assert shown["method"] == "recursive"
+    assert shown["method"] == "joint"
 
 
 def test_whole_numbers_moments_and_private_bounds(people, tmp_path):
@@ -107,6 +107,15 @@ def test_a_ledger_pays_and_a_refusal_reads_nothing(people, tmp_path, monkeypatch
         (("--q", "0.5", *BOUNDS, "--table", "t"), "table"),
         (("--q", "0.5", "--range-epsilon", "1", "--method", "tree"), "--method"),
         (("--q", "0.5", *BOUNDS, "--epsilon", "0"), "--epsilon"),
+        (("--q", "0.5", "--lower", "10", "--upper", "0"), "lower"),
+        (("--q", "0.5", "--lower", "nan", "--upper", "1"), "lower"),
+        (("--q", "0.5", *BOUNDS, "--method", "slice"), "delta"),
+        (("--q", "0.5", *BOUNDS, "--delta", "1e-6"), "delta"),
+        (("--q", "0.5", *BOUNDS, "--category", "a"), "--category"),
+        (("--q", "0.5", "--category", "a", "--category", "a"), "categories"),
+        (("--q", "0.5", *BOUNDS, "--plot", "cdf.txt"), "--plot"),
+        (("--q", "0.5", *BOUNDS, "--plot", "nowhere/cdf.png"), "--plot"),
+        (("--q", "0.5", *BOUNDS, "--expected-rows", "0"), "expected_rows"),
     ],
 )
 def test_errors_name_the_flag(people, arguments, word):
@@ -155,3 +164,54 @@ def test_progress_only_on_a_terminal_and_without_counts(people, monkeypatch):
     monkeypatch.setattr("sys.stderr", io.StringIO())
     with quantile_command._progress() as nothing:
         assert nothing is None
+
+
+def test_a_file_as_people_have_them(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,grade\n1,low\n2,high\nnan,low\nabc,high\n,\n5,low\n" + "5,low\n" * 300)
+    shown = json.loads(
+        run(path, "--column", "x", "--q", "0.5", "--epsilon", "4", *BOUNDS, "--granularity", "1", "--json")
+    )
+    assert shown["quantiles"][0]["value"] == 5
+    assert "low" in run(
+        path, "--column", "grade", "--q", "0.5", "--epsilon", "4", "--category", "low", "--category", "high"
+    )
+    many = [word for k in range(1, 20) for word in ("--q", str(k / 20))]
+    options = ("--lower", "0", "--upper", "100", "--granularity", "1", "--json")
+    shown = json.loads(run(path, "--column", "x", *many, "--epsilon", "1", *options))
+    assert shown["method"] == "tree"
+    assert all(row["rank_error_95"] > 0 for row in shown["quantiles"])
+    assert (
+        json.loads(run(path, "--column", "x", *many, "--epsilon", "1", "--expected-rows", "5000", *options))["method"]
+        == "joint"
+    )
+    shown = json.loads(
+        run(
+            path,
+            "--column",
+            "x",
+            "--q",
+            "0.2",
+            "--q",
+            "0.6",
+            "--epsilon",
+            "1",
+            "--method",
+            "slice",
+            "--delta",
+            "1e-6",
+            *options,
+        )
+    )
+    assert (shown["method"], shown["delta"]) == ("slice", 1e-6)
+    assert shown["epsilon"] <= 1
+    assert "3.0" in run(path, "--column", "x", "--q", "0.5", "--epsilon", "1", "--lower", "3", "--upper", "3")
+    (tmp_path / "header.csv").write_text("x\n")
+    assert "q 0.5" in run(tmp_path / "header.csv", "--column", "x", "--q", "0.5", "--epsilon", "1", *BOUNDS)
+    for where, word in (("empty.csv", "column"), ("none.db", "no such file")):
+        (tmp_path / "empty.csv").write_text("")
+        table = ("--table", "t") if word != "column" else ()
+        name = f"sqlite:///{tmp_path / where}" if table else tmp_path / where
+        with pytest.raises(ArgumentError, match=word):
+            run(name, *table, "--column", "x", "--q", "0.5", "--epsilon", "1", *BOUNDS)
+    assert not (tmp_path / "none.db").exists()

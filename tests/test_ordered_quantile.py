@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ordered import median, private_range, quantile, quantile_interval
 from dpselect.ordered.columns import ChunkedColumn
+from dpselect.ordered.declared import declare_column
 from dpselect.ordered.domains import Binades, Doubles, Grid, Timestamps, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn, draw_code, exponential_interior_point, window_of
 from dpselect.ordered.quantile import quantile_rate, rank_error
@@ -324,10 +325,9 @@ def test_missing_rows_are_not_in_the_column():
 
 def test_weights_count_as_copies():
     rows, weights = np.array([5.0, 1.0, 3.0, 1.0, math.nan]), np.array([1.0, 0.25, 0.0, 9.0, 1.0])
-    from dpselect.ordered.quantile import open_ranks
-
-    column, domain, units = open_ranks(rows, lower=0.0, upper=8.0, granularity=1.0, weights=weights)
-    assert units == 1024
+    declared = declare_column(rows, lower=0.0, upper=8.0, granularity=1.0, weights=weights)
+    column, domain = declared.ranked(), declared.domain
+    assert declared.units == 1024
     copies = [1] * (256 + 1024) + [5] * 1024  # 9 is cut off to the largest weight, 0 counts nothing
     wanted = window_of(np.array(copies, dtype=np.uint64), 0, 0)
     found = column.window(1, column.total)

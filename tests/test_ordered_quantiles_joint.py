@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import math
+import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,12 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpselect.ordered import joint_quantiles as joint
 from dpselect.ordered import quantiles, quantiles_plan
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.intervals import SortedColumn
 from dpselect.ordered.joint_quantiles import _reach, joint_codes, joint_rate
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
+from dpselect.randomness.lazy import exponential_enclosure
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
 
@@ -113,10 +116,138 @@ def test_heavy_atoms_empty_columns_and_stated_errors():
     assert plan.rates == (Fraction(0.7) / 4,)
 
 
-def test_the_benchmark_runs(capsys):
-    path = Path(__file__).parent.parent / "benchmarks" / "quantiles.py"
+def test_the_benchmark_runs(tmp_path, monkeypatch):
+    path = Path(__file__).parent.parent / "benchmarks" / "quantiles_error.py"
     spec = importlib.util.spec_from_file_location("benchmark_of_quantiles", path)
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "benchmark_of_quantiles", module)
     spec.loader.exec_module(module)
-    module.error(2, 300, [1.0], [1, 3], peers=False)
-    assert len(capsys.readouterr().out.splitlines()) == 10
+    cells = module.cells(300, [1, 3], [1.0])
+    module.fill(tmp_path, 2, cells, ["dpselect"])
+    module.fill(tmp_path, 3, cells, ["dpselect"])  # goes on where it stopped
+    assert all(len(np.load(cell.file(tmp_path, "dpselect"))) == 3 for cell in cells)
+    cell = cells[0]
+    np.save(cell.file(tmp_path, "OpenDP"), np.load(cell.file(tmp_path, "dpselect")) - 1.0)
+    assert module.table(tmp_path, cells) == (1, 1)
+
+
+# ---------------------------------------------------------------- the shipped sampler, by enumeration of its proposals
+
+
+class Enumeration:
+    """Each choice of `_choose` in turn, with its exact probability; the coin's probability is recorded, not tossed."""
+
+    def __init__(self, prefix):
+        self.prefix, self.taken, self.chance, self.kept = prefix, [], Fraction(1), None
+
+    def choose(self, weights, possible, random):
+        units = np.where(possible, (weights * (2.0**44 / max(float(weights.max()), 1e-280))).astype(np.int64) + 1, 0)
+        outcomes = [(i, Fraction(int(u), int(units.sum()))) for i, u in enumerate(units) if u]
+        place = len(self.taken)
+        choice = self.prefix[place] if place < len(self.prefix) else 0
+        self.taken.append((choice, len(outcomes)))
+        self.chance *= outcomes[choice][1]
+        return outcomes[choice]
+
+    def coin(self, enclosure, random):
+        low, high = enclosure(200)
+        assert high - low < Fraction(1, 2**150)
+        self.kept = high
+        return True
+
+
+def proposal_law(rows, qs, size, rate, width, monkeypatch):
+    """{places of outputs in rank order: probability that a proposal is it and is kept} by the shipped code."""
+    column = SortedColumn(np.array(rows, dtype=np.int64), WholeNumbers(0, size - 1))
+    spans = joint.joint_spans(len(rows), qs, width)
+    chain = joint._chain(joint._pieces(column, qs, size, spans), len(qs), rate)
+    weights = joint._ending(chain, len(qs), chain.last, *chain.span(len(qs)))
+    found, prefix = {}, []
+    while True:
+        run = Enumeration(prefix)
+        monkeypatch.setattr(joint, "_choose", run.choose)
+        monkeypatch.setattr(joint, "coin", run.coin)
+        runs = joint._proposal(chain, weights, Fraction(float(weights.sum())) * 2, None)
+        if runs is not None:
+            codes = []
+            for place, length in runs:
+                start, many = chain.pieces.starts[place], chain.pieces.sizes[place]
+                codes.append((start, many, length))
+            key = tuple(codes)
+            found[key] = found.get(key, Fraction(0)) + run.chance * run.kept
+        taken = run.taken
+        while taken and taken[-1][0] + 1 == taken[-1][1]:
+            taken.pop()
+        if not taken:
+            return found, spans
+        prefix = [choice for choice, _ in taken[:-1]] + [taken[-1][0] + 1]
+
+
+@pytest.mark.parametrize(("rows", "qs", "size", "rate"), CASES)
+@pytest.mark.parametrize("width", [0, 1, 9])
+def test_kept_proposals_have_the_weights_of_the_law_exactly(rows, qs, size, rate, width, monkeypatch):
+    """Every sequence inside the spans, and no other, is kept in proportion to exp(rate * score), to 100 bits."""
+    found, spans = proposal_law(rows, qs, size, rate, width, monkeypatch)
+    law, quotients, met = scores(rows, qs, size), [], 0
+    for pieces, probability in found.items():
+        inside = [
+            z
+            for z in law
+            if [sum(start <= code < start + many for code in z) for start, many, _ in pieces]
+            == [length for _, _, length in pieces]
+        ]
+        ranks = [sum(x <= code for x in rows) for code in inside[0]]
+        assert all(low <= rank <= high for rank, (low, high) in zip(ranks, spans, strict=True))
+        low, high = exponential_enclosure(-rate * law[inside[0]], 200)
+        quotients.append(probability / (len(inside) * (low + high) / 2))
+        met += len(inside)
+    wanted = [
+        z
+        for z in law
+        if all(low <= sum(x <= code for x in rows) <= high for code, (low, high) in zip(z, spans, strict=True))
+    ]
+    assert met == len(wanted)
+    if quotients:
+        assert max(quotients) / min(quotients) - 1 < Fraction(1, 2**100)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("rows", "qs", "size", "rate"), [CASES[0]])
+def test_sequences_outside_the_spans_have_their_share(rows, qs, size, rate, monkeypatch):
+    """With spans far too narrow most sequences come from the proposal that is otherwise next to never made."""
+    monkeypatch.setattr(joint, "joint_width", lambda *_: 1)
+    monkeypatch.setattr(joint, "_RARE", Fraction(10**400))
+    met = []
+    far = joint._kept_far
+    monkeypatch.setattr(joint, "_kept_far", lambda *a: met.append(far(*a)) or met[-1])
+    test_draws_follow_the_law(rows, qs, size, rate)
+    assert sum(met) > 30
+
+
+def test_spans_are_wide_enough_and_hardly_grow_with_the_rows():
+    column = np.arange(2_000_000)
+    options = {"qs": [0.25, 0.5, 0.75], "lower": 0, "upper": 2_000_000, "epsilon": 1.0, "method": "joint"}
+    looked = []
+    original = joint._pieces
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joint, "_pieces", lambda *a: looked.append(original(*a)) or looked[-1])
+        released = quantiles(column, assume_sorted=True, **options)
+    assert looked[0].count < 5000
+    for q, value, error in zip([0.25, 0.5, 0.75], released.value, released.rank_errors(1e-9), strict=True):
+        assert abs(value - q * 2_000_000) < error < 2000
+    # the weights of what is left aside, by the bound, are below 2**-60 of what is looked at
+    width = joint.joint_width(3, 1 << 64, Fraction(1, 3))
+    spans = joint.joint_spans(10**7, THIRDS, width)
+    halvings = math.floor(2 * width / 3 / math.log(2.0))
+    assert joint._far(10**7, spans, 1 << 64, halvings) < Fraction(math.exp(-4 / 3)) / 2**60 / 2**64
+
+
+THIRDS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+
+
+def test_atoms_of_any_weight_on_domains_of_any_size():
+    """Rows take one of 2**32 places inside their code: 300,000 equal rows are no ties, even if the domain is 2**64."""
+    released = quantiles(
+        np.full(300_000, 7), qs=THIRDS, lower=0, upper=2**64 - 1, epsilon=5.0, method="joint", random=keyed_source(1)
+    )
+    assert released.value == [7, 7, 7]

@@ -59,7 +59,7 @@ class Slices:
         self.values, self.extra = [], list(extra)
         domains = (WholeNumbers(0, self.size - 1),) * self.axes
         table = np.array(rows, dtype=np.uint64).reshape(-1, self.axes)
-        rectangles._sides(table, domains, self.plan, ADD, keyed_source(1))
+        rectangles._sides(list(table.T), domains, self.plan, ADD, keyed_source(1))
         return tuple(self.values)
 
 
@@ -193,6 +193,20 @@ def test_the_smaller_way_of_slicing_is_taken():
     pure = rectangle_plan(dimensions=4, domain_size=2**32, epsilon=1.0)
     assert pure.guarantee.pure_epsilon <= 1.0
     assert pure.rate == pytest.approx((1 - 1 / 16) / 16, rel=0.01)
+    # eight slices at twice the rate, and the count
+    assert pure.guarantee.pure_epsilon == pytest.approx(8 * 2 * pure.rate + pure.count_epsilon)
+    for plan in plans.values():
+        slices = rectangle_plan_price(plan)
+        assert slices.epsilon(delta=1e-6) < plan.guarantee.epsilon(delta=1e-6)
+
+
+def rectangle_plan_price(plan):
+    """The slices of a plan, without its count."""
+    if plan.slice_epsilon is None:
+        return plain_slicing_guarantee(swap=plan.swap, slices=2 * plan.dimensions, adjacency=ADD)
+    return reorder_slice_compute_guarantee(
+        slice_epsilon=plan.slice_epsilon, insertion=plan.insertion, swap=plan.swap, slices=2 * plan.dimensions
+    )
 
 
 @pytest.mark.parametrize(

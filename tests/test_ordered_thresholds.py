@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -320,6 +322,19 @@ def test_sizes_under_replace_one_and_for_other_tasks():
     for wrong in ({"realisable": False}, {"either_side": True}):
         with pytest.raises(ArgumentError, match="method"):
             threshold_rows(method="interior-point", **options, **wrong)
+
+
+def test_the_table_of_the_page():
+    """docs/thresholds-and-rectangles.md: rows for error 0.1 at epsilon 1, delta 1e-6."""
+    page = (Path(__file__).parent.parent / "docs" / "thresholds-and-rectangles.md").read_text()
+    lines = re.findall(r"^\| 2\^(\d+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", page, flags=re.M)
+    assert [int(line[0]) for line in lines] == [32, 64, 256, 1024]
+    for bits, *shown in lines:
+        options = {"domain_size": 2 ** int(bits), "error": 0.1, "epsilon": 1.0}
+        interior = {"method": "interior-point", "delta": 1e-6, **options}
+        found = [threshold_rows(**options), threshold_rows(**interior | {"delta": 0.0})]
+        found += [threshold_rows(interior=method, **interior) for method in ("dyadic", "tree_log")]
+        assert [int(cell.replace(",", "")) for cell in shown] == found
 
 
 @pytest.mark.parametrize(("count", "probability", "limit"), [(10, 0.3, 0), (10, 0.3, 4), (500, 0.01, 7), (5, 0.5, 6)])

@@ -485,7 +485,7 @@ class WithoutNoise(EnumeratedDraws):
 
 
 def answers_of_dominoes(rows, draws, slices):
-    session = session_on(rows, draws)
+    session = session_on(rows, draws, maps_grow=True)
     return tuple(session.slice_and_compute(1, lambda left: left, first_bit(draws)) for _ in range(slices))
 
 
@@ -494,7 +494,7 @@ def law_without_noise(rows, slices):
     law = {}
     for output in itertools.product((False, True), repeat=slices):
         draws = WithoutNoise(RATIO, [])
-        session = session_on(rows, draws)
+        session = session_on(rows, draws, maps_grow=True)
         mass = Fraction(1)
         for answer in output:
             seen = session.slice_and_compute(1, lambda left: left, lambda part: bool(part and part[0] % 2))
@@ -568,7 +568,7 @@ def test_a_map_that_is_not_adjacency_preserving_is_caught():
         return list(range(len(rows)))[::-1]
 
     def program(draws, rows, order):
-        session = session_on(rows, draws, slices=1)
+        session = session_on(rows, draws, slices=1, maps_grow=True)
 
         def count(part):
             noise = draws.laplace(UNIT)

@@ -21,7 +21,8 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
-from dpselect.tuning import InlineExecutor, ProcessExecutor, Space, Uniform, durable, tune
+from dpselect.storage import durable
+from dpselect.tuning import InlineExecutor, ProcessExecutor, Space, Uniform, tune
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.trial import Job, trial_key
 

@@ -11,7 +11,8 @@ import pytest
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
 from dpselect.privacy import OutputGuarantee, Spender, approximate_dp, gaussian, pure_dp
-from dpselect.tuning import FileSpender, durable
+from dpselect.storage import durable
+from dpselect.tuning import FileSpender
 
 
 @pytest.fixture

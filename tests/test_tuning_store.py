@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
-from dpselect.tuning import durable
-from dpselect.tuning.keys import KeyFile, KeyVariable, key_place, state_folder
+from dpselect.storage import durable
+from dpselect.storage.keys import KeyFile, KeyVariable, key_place, state_folder
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.sealed_store import SealedStore, Shape
 

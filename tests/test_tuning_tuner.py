@@ -24,6 +24,7 @@ from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.privacy import Release, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Geometric, Harmonic
+from dpselect.storage import durable
 from dpselect.tuning import (
     Categorical,
     FileSpender,
@@ -33,7 +34,6 @@ from dpselect.tuning import (
     Space,
     TrialOutput,
     Uniform,
-    durable,
     sealed_store,
     tune,
     tuner,
@@ -195,7 +195,7 @@ def test_order_of_durable_steps(tmp_path, monkeypatch):
     search(objective, store=tmp_path / "s.db", ledger=budget, release=lambda result: steps.append("released"))
     shown = [step for step, previous in zip(steps, [None, *steps], strict=False) if step != previous]
     start = shown.index("trial")
-    assert shown[:start] == ["reserved", "drawn", "saved sealed", "saved running"]
+    assert shown[:start] == ["reserved", "drawn", "saved running"]
     assert set(shown[start:-5]) == {"trial", "saved running"}
     assert shown[-5:] == ["released", "saved released", "settled", "saved settled", "wiped"]
 

@@ -1,5 +1,6 @@
 """Theorems as functions from guarantees to guarantees: what a private search costs."""
 
+from dpselect.accounting.adaptive_proposals import adaptive_best_of
 from dpselect.accounting.best_of import best_of
 from dpselect.accounting.calibrate import calibrate
 from dpselect.accounting.conditional import conditional_sampling
@@ -7,9 +8,12 @@ from dpselect.accounting.gated import gated
 from dpselect.accounting.iterative import iterative
 from dpselect.accounting.mixture import mixture
 from dpselect.accounting.plan import plan
+from dpselect.accounting.plan_subset import plan_subset
+from dpselect.accounting.subset_tuning import tune_on_subset
 from dpselect.accounting.threshold import threshold_stopping
 
 __all__ = [
+    "adaptive_best_of",
     "best_of",
     "calibrate",
     "conditional_sampling",
@@ -17,5 +21,7 @@ __all__ = [
     "iterative",
     "mixture",
     "plan",
+    "plan_subset",
     "threshold_stopping",
+    "tune_on_subset",
 ]

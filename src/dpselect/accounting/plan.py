@@ -26,7 +26,7 @@ from dpselect.repetitions import (
     ZeroTruncatedPoisson,
 )
 
-__all__ = ["FAMILIES", "Family", "Goal", "Option", "Plan", "plan", "trade_off_curve"]
+__all__ = ["FAMILIES", "Family", "Goal", "Option", "Plan", "laws_for", "plan", "trade_off_curve"]
 
 _LARGEST_MEAN, _LARGEST_LIMIT = 1e5, 100_000
 _SIZE_ACCURACY = 5e-3
@@ -237,26 +237,30 @@ def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total:
 def _quietest(
     make: Callable[[float], Guarantee], goal: Goal, families: Sequence[Family], total: float, delta: float
 ) -> Plan:
-    if goal.wanted:
-        laws = list(_smallest_laws(families, goal))
-    elif goal == Goal():
-        raise ArgumentError("give expected_quantile, success, or a limit on the number of runs")
-    else:
-        largest = [
-            (f, _largest(f, goal.allowed)) for f in families if not f.name.startswith("negative binomial, eta -")
-        ]
-        laws = [(family, law) for family, law in largest if law is not None]
     options = []
-    for family, law in laws:
+    for name, law in laws_for(families, goal):
         try:
             noise = calibrate(lambda value, law=law: best_of(make(value), law), epsilon=total, delta=delta)  # type: ignore[misc]
         except BudgetError:
             continue
-        options.append(Option(family.name, law, noise, best_of(make(noise), law).epsilon(delta), goal.utility(law)))
+        options.append(Option(name, law, noise, best_of(make(noise), law).epsilon(delta), goal.utility(law)))
     if not options:
         raise BudgetError(f"no noise keeps the search within epsilon={total:g} at delta={delta:g}")
     options.sort(key=lambda option: option.noise or 0.0)
     return Plan(tuple(options), delta)
+
+
+def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetitions]]:
+    """Laws to plan the noise for: in each family the smallest that reaches the goal, or the largest within the limits.
+
+    Raises `ArgumentError` when there is neither a utility nor a limit, or no family reaches the goal.
+    """
+    if goal.wanted:
+        return [(family.name, law) for family, law in _smallest_laws(families, goal)]
+    if goal == Goal():
+        raise ArgumentError("give expected_quantile, success, or a limit on the number of runs")
+    largest = [(f, _largest(f, goal.allowed)) for f in families if not f.name.startswith("negative binomial, eta -")]
+    return [(family.name, law) for family, law in largest if law is not None]
 
 
 def _smallest_laws(families: Sequence[Family], goal: Goal) -> list[tuple[Family, Repetitions]]:

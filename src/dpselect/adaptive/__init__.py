@@ -6,6 +6,7 @@
 from dpselect.adaptive.analysis import AdaptiveAnalysis, Verified
 from dpselect.adaptive.blocks import BlockPlan, break_even, plan_blocks, required_samples, splitting_blocks
 from dpselect.adaptive.certificate import Certificate
+from dpselect.adaptive.choosing import ChoiceError, choice_error
 from dpselect.adaptive.effective_rounds import EffectiveRounds
 from dpselect.adaptive.grids import explicit_grid, float_grid, integer_grid, logarithmic_grid, uniform_grid
 from dpselect.adaptive.means import AdaptiveMeans, MeanPlan, plan_means
@@ -35,6 +36,7 @@ __all__ = [
     "AnalysisPlan",
     "BlockPlan",
     "Certificate",
+    "ChoiceError",
     "ConcentratedPlan",
     "EffectiveRounds",
     "MeanPlan",
@@ -46,6 +48,7 @@ __all__ = [
     "break_even",
     "certifies",
     "certifies_interval",
+    "choice_error",
     "error_from_mean_deviation",
     "error_from_standard_deviation",
     "explicit_grid",

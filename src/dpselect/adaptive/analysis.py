@@ -53,6 +53,8 @@ class AdaptiveAnalysis:
         grid_size: the most grid points that a question may have.
         rank: answers lie in qi(rank, 1 - rank) of the estimator on fresh rows; 1/4 is the inter-quartile interval. A
             small rank is cheaper per row for estimators with light tails (`plan_concentrated`).
+        upper_rank: answers lie in qi(rank, upper_rank) instead, around another quantile than the median: the plan's
+            `quantile`, chosen to need the fewest blocks. By the binary search.
         mechanism: "binary_search", "exponential", "splitting" (exact medians of fresh blocks) or "best".
         accounting: "optimal", or "paper" for the constants of Theorem 4.3.
         validity_only: allow exact answers from fresh blocks when they are cheaper; they promise nothing to a row.
@@ -85,6 +87,7 @@ class AdaptiveAnalysis:
         failure_probability: SupportsFloat,
         grid_size: int = 4096,
         rank: SupportsFloat = 0.25,
+        upper_rank: SupportsFloat | None = None,
         mechanism: Mechanism | Literal["best"] = "best",
         accounting: Literal["optimal", "paper"] = "optimal",
         validity_only: bool = False,
@@ -109,7 +112,8 @@ class AdaptiveAnalysis:
             queries=integer("queries", queries, at_least=1),
             grid_size=integer("grid_size", grid_size, at_least=2),
             failure_probability=share,
-            rank=number("rank", rank, above=0.0, below=0.5),
+            rank=number("rank", rank, above=0.0, below=0.5 if upper_rank is None else 1.0),
+            upper_rank=None if upper_rank is None else number("upper_rank", upper_rank, below=1.0),
             mechanism=mechanism,
             accounting=accounting,
             validity_only=validity_only,
@@ -157,6 +161,15 @@ class AdaptiveAnalysis:
         """How many estimates and choices may still be asked for."""
         return self._plan.queries - self._asked
 
+    def resume(self, *, asked: int, random: RandomSource) -> None:
+        """Go on where another process stopped: `asked` questions were asked, and the next draws come from `random`.
+
+        For whoever keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (owed).
+        """
+        with self._lock:
+            self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
+            self._random = random
+
     @property
     def verification(self) -> Verification | None:
         """The verification, with what is left of it; None when none was planned."""
@@ -195,7 +208,8 @@ class AdaptiveAnalysis:
         def answer(blocks: Blocks) -> Any:
             values = evaluate(estimator, blocks, axis=axis, jobs=self._jobs)
             if self._plan.noise is not None:
-                return search_median(values, points, noise=self._plan.noise, random=self._random)
+                quantile = self._plan.quantile
+                return search_median(values, points, noise=self._plan.noise, quantile=quantile, random=self._random)
             if self._plan.epsilon:
                 return exponential_median(values, points, epsilon=self._plan.epsilon, random=self._random)
             return points.decode(_plain_median(values, points))
@@ -213,7 +227,8 @@ class AdaptiveAnalysis:
 
         On each block the candidates are ranked by their value (failures last, ties shared); the exponential mechanism
         draws one by the sum of its ranks, which a block moves by at most the range of ranks. The value is the position
-        in a sequence or the key in a mapping. It says nothing about how good the winner is: ask `estimate` for that.
+        in a sequence or the key in a mapping. `choice_error` bounds how far from the best it is; how good it is says an
+        `estimate` only.
         """
         names = list(candidates.keys()) if isinstance(candidates, Mapping) else list(range(len(candidates)))
         functions = list(candidates.values()) if isinstance(candidates, Mapping) else list(candidates)

@@ -11,7 +11,7 @@ from dpselect.adaptive.medians import exponential_median_guarantee, search_media
 from dpselect.adaptive.spread import error_from_standard_deviation
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError
-from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, zcdp
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, pure_dp, zcdp
 
 __all__ = ["Certificate", "answer_guarantee", "choose_mechanism", "no_promise"]
 
@@ -51,11 +51,12 @@ class Certificate:
     @property
     def statement(self) -> str:
         """The certificate of validity in a sentence."""
-        plan, share = self.plan, f"{100 * self.plan.rank:g}"
+        plan = self.plan
+        low, high = plan.interval
         text = (
-            f"All of up to {plan.queries} adaptive answers lie between the {share} and "
-            f"{100 - 100 * plan.rank:g} per cent quantiles of their estimator on {self.subsample_size} fresh rows "
-            f"(so within {error_from_standard_deviation(plan.rank):.3g} of its standard deviations of its mean), "
+            f"All of up to {plan.queries} adaptive answers lie between the {100 * low:g} and "
+            f"{100 * high:g} per cent quantiles of their estimator on {self.subsample_size} fresh rows "
+            f"(so within {error_from_standard_deviation(low, high):.3g} of its standard deviations of its mean), "
             f"except with probability {plan.failure_probability:g}."
         )
         if self.verification is None:
@@ -86,6 +87,15 @@ class Certificate:
             return zcdp(rho=plan.rho * (1.0 + 1e-9), adjacency=Adjacency.REPLACE_ONE)
         return compose(*[self.answer] * plan.queries)
 
+    @property
+    def verification_privacy(self) -> Guarantee | None:
+        """What all verifications together promise to a row of their blocks, once all refusals are used up."""
+        check = self.verification
+        if check is None:
+            return None
+        run = pure_dp(epsilon=check.epsilon, adjacency=Adjacency.REPLACE_ONE)
+        return compose(*[run] * check.refusals)
+
     def describe(self, *, delta: SupportsFloat) -> Mapping[str, Any]:
         """A JSON-able summary."""
         plan = self.plan
@@ -93,6 +103,8 @@ class Certificate:
             "validity": self.statement,
             "failure_probability": plan.failure_probability,
             "rank": plan.rank,
+            "upper_rank": plan.interval[1],
+            "quantile": float(plan.quantile),
             "mechanism": plan.mechanism,
             "accounting": plan.accounting,
             "queries": plan.queries,
@@ -101,6 +113,9 @@ class Certificate:
             "subsample_size": self.subsample_size,
             "reason": self.reason,
             "row_privacy": self.row_privacy.describe(delta=delta),
+            "verification_privacy": None
+            if self.verification_privacy is None
+            else self.verification_privacy.describe(delta=delta),
         }
 
 
@@ -113,6 +128,7 @@ def choose_mechanism(
     mechanism: Mechanism | Literal["best"],
     accounting: Literal["optimal", "paper"],
     validity_only: bool,
+    upper_rank: float | None = None,
 ) -> tuple[BlockPlan, str]:
     """The plan with the fewest blocks and why it was taken. Splitting needs `validity_only`: no privacy to a row."""
     if mechanism == "splitting" and not validity_only:
@@ -122,9 +138,12 @@ def choose_mechanism(
         grid_size=grid_size,
         failure_probability=failure_probability,
         rank=rank,
+        upper_rank=upper_rank,
         mechanism=mechanism,
         accounting=accounting,
     )
+    if plan.upper_rank is not None:
+        return plan, f"{plan.mechanism} answers the {float(plan.quantile):.4g} quantile: {plan.blocks} blocks"
     if mechanism != "best" or accounting == "paper":
         return plan, f"{plan.mechanism} with the {accounting} accounting, as asked: {plan.blocks} blocks"
     split = queries * splitting_blocks(queries, failure_probability, rank)

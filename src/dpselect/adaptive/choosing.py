@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from dpselect.adaptive.blocks import BlockPlan
+from dpselect.adaptive.block_plan import BlockPlan, exponential_loss, splitting_blocks
 from dpselect.adaptive.certificate import no_promise
-from dpselect.adaptive.transfer import range_of_gaussian_mu
-from dpselect.errors import ArgumentError
+from dpselect.adaptive.transfer import gaussian_mu_of_range, range_of_gaussian_mu
+from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 
-__all__ = ["choice_guarantee", "draw_choice", "summed_ranks"]
+__all__ = ["ChoiceError", "choice_error", "choice_guarantee", "draw_choice", "summed_ranks"]
 
 
 def summed_ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -64,3 +68,59 @@ def draw_choice(ranks: NDArray[np.int64], blocks: int, plan: BlockPlan, random: 
         sensitivity=float(spread), epsilon=choice_epsilon(plan), adjacency=Adjacency.REPLACE_ONE
     )
     return mechanism.select(ranks.astype(np.float64), random=random)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceError:
+    """How far a choice is from the best of its candidates, in win shares; see `choice_error`.
+
+    The win share of a candidate is the probability that it beats another one of the candidates, drawn at random, on a
+    block, ties counting half: on the blocks that there are, or on fresh ones.
+    """
+
+    candidates: int
+    failure_probability: float
+    on_blocks: float
+    on_fresh_rows: float
+
+
+def choice_error(plan: BlockPlan, *, candidates: int) -> ChoiceError:
+    """What is proved about all choices of an analysis with this plan, of up to `candidates` candidates each.
+
+    With probability at least 1 - plan.failure_probability every choice has a win share within `on_blocks` of the best
+    on the blocks; with the same probability (together: twice the failure) every choice has one within `on_fresh_rows`
+    of the best on fresh rows. 1.0 or more says nothing: more blocks, or fewer questions, are needed.
+
+    *Proof.* On the blocks: the best has weight one and each of the others, d behind, exp(-L d) with L = epsilon m/2, so
+    a choice is d behind with odds (K-1) exp(-L d) at most (McSherry, Talwar 2007), and E(behind - d)_+ is at most
+    W((K-1) exp(-L d - 1))/L. On fresh rows: let f be (1 + win of the chosen - win of the best on fresh rows)/2, in
+    [0, 1]. In the proof of the transfer bound the mean of f over the blocks is at least c = (1 - d)/2 less half of that
+    shortfall, and its population mean r or less where the choice is 1 - 2r behind. So c beta - k W/(2L) > h(r beta)
+    makes that impossible with probability beta. QED
+
+    >>> from dpselect.adaptive.blocks import plan_blocks
+    >>> plan = plan_blocks(queries=10, grid_size=1001, failure_probability=0.05).at(20_000)
+    >>> found = choice_error(plan, candidates=8)
+    >>> round(found.on_blocks, 3), round(found.on_fresh_rows, 3)
+    (0.158, 0.176)
+    """
+    others = integer("candidates", candidates, at_least=2) - 1
+    k, beta = plan.queries, plan.failure_probability
+    if plan.mechanism == "splitting":
+        each = splitting_blocks(k, beta, plan.rank)
+        fresh = 2.0 * math.sqrt(math.log(2.0 * candidates * k / beta) / (2.0 * each))  # Hoeffding for each of them
+        return ChoiceError(candidates=candidates, failure_probability=beta, on_blocks=0.0, on_fresh_rows=fresh)
+    each_epsilon = choice_epsilon(plan)
+    exponent = each_epsilon * plan.blocks / 2.0
+    mu = plan.mu if plan.noise is not None else math.sqrt(k) * gaussian_mu_of_range(each_epsilon)
+    on_blocks = (math.log(others) - math.log(beta / k) + math.log1p(-beta / k)) / exponent
+    behind = np.linspace(0.0, 1.0, 4001)[1:-1]
+    lost = k * exponential_loss(math.log(others) - exponent * behind) / (2.0 * exponent)
+    kept = np.maximum((1.0 - behind) / 2.0 * beta - lost, 0.0)
+    rank = float(np.max(ndtr(ndtri(kept) - mu))) / beta * (1.0 - 1e-9)
+    return ChoiceError(
+        candidates=candidates,
+        failure_probability=beta,
+        on_blocks=max(on_blocks, 0.0) * (1.0 + 1e-9),
+        on_fresh_rows=1.0 - 2.0 * rank,
+    )

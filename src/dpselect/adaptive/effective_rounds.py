@@ -7,8 +7,10 @@ with no privacy to a row.
 
 from __future__ import annotations
 
+import os
+import threading
 from fractions import Fraction
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, NoReturn, SupportsFloat
 
 import numpy as np
 
@@ -18,7 +20,7 @@ from dpselect.adaptive.grids import read_grid
 from dpselect.adaptive.subsamples import Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import VerificationPlan, plan_verification
-from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource, resolve
@@ -69,6 +71,8 @@ class EffectiveRounds:
         self._blocks, self._jobs, self._random = blocks.part(0, cut), jobs, source
         self._verification = Verification(blocks.part(cut, blocks.count), plan, random=source)
         self._current = 0
+        self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def plan(self) -> VerificationPlan:
@@ -92,14 +96,17 @@ class EffectiveRounds:
     ) -> Release:
         """The verified plain median on the current set, or on the next one after a no; see `AdaptiveAnalysis`."""
         points = read_grid(lower, upper, granularity, grid)
-        if self._verification.remaining < 1:
-            raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")
-        value = self._median(estimator, points, axis)
-        held_out = evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs)
-        held_out = np.asarray([points.decode(int(code)) for code in points.encode(_filled(held_out, points))], float)
-        if not self._verification.check(held_out, float(value)).value:
-            self._current += 1
+        with self._lock:
+            if os.getpid() != self._process:
+                raise ForkedSourceError("this session was made before a fork: two copies would share its sets")
+            if self._verification.remaining < 1:
+                raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")
             value = self._median(estimator, points, axis)
+            held_out = _filled(evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs), points)
+            held_out = np.asarray([points.decode(int(code)) for code in points.encode(held_out)], float)
+            if not self._verification.check(held_out, float(value)).value:
+                self._current += 1
+                value = self._median(estimator, points, axis)
         return Release(value=value, guarantee=no_promise(), replayable=self._random.replayable)
 
     def _median(self, estimator: Estimator, points: Domain, axis: bool) -> Any:
@@ -110,6 +117,9 @@ class EffectiveRounds:
 
     def __repr__(self) -> str:
         return f"<EffectiveRounds, {self.rounds_left} of {self._sets} sets left>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an EffectiveRounds is not copied or pickled: two copies would share one noise")
 
 
 def _filled(values: Any, points: Domain) -> Any:

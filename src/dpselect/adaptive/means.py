@@ -39,7 +39,7 @@ from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["AdaptiveMeans", "MeanPlan", "plan_means"]
+__all__ = ["AdaptiveMeans", "MeanPlan", "largest_excess", "plan_means"]
 
 _BITS = 30
 _ROUNDING = 2.0**-28
@@ -72,10 +72,10 @@ class MeanPlan:
         x = (self.noise_error - _ROUNDING) / self.deviation
         shortfall = 2.0 * self.queries * self.deviation * float(normal_loss(max(x, 0.0)))
         kappa = self.error - self.noise_error
-        return x >= 0.0 and kappa * beta - shortfall > _excess(mu, beta) * (1.0 + 1e-9)
+        return x >= 0.0 and kappa * beta - shortfall > largest_excess(mu, beta) * (1.0 + 1e-9)
 
 
-def _excess(mu: float, beta: float) -> float:
+def largest_excess(mu: float, beta: float) -> float:
     """An upper bound on the largest over q in [0, beta] of min(h(q) - q, (beta - q) - h^-1(beta - q)).
 
     Both are largest at their upper end while beta is below ndtr(-mu/2), where h(q) - q grows; so they cross once.
@@ -98,14 +98,17 @@ def _at(plan: MeanPlan, share: float, x: float) -> MeanPlan:
     noise_error = deviation * x * (1.0 + 1e-9) + _ROUNDING
     shortfall = 2.0 * plan.queries * deviation * float(normal_loss(x))
     beta = plan.failure_probability
-    kappa = (_excess(share, beta) * (1.0 + 1e-8) + shortfall) / beta * (1.0 + 1e-9)
+    kappa = (largest_excess(share, beta) * (1.0 + 1e-8) + shortfall) / beta * (1.0 + 1e-9)
     return replace(plan, error=kappa + noise_error, noise_error=noise_error, deviation=deviation)
 
 
-def plan_means(*, queries: int, rows: int, failure_probability: SupportsFloat) -> MeanPlan:
+def plan_means(
+    *, queries: int, rows: int, failure_probability: SupportsFloat, largest_mu: SupportsFloat = 1.0
+) -> MeanPlan:
     """The smallest error, nearly, that `rows` rows certify for `queries` adaptive means of functions into [0, 1].
 
-    Raises `ArgumentError` when even an error of one half is not certified.
+    `largest_mu` limits what all answers together cost a row: no more than telling N(0,1) from N(largest_mu,1). Raises
+    `ArgumentError` when even an error of one half is not certified.
 
     >>> plan = plan_means(queries=100, rows=100_000, failure_probability=0.05)
     >>> round(plan.error, 3), plan.certified
@@ -120,9 +123,10 @@ def plan_means(*, queries: int, rows: int, failure_probability: SupportsFloat) -
         noise_error=0.0,
         deviation=1.0,
     )
-    best, at, reach = start, (math.log(0.1), 4.5), (5.0, 4.0)
+    most = math.log(number("largest_mu", largest_mu, above=0.0, at_most=1.0))
+    best, at, reach = start, (min(math.log(0.1), most), 4.5), (5.0, 4.0)
     for _ in range(9):
-        for log_mu in np.linspace(at[0] - reach[0], min(at[0] + reach[0], 0.3), 13):
+        for log_mu in np.linspace(at[0] - reach[0], min(at[0] + reach[0], most), 13):
             for x in np.linspace(max(at[1] - reach[1], 0.1), at[1] + reach[1], 13):
                 found = _at(start, math.exp(log_mu), float(x))
                 if found.error < best.error:

@@ -10,6 +10,8 @@ questions. Time and memory per question grow with the universe.
 from __future__ import annotations
 
 import math
+import os
+import secrets
 import threading
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, SupportsFloat
@@ -20,11 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.adaptive.grids import read_grid
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.verification_plan import response_trade_off
-from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError, integer, number
 from dpselect.mechanisms.noisy_count import noisy_count
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.ordered.domains import Domain
-from dpselect.privacy import Adjacency, Guarantee, Release, compose, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, pure_dp
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["MultiplicativeWeights", "WeightsPlan", "plan_multiplicative_weights"]
@@ -115,14 +117,18 @@ def plan_multiplicative_weights(
         for_counts = (math.log(2.0 * updates / plan.accuracy_failure) / half + 1.0) / (error / 2.0)
         blocks = math.ceil(max(for_tests, for_counts)) + 1
         found.append(replace(plan, blocks=blocks, error=error, updates=updates, epsilon=low))
-    return min((one for one in found if one.certified), key=lambda one: one.blocks)
+    certified = [one for one in found if one.certified]
+    if not certified:
+        raise ArgumentError("no certificate was found: take fewer queries, or a smaller rank or universe")
+    return min(certified, key=lambda one: one.blocks)
 
 
 class MultiplicativeWeights:
     """Experimental. Median questions about a law on a small universe; see the module.
 
-    `data` holds the code 0 .. universe-1 of every block; an estimator is given by its value on every code. Raises
-    `ArgumentError` when the blocks are too few or the universe is too large, `ContentError` for other codes.
+    `data` holds the code 0 .. universe-1 of every block; an estimator is given by its value on every code. A `spender`
+    pays for every update when it becomes possible. Raises `ArgumentError` when the blocks are too few or the universe
+    is too large, `ContentError` for other codes.
     """
 
     def __init__(
@@ -134,9 +140,11 @@ class MultiplicativeWeights:
         grid_size: int,
         failure_probability: SupportsFloat,
         rank: SupportsFloat = 0.25,
+        spender: Spender | None = None,
+        label: str = "multiplicative-weights",
         random: RandomSource | None = None,
     ) -> None:
-        self._random = resolve(random)
+        self._random, self._spender, self._label = resolve(random), spender, label
         plan = plan_multiplicative_weights(
             queries=queries,
             universe=universe,
@@ -155,6 +163,7 @@ class MultiplicativeWeights:
         self._asked = self._updates = 0
         self._run: SparseVector | None = None
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def plan(self) -> WeightsPlan:
@@ -192,6 +201,8 @@ class MultiplicativeWeights:
             raise ArgumentError("values must hold one number for every code of the universe")
         codes = np.asarray(points.encode(np.where(np.isnan(found), float(points.decode(0)), found)), dtype=np.uint64)
         with self._lock:
+            if os.getpid() != self._process:
+                raise ForkedSourceError("this session was made before a fork: two copies would spend one budget twice")
             if self._asked >= self._plan.queries:
                 raise BudgetError("all questions of this session were asked")
             self._asked += 1
@@ -220,6 +231,10 @@ class MultiplicativeWeights:
         if self._run is None:
             if self._updates >= self._plan.updates:
                 raise BudgetError("all updates of this session are used up")
+            if self._spender is not None:  # each run is paid when it opens, with the count at its end
+                identifier = secrets.token_hex(16)
+                self._spender.reserve(self.update_guarantee, label=self._label, identifier=identifier)
+                self._spender.settle(identifier)
             each: Any = self._plan.epsilon / 4.0
             self._run = SparseVector(
                 epsilon_threshold=each,

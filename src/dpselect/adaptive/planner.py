@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 
-from dpselect.adaptive.blocks import BlockPlan, plan_blocks
+from dpselect.adaptive.blocks import BlockPlan, break_even, plan_blocks
 from dpselect.adaptive.means import plan_means
 from dpselect.adaptive.spread import error_from_standard_deviation
 from dpselect.errors import ArgumentError, integer
@@ -21,26 +21,36 @@ __all__ = ["AnalysisPlan", "ConcentratedPlan", "plan_analysis", "plan_concentrat
 class Option:
     """One way: how many blocks it needs, and the rows a block that leaves.
 
-    `deviations`: for the mean of a function, the certified error in standard deviations of the function on one row
-    (the grid comes on top); None when there are not enough rows.
+    `deviations`: for the mean of a function, the certified error in standard deviations of the function on one row.
+    `error`: for the mean of a function into [0, 1], the certified error. The grid comes on top of both. None when there
+    are not enough rows, or nothing is certified.
     """
 
     name: str
     blocks: int
     subsample_size: int
     private: bool
-    deviations: float | None
+    deviations: float | None = None
+    error: float | None = None
+    rank: float = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalysisPlan:
-    """All ways, the one to take (None when there are too few rows for any) and why."""
+    """All ways, the one to take (None when there are too few rows for any) and why.
+
+    From `break_even` questions on, asking the same data needs fewer blocks than splitting it.
+    """
 
     options: tuple[Option, ...]
     best: Option | None
     reason: str
-    mean_error: float | None
-    """What `AdaptiveMeans` certifies for functions into [0, 1], when only means of bounded functions are asked for."""
+    break_even: int
+
+    @property
+    def mean_error(self) -> float | None:
+        """What `AdaptiveMeans` certifies for functions into [0, 1], when only means of those are asked for."""
+        return next((one.error for one in self.options if one.name == "gaussian_means"), None)
 
 
 def plan_analysis(
@@ -51,40 +61,90 @@ def plan_analysis(
     grid_size: int,
     rank: SupportsFloat = 0.25,
     validity_only: bool = False,
+    statistic: Literal["any", "bounded_mean"] = "any",
 ) -> AnalysisPlan:
-    """The ways to ask `queries` adaptive questions of `rows` rows, and the one with the largest blocks.
+    """The ways to ask `queries` adaptive questions of `rows` rows, the best one and why.
 
+    `statistic="any"`: any function of a block, so the way with the largest blocks is best. "bounded_mean": only means
+    of functions of a row into [0, 1] (scale by the width of yours), so the way with the smallest certified error is:
+    Gaussian noise on the mean over all rows ("gaussian_means", `AdaptiveMeans`), medians of block means at the
+    quartiles or at the best rank ("concentrated": give its `rank` to `AdaptiveAnalysis`), or fresh rows each time.
     Data splitting counts only when `validity_only`, since it promises no privacy to a row.
 
     >>> plan = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001)
     >>> plan.best.name, plan.best.blocks, plan.best.subsample_size
     ('binary_search', 4383, 228)
     """
+    if statistic not in ("any", "bounded_mean"):
+        raise ArgumentError(f"statistic must be 'any' or 'bounded_mean', got {statistic!r}")
     rows = integer("rows", rows, at_least=1)
-    public = {"queries": queries, "grid_size": grid_size, "failure_probability": failure_probability}
-    found: list[Option] = []
-    for name in ("binary_search", "exponential", "splitting"):
-        plan = plan_blocks(**public, rank=rank, mechanism=name)  # type: ignore[arg-type]
-        found.append(_option(name, plan, rows))
+    public: Any = {"queries": queries, "grid_size": grid_size, "failure_probability": failure_probability}
+    found = [
+        _option(name, plan_blocks(**public, rank=rank, mechanism=name), rows)
+        for name in ("binary_search", "exponential", "splitting")
+    ]
     if float(rank) == 0.25:
-        found.append(_option("paper", plan_blocks(**public, accounting="paper"), rows))  # type: ignore[arg-type]
+        found.append(_option("paper", plan_blocks(**public, accounting="paper"), rows))
+    found.append(_means(queries, rows, failure_probability))
+    if statistic == "bounded_mean":
+        found.append(_concentrated(rows, public))
     allowed = [one for one in found if one.subsample_size and (one.private or validity_only)]
-    best = max(allowed, key=lambda one: one.subsample_size) if allowed else None
-    try:
-        mean_error = plan_means(queries=queries, rows=rows, failure_probability=failure_probability).error
-    except ArgumentError:
-        mean_error = None
-    return AnalysisPlan(options=tuple(found), best=best, reason=_reason(found, best, rows), mean_error=mean_error)
+    if statistic == "any":
+        allowed = [one for one in allowed if one.name != "gaussian_means"]
+        best = max(allowed, key=lambda one: one.subsample_size, default=None)
+    else:
+        best = min((one for one in allowed if one.error is not None), key=lambda one: one.error or 0.0, default=None)
+    return AnalysisPlan(
+        options=tuple(found),
+        best=best,
+        reason=_reason(found, best, rows, statistic),
+        break_even=break_even(grid_size=grid_size, failure_probability=failure_probability, rank=rank),
+    )
 
 
 def _option(name: str, plan: BlockPlan, rows: int) -> Option:
-    size = rows // plan.blocks
-    error = error_from_standard_deviation(plan.rank) / math.sqrt(size) if size else None
-    return Option(name=name, blocks=plan.blocks, subsample_size=size, private=name != "splitting", deviations=error)
+    size, each = rows // plan.blocks, rows // plan.queries
+    deviations = error = None
+    if size:
+        deviations = error_from_standard_deviation(plan.rank) / math.sqrt(size)
+        # a block's mean is off by more with probability at most rank: by Cantelli at deviation 1/2, or by Hoeffding
+        error = min(0.5 * deviations, math.sqrt(-math.log(plan.rank) / (2.0 * size)))
+    if name == "splitting" and each:  # the plain mean of all fresh rows
+        error = math.sqrt(math.log(2.0 * plan.queries / plan.failure_probability) / (2.0 * each))
+    return Option(
+        name=name,
+        blocks=plan.blocks,
+        subsample_size=size,
+        private=name != "splitting",
+        deviations=deviations,
+        error=error if error is not None and error < 0.5 else None,  # one half is known beforehand
+        rank=plan.rank,
+    )
 
 
-def _reason(found: list[Option], best: Option | None, rows: int) -> str:
-    needs = ", ".join(f"{one.name} {one.blocks}" for one in found)
+def _means(queries: int, rows: int, failure_probability: SupportsFloat) -> Option:
+    try:
+        error = plan_means(queries=queries, rows=rows, failure_probability=failure_probability).error
+    except ArgumentError:
+        error = None
+    return Option(name="gaussian_means", blocks=rows, subsample_size=1, private=True, error=error)
+
+
+def _concentrated(rows: int, public: Any) -> Option:
+    plans = [
+        plan_blocks(**public, rank=rank, mechanism="binary_search") for rank in np.geomspace(1e-9, 0.25, 25).tolist()
+    ]
+    options = [_option("concentrated", plan, rows) for plan in plans]
+    return min(options, key=lambda one: math.inf if one.error is None else one.error)
+
+
+def _reason(found: list[Option], best: Option | None, rows: int, statistic: str) -> str:
+    if statistic == "bounded_mean":
+        errors = ", ".join(f"{one.name} {one.error:.3g}" for one in found if one.error is not None)
+        if best is None:
+            return f"no way is certified for {rows} rows"
+        return f"{best.name} has the smallest certified error for functions into [0, 1] (errors: {errors})"
+    needs = ", ".join(f"{one.name} {one.blocks}" for one in found if one.name != "gaussian_means")
     if best is None:
         return f"no way is certified: blocks needed are {needs}, and there are {rows} rows"
     return f"{best.name} leaves the largest blocks, {best.subsample_size} rows each (blocks needed: {needs})"
@@ -109,7 +169,7 @@ def plan_concentrated(
     grid_size: int,
     failure_probability: SupportsFloat,
     subsample_for: Callable[[float], int],
-    shared_noise: bool = True,
+    refined: bool = True,
 ) -> ConcentratedPlan:
     """The rank at which the fewest rows keep every answer within the error that `subsample_for` stands for.
 
@@ -132,7 +192,7 @@ def plan_concentrated(
             failure_probability=failure_probability,
             rank=rank,
             mechanism="binary_search",
-            shared_noise=shared_noise,
+            refined=refined,
         )
         return ConcentratedPlan(plan=plan, subsample_size=integer("subsample_for", subsample_for(rank), at_least=1))
 

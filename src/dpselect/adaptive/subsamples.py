@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -65,8 +66,12 @@ class Blocks:
         """Some of the blocks."""
         return Blocks(self.data, self.rows[start:stop])
 
+    @cached_property
     def stacked(self) -> Any:
-        """The blocks along a new first axis: an array of shape (count, size, ...), or a tuple of such."""
+        """The blocks along a new first axis: an array of shape (count, size, ...), or a tuple of such. Read-only.
+
+        Kept, so that asking many questions copies the rows once.
+        """
         return _stack(self.data, self.rows)
 
 
@@ -75,7 +80,9 @@ def _stack(data: Any, rows: NDArray[np.intp]) -> Any:
         return tuple(_stack(part, rows) for part in data)
     if not isinstance(data, np.ndarray):
         raise ArgumentError("axis=True needs NumPy arrays; frames are given to the estimator block by block")
-    return data[rows]
+    found = data[rows]
+    found.setflags(write=False)  # an estimator that worked in place would change what the next question sees
+    return found
 
 
 def cut_into_blocks(
@@ -106,7 +113,7 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
     for all cores.
     """
     if axis:
-        stacked = blocks.stacked()
+        stacked = blocks.stacked
         found = _quietly(lambda: np.asarray(estimator(stacked, axis=1), dtype=np.float64))
         if isinstance(found, np.ndarray) and found.shape == (blocks.count,):
             return found
@@ -148,7 +155,10 @@ class _OneOfMany:
 
 
 def _single(stacked: Any, block: int) -> Any:
-    return tuple(part[block : block + 1] for part in stacked) if isinstance(stacked, tuple) else stacked[block][None]
+    """One block as an array of blocks, copied: an estimator may work in place here."""
+    if isinstance(stacked, tuple):
+        return tuple(_single(part, block) for part in stacked)
+    return stacked[block : block + 1].copy()
 
 
 def _values(estimator: Estimator, blocks: Sequence[Any]) -> list[float]:
@@ -156,15 +166,20 @@ def _values(estimator: Estimator, blocks: Sequence[Any]) -> list[float]:
 
 
 def _value(estimator: Estimator, block: Any) -> float:
-    found = _quietly(lambda: float(estimator(block)))
+    found = _quietly(lambda: float(np.asarray(estimator(block), dtype=np.float64).reshape(())))
     return float("nan") if found is None else found
 
 
 def _quietly(compute: Callable[[], _Found]) -> _Found | None:
-    """None for an exception, whose text may hold rows; warnings would tell of single blocks too."""
+    """None for an exception, whose text may hold rows; warnings would tell of single blocks too.
+
+    SystemExit and the like as well, by which one block could end the process; only the keyboard interrupts.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             return compute()
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
             return None

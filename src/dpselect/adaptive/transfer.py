@@ -189,7 +189,7 @@ def certifies_interval(
             ]
         )
 
-    return minimise(spare, 0.0, beta, points=33, zooms=3)[1] > _SAFE * beta
+    return minimise(spare, 0.0, beta, points=33, zooms=6, shrink=17)[1] > _SAFE * beta
 
 
 def _ranks(

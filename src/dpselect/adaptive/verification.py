@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpselect.adaptive.subsamples import Blocks
 from dpselect.adaptive.verification_plan import VerificationPlan
-from dpselect.errors import ArgumentError, BudgetError, number
+from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.privacy import Adjacency, Guarantee, Receipt, Release, Spender, pure_dp
 from dpselect.randomness import RandomSource
@@ -62,6 +62,17 @@ class Verification:
     def refusals_left(self) -> int:
         """How many guesses may still be refused."""
         return self._plan.refusals - self._refused
+
+    def resume(self, *, asked: int, refused: int, random: RandomSource) -> None:
+        """Go on where another process stopped, with a new run that draws from `random`.
+
+        An open run of that process counts as refused, since its threshold is gone. For whoever keeps count durably
+        (`dpselect.holdout.SavedAnalysis`); two runs must not draw the same (owed).
+        """
+        with self._lock:
+            self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
+            self._refused = integer("refused", refused, at_least=0, at_most=self._plan.refusals)
+            self._random, self._run = random, None
 
     @property
     def run_guarantee(self) -> Guarantee:

@@ -1,9 +1,11 @@
-"""`dpselect account`: what a search costs."""
+"""`dpselect account`: what a search costs, or what a past one did."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +13,10 @@ import typer
 from dpselect.accounting import best_of
 from dpselect.accounting.named import GRID, base_named, law_named, parse_settings
 from dpselect.errors import ArgumentError
-from dpselect.privacy import Guarantee, compose
+from dpselect.integrations.opacus_state import history_guarantee, read_history
+from dpselect.integrations.optuna_price import StudyPrice, price_study
+from dpselect.integrations.optuna_study import read_study
+from dpselect.privacy import Adjacency, Guarantee, compose
 
 __all__ = ["account", "price"]
 
@@ -26,6 +31,7 @@ LAW_HELP = (
     "once each). Add at_most= for a hard limit."
 )
 JSON_HELP = "Print one JSON object on standard output."
+_STUDY_ONLY = "Optuna: "
 
 
 def price(base: Guarantee, repetitions: str, bound: str | None) -> tuple[Guarantee, str, dict[str, Any]]:
@@ -45,25 +51,97 @@ def price(base: Guarantee, repetitions: str, bound: str | None) -> tuple[Guarant
 
 
 def account(
-    base: Annotated[str, typer.Option(help=BASE_HELP)],
-    repetitions: Annotated[str, typer.Option(help=LAW_HELP)],
     delta: Annotated[float, typer.Option(help="The delta of the whole search.")],
+    base: Annotated[str | None, typer.Option(help=BASE_HELP)] = None,
+    repetitions: Annotated[str | None, typer.Option(help=LAW_HELP)] = None,
     bound: Annotated[
         str | None, typer.Option(help="optimal, profile, renyi or pure; by default the smallest that exists.")
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
+    opacus: Annotated[
+        Path | None,
+        typer.Option(help="In place of --base: the saved state of an Opacus accountant, or a checkpoint that has one."),
+    ] = None,
+    optuna: Annotated[
+        str | None, typer.Option(help="A past Optuna search: an SQLite file, a journal file or a database URL.")
+    ] = None,
+    study_name: Annotated[
+        str | None, typer.Option(help=_STUDY_ONLY + "which study, if the storage has several.")
+    ] = None,
+    noise_parameter: Annotated[
+        str | None,
+        typer.Option(help=_STUDY_ONLY + "the parameter or user attribute that holds each run's noise_multiplier."),
+    ] = None,
+    planned: Annotated[
+        int | None,
+        typer.Option(help=_STUDY_ONLY + "a number of runs, fixed beforehand, that it would not have passed."),
+    ] = None,
+    fixed_beforehand: Annotated[
+        bool, typer.Option("--fixed-beforehand", help=_STUDY_ONLY + "declare that the number of runs was.")
+    ] = False,
+    only_winner_seen: Annotated[
+        bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that nobody saw more than the winner.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
-    """Print the epsilon of running a private mechanism a random number of times and keeping the best."""
-    single = base_named(*parse_settings(base), adjacency=adjacency)
-    total, bound_name, law = price(single, repetitions, bound)
+    """Print the epsilon of running a private mechanism a random number of times and keeping the best.
+
+    With --optuna, what a past search cost: by default the composition of all runs that began, and what is missing for
+    the smaller price of the best of a fixed number. With --opacus, the price of a past training.
+    """
+    if (base is None) == (opacus is None):
+        raise ArgumentError("give either --base or --opacus")
+    if opacus is not None and noise_parameter is not None:
+        raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
+    if optuna is not None:
+        if repetitions is not None or bound is not None:
+            raise ArgumentError("--optuna counts the runs itself: leave --repetitions and --bound out")
+        study = read_study(optuna, name=study_name)
+        priced = price_study(
+            study,
+            base=_one_run(base, opacus, adjacency),
+            noise_parameter=noise_parameter,
+            planned=planned,
+            fixed_beforehand=fixed_beforehand,
+            only_winner_seen=only_winner_seen,
+        )
+        _print_study(study.name, priced, delta, as_json)
+        return
+    if study_name or noise_parameter or planned is not None or fixed_beforehand or only_winner_seen:
+        raise ArgumentError("--study-name, --noise-parameter, --planned and the declarations go with --optuna")
+    single = _one_run(base, opacus, adjacency)(None)
+    if repetitions is not None:
+        total, bound_name, law = price(single, repetitions, bound)
+        _print_search(single, total, bound_name, law, delta, as_json)
+    elif opacus is not None:
+        _print_training(single, delta, as_json)
+    else:
+        raise ArgumentError("give --repetitions, or --optuna for a past search")
+
+
+def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[[float | None], Guarantee]:
+    """The guarantee of one run, as a function of a noise multiplier that replaces the one given, if any."""
+    if opacus is not None:
+        if adjacency != Adjacency.ADD_OR_REMOVE_ONE:
+            raise ArgumentError("--opacus: Poisson samples are priced under add_or_remove_one")
+        trained = history_guarantee(read_history(opacus))
+        return lambda _: trained
+    name, settings = parse_settings(base or "")
+    return lambda noise: base_named(
+        name, settings if noise is None else {**settings, "noise_multiplier": noise}, adjacency=adjacency
+    )
+
+
+def _print_search(
+    single: Guarantee, total: Guarantee, bound: str, law: Mapping[str, Any], delta: float, as_json: bool
+) -> None:
     statement = total.statement(delta=delta)
     lower, upper = total.epsilon_bracket(delta)
     result = {
         "epsilon": _finite(upper),
         "epsilon_lower": lower,
         "delta": delta,
-        "bound": bound_name,
+        "bound": bound,
         "theorem": statement.theorem,
         "single_run_epsilon": _finite(single.epsilon(delta)),
         "adjacency": single.adjacency.value,
@@ -76,6 +154,52 @@ def account(
     typer.echo(f"epsilon {upper:.6g} at delta {delta:g} for the whole search ({statement.theorem})")
     below = f"; no valid bound is below {lower:.6g}" if lower > 0.0 else ""
     typer.echo(f"epsilon {single.epsilon(delta):.6g} for one run{below}")
+
+
+def _print_training(single: Guarantee, delta: float, as_json: bool) -> None:
+    statement = single.statement(delta=delta)
+    rests_on = ("owed: batches were Poisson samples at the recorded rates, and the schedule was fixed beforehand",)
+    result = {
+        "epsilon": _finite(statement.epsilon),
+        "delta": delta,
+        "theorem": statement.theorem,
+        "adjacency": single.adjacency.value,
+        "base": dict(single.terms),
+        "rests_on": rests_on,
+    }
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    typer.echo(f"epsilon {statement.epsilon:.6g} at delta {delta:g} for this training ({statement.theorem})")
+    _print_list("it rests on:", rests_on)
+
+
+def _print_study(name: str, priced: StudyPrice, delta: float, as_json: bool) -> None:
+    statement = priced.guarantee.statement(delta=delta)
+    result = {
+        "epsilon": _finite(statement.epsilon),
+        "delta": delta,
+        "bound": priced.rule,
+        "theorem": statement.theorem,
+        "adjacency": priced.guarantee.adjacency.value,
+        "study": name,
+        "trials": priced.counts,
+        "rests_on": priced.rests_on,
+        "missing_for_best_of_fixed": priced.missing,
+    }
+    if as_json:
+        typer.echo(json.dumps(result))
+        return
+    counted = ", ".join(f"{count} {state}" for state, count in priced.counts.items() if count)
+    typer.echo(f"epsilon {statement.epsilon:.6g} at delta {delta:g} for the whole search: {priced.rule}")
+    typer.echo(f"study {name!r}: {counted}")
+    _print_list("it rests on:", priced.rests_on)
+    _print_list("missing for the price of the best of a fixed number:", priced.missing)
+
+
+def _print_list(title: str, lines: Sequence[str]) -> None:
+    if lines:
+        typer.echo("\n".join([title, *(f"- {line}" for line in lines)]))
 
 
 def _finite(value: float) -> float | None:

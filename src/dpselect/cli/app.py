@@ -13,9 +13,11 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.account import account
+from dpselect.cli.holdout import holdout_app
 from dpselect.cli.ledger import ledger_app
 from dpselect.cli.plan import plan
 from dpselect.cli.quantile import quantile
+from dpselect.cli.reproduce import reproduce
 from dpselect.cli.tune import tune
 from dpselect.errors import ArgumentError, BudgetError, ContentError
 
@@ -32,7 +34,9 @@ app.command()(tune)
 app.command()(account)
 app.command()(plan)
 app.command()(quantile)
+app.command()(reproduce)
 app.add_typer(ledger_app)
+app.add_typer(holdout_app)
 
 
 def _version(shown: bool) -> None:

@@ -13,6 +13,7 @@ from dpselect.accounting import best_of, calibrate
 from dpselect.accounting.named import base_named, law_named, parse_settings
 from dpselect.accounting.plan import FAMILIES, Goal, Plan
 from dpselect.accounting.plan import plan as weigh
+from dpselect.accounting.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
 from dpselect.cli.account import JSON_HELP, LAW_HELP
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee
@@ -37,6 +38,13 @@ def plan(
     mean_runs: Annotated[float | None, typer.Option(help="Limit on the mean number of runs.")] = None,
     runs_99: Annotated[int | None, typer.Option("--runs-99", help="Limit on its 99th percentile.")] = None,
     max_runs: Annotated[int | None, typer.Option(help="Hard limit on the number of runs.")] = None,
+    subset: Annotated[
+        str | None,
+        typer.Option(help="Search on a random subset, then one final run on the 'rest' of the rows or on 'all'."),
+    ] = None,
+    sampling_rates: Annotated[
+        str, typer.Option(help="With --subset: the subset's shares of the rows to weigh, separated by commas.")
+    ] = ",".join(map(str, SAMPLING_RATES)),
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     plot: Annotated[
         Path | None, typer.Option(help="Draw epsilon against utility to this file (.png, .svg or .html).")
@@ -55,6 +63,33 @@ def plan(
         return base_named(name, {**settings, str(parameter): noise}, adjacency=adjacency)
 
     known = base_named(name, settings, adjacency=adjacency) if fixed else single
+    if subset is not None:
+        if isinstance(known, Guarantee) or epsilon is None:
+            raise ArgumentError(
+                "with subset, the noise is what is planned: give epsilon, and base gaussian, laplace or dp-sgd without "
+                "its noise_multiplier or scale"
+            )
+        if subset not in ("rest", "all"):
+            raise ArgumentError(f"subset must be 'rest' or 'all', got {subset!r}")
+        options = plan_subset(
+            base=known,
+            epsilon=epsilon,
+            delta=delta,
+            repetitions=None if repetitions is None else law_named(*parse_settings(repetitions)),
+            expected_quantile=expected_quantile,
+            success=_pair(success),
+            mean_runs=mean_runs,
+            runs_99=runs_99,
+            max_runs=max_runs,
+            sampling_rates=_rates(sampling_rates),
+            final_rows="all" if subset == "all" else "rest",
+        )
+        if as_json:
+            rows = [_subset_row(option, str(parameter)) for option in options]
+            typer.echo(json.dumps({"delta": delta, "final_rows": subset, "options": rows}))
+        else:
+            _print_subset(options, str(parameter))
+        return
     if repetitions is not None:
         _noise_for(repetitions, known, str(parameter), epsilon=epsilon, delta=delta, as_json=as_json)
         return
@@ -95,6 +130,13 @@ def _pair(text: str | None) -> tuple[float, float] | None:
         return float(chance), float(wanted)
     except ValueError:
         raise ArgumentError(f"success must be CHANCE:WANTED, two numbers, got {text!r}") from None
+
+
+def _rates(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ArgumentError(f"sampling_rates must be numbers separated by commas, got {text!r}") from None
 
 
 def _noise_for(
@@ -152,6 +194,30 @@ def _row(option: Any, parameter: str | None) -> dict[str, Any]:
     }
 
 
+def _subset_row(option: SubsetOption, parameter: str) -> dict[str, Any]:
+    return {
+        "family": option.family,
+        "sampling_rate": option.sampling_rate,
+        parameter: option.noise,
+        "epsilon": option.epsilon,
+        "utility": option.utility,
+        "work": option.work,
+        "most_work": option.most_work,
+        "repetitions": option.law.describe(),
+    }
+
+
+def _print_subset(options: tuple[SubsetOption, ...], parameter: str) -> None:
+    lines = [["law", "subset", parameter, "epsilon", "mean runs", "work", "most work"]]
+    for option in options:
+        rate = "all rows, no final run" if option.sampling_rate is None else f"{option.sampling_rate:g}"
+        most = "none" if option.most_work is None else f"{option.most_work:.2f}"
+        numbers = [f"{option.noise:.4f}", f"{option.epsilon:.4f}", f"{option.law.mean:.2f}", f"{option.work:.2f}", most]
+        lines.append([option.family, rate, *numbers])
+    _print_lines(lines)
+    typer.echo("work: runs expected, each counted by the share of the rows that it sees")
+
+
 def _print_table(found: Plan, parameter: str | None, goal: Goal) -> None:
     utility = "quantile" if goal.success is None else "success"
     planned = found.best.noise is not None
@@ -162,7 +228,11 @@ def _print_table(found: Plan, parameter: str | None, goal: Goal) -> None:
         noise = [f"{option.noise:.4f}"] if option.noise is not None else []
         ends = [f"{mean:.2f}", str(high), "none" if limit is None else str(limit)]
         rows.append([option.family, *noise, f"{option.epsilon:.4f}", f"{option.utility:.4f}", *ends])
-    widths = [max(len(line[i]) for line in [head, *rows]) for i in range(len(head))]
-    for line in [head, *rows]:
+    _print_lines([head, *rows])
+
+
+def _print_lines(lines: list[list[str]]) -> None:
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    for line in lines:
         cells = [cell.ljust(widths[i]) if i == 0 else cell.rjust(widths[i]) for i, cell in enumerate(line)]
         typer.echo("  ".join(cells).rstrip())

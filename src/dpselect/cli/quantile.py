@@ -17,7 +17,7 @@ from dpselect.cli.account import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
-from dpselect.ordered.sources import declare_domain
+from dpselect.ordered.sources import ColumnSource, declare_domain
 from dpselect.privacy import Guarantee, Receipt, compose
 
 __all__ = ["quantile"]
@@ -36,9 +36,16 @@ def quantile(
     granularity: Annotated[
         str | None, typer.Option(help="Answers are multiples of this; float64 for every double.")
     ] = None,
+    category: Annotated[
+        list[str] | None, typer.Option(help="In place of bounds: a value of a text column; once each, in their order.")
+    ] = None,
     method: Annotated[
-        str, typer.Option(help="For several quantiles: auto, recursive, joint, tree or independent.")
+        str, typer.Option(help="For several quantiles: auto, joint, recursive, tree, slice or independent.")
     ] = "auto",
+    delta: Annotated[float | None, typer.Option(help="For --method slice, which is not pure.")] = None,
+    expected_rows: Annotated[
+        int, typer.Option(help="About how many rows there are, if that is public; --method auto goes by it.")
+    ] = 1000,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
@@ -52,37 +59,50 @@ def quantile(
         number("--q", wanted, at_least=0.0, at_most=1.0)
     if (lower is None) != (upper is None):
         raise ArgumentError("--lower and --upper: give both, or neither and --range-epsilon")
-    if (lower is None) == (range_epsilon is None):
-        raise ArgumentError("give --lower and --upper, or --range-epsilon in their place")
+    if not category and (lower is None) == (range_epsilon is None):
+        raise ArgumentError("give --lower and --upper, or --range-epsilon or --category in their place")
     if (ledger is None) != (budget is None):
         raise ArgumentError("--ledger and --budget: give both or neither")
-    plan = quantiles_plan(epsilon=epsilon, qs=q, method=method, adjacency=adjacency)  # type: ignore[arg-type]
-    if plan.method == "tree" and range_epsilon is not None:
-        raise ArgumentError("--method tree needs --lower and --upper")
-    total = plan.guarantee
+    if category and (lower is not None or range_epsilon is not None or granularity is not None):
+        raise ArgumentError("--category: in place of bounds and --granularity")
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
-        total = compose(range_guarantee(epsilon=range_epsilon, adjacency=adjacency), total)
-    with _progress() as progress, open_column(where, column, table=table, progress=progress) as source:
+    asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
+    asked["expected_rows"] = expected_rows
+    plan = quantiles_plan(method=method, **asked)  # type: ignore[arg-type]
+    if plan.method == "tree" and range_epsilon is not None:
+        raise ArgumentError("--method tree needs --lower and --upper")
+    if plot is not None:
+        _plotting(plot)
+    with (
+        _progress() as progress,
+        open_column(where, column, table=table, progress=progress, text=bool(category)) as source,
+    ):
         kind = source.dtype.kind
         bounds = (_bound("--lower", lower, kind), _bound("--upper", upper, kind))
         step = _granularity(granularity, kind)
+        chosen = plan.method
         if range_epsilon is None:  # whatever can be wrong is found before anything is paid
-            plan.check(declare_domain(source.dtype, lower=bounds[0], upper=bounds[1], granularity=step).size)
+            size = _domain_size(source, bounds, step, category)
+            plan = quantiles_plan(method=method, domain_size=size, **asked)  # type: ignore[arg-type]
+            plan.check(size)
+            chosen = plan.method
+        total = plan.guarantee
+        if range_epsilon is not None:
+            total = compose(range_guarantee(epsilon=range_epsilon, adjacency=adjacency), total)
         with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
             if range_epsilon is not None:
                 bounds = private_range(source, epsilon=range_epsilon, adjacency=adjacency).value
             release = quantiles(
                 source,
-                qs=q,
-                epsilon=epsilon,
+                method=chosen,  # type: ignore[arg-type]
                 lower=bounds[0],
                 upper=bounds[1],
                 granularity=step,
-                method=plan.method,  # type: ignore[arg-type]
-                adjacency=adjacency,
+                categories=category,
+                **asked,
             )
-    errors = [None] * len(plan.qs) if plan.method == "tree" else release.rank_errors(0.05)
+    errors = release.rank_errors(0.05)
     rows = [
         {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
         for wanted, value, error in zip(plan.qs, release.value, errors, strict=True)
@@ -92,10 +112,10 @@ def quantile(
     result: dict[str, Any] = {
         "column": column,
         "quantiles": rows,
-        "method": plan.method,
+        "method": chosen,
         "lower": _plain(bounds[0]),
         "upper": _plain(bounds[1]),
-        **total.describe(delta=0.0),
+        **total.describe(delta=0.0 if delta is None else delta),
     }
     if receipt is not None:
         result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
@@ -103,10 +123,24 @@ def quantile(
         typer.echo(json.dumps(result))
         return
     for row in rows:
-        error = row["rank_error_95"]
-        known = "" if error is None else f"  (rank off by at most {error:.0f}, all 95 % sure)"
-        typer.echo(f"q {row['q']:g}: {row['value']}{known}")
-    typer.echo(f"epsilon {result['epsilon']:.6g}, delta 0, adjacency {result['adjacency']}")
+        typer.echo(f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)")
+    typer.echo(f"epsilon {result['epsilon']:.6g}, delta {delta or 0:g}, adjacency {result['adjacency']}")
+
+
+def _domain_size(source: ColumnSource, bounds: tuple[Any, Any], step: Any, category: list[str] | None) -> int:
+    lower, upper = bounds
+    return declare_domain(source.dtype, lower=lower, upper=upper, granularity=step, categories=category or None).size
+
+
+def _plotting(path: Path) -> None:
+    """Raise before anything is paid where the plot could not be drawn."""
+    from matplotlib.figure import Figure
+
+    known = Figure().canvas.get_supported_filetypes()
+    if path.suffix.lower().lstrip(".") not in known:
+        raise ArgumentError(f"--plot: the name must end in one of {', '.join(sorted(known))}")
+    if not path.parent.is_dir():
+        raise ArgumentError(f"--plot: there is no folder {path.parent}")
 
 
 def _bound(flag: str, text: str | None, kind: str) -> Any:

@@ -12,7 +12,7 @@ from dpselect.errors import ArgumentError, integer
 from dpselect.learners.rule_classifier import RuleClassifier
 from dpselect.ordered.rectangle_plan import Slicing, rectangle_plan
 from dpselect.ordered.rectangles import axis_domains, learn_rectangle
-from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.randomness import RandomSource
 
 __all__ = ["PrivateRectangleClassifier"]
@@ -28,11 +28,13 @@ class PrivateRectangleClassifier(RuleClassifier):
         failure_probability, slicing: see `learn_rectangle`.
         classes: the two class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         adjacency: "add_or_remove_one" or "replace_one".
+        spender, label: where each fit is paid, before it looks at a row, and its name in the record.
         random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.
         rule_: the `Rectangle`; empty when there were too few rows of the second class (a private decision).
+        receipt_: what the spender gave; None without one.
         guarantee_: what the fit promises; for X with as many columns the same as `guarantee(columns)`.
 
     A cell that is missing or not a number leaves its row out, and is predicted as the first class; a row with
@@ -58,6 +60,8 @@ class PrivateRectangleClassifier(RuleClassifier):
         slicing: Slicing = "auto",
         classes: Sequence[Any] | NDArray[Any] | None = None,
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
+        spender: Spender | None = None,
+        label: str = "rectangle",
         random: RandomSource | None = None,
     ) -> None:
         self.lower = lower
@@ -69,6 +73,8 @@ class PrivateRectangleClassifier(RuleClassifier):
         self.slicing = slicing
         self.classes = classes
         self.adjacency = adjacency
+        self.spender = spender
+        self.label = label
         self.random = random
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
@@ -107,10 +113,13 @@ class PrivateRectangleClassifier(RuleClassifier):
             failure_probability=self.failure_probability,
             slicing=self.slicing,
             adjacency=self.adjacency,
+            spender=self.spender,
+            label=self.label,
             random=self.random,
         )
         self.rule_ = release.value
         self.guarantee_ = release.guarantee
+        self.receipt_ = release.receipt
         return self
 
     def _positive(self, table: NDArray[np.float64]) -> NDArray[np.bool_]:

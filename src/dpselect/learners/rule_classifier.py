@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.errors import ArgumentError
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.randomness import RandomSource
 
 __all__ = ["RuleClassifier"]
@@ -23,19 +23,26 @@ Array = NDArray[np.float64]
 class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Prediction from a released rule, which is free for the training data.
 
-    A pickled copy leaves its `random` source behind, as those of `PrivateClassifier` do.
+    A pickled copy leaves its `random` source behind, as those of `PrivateClassifier` do, and its `spender`.
     """
 
     classes: Sequence[Any] | NDArray[Any] | None
+    spender: Spender | None
+    label: str
     random: RandomSource | None
     classes_: NDArray[Any]
     n_features_in_: int
     rule_: Any
     guarantee_: Guarantee
+    receipt_: Receipt | None
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "random": None}
+        return {**state, "random": None, "spender": None}
+
+    def __sklearn_clone__(self) -> Self:
+        """The parameters themselves: a copied source would repeat its draws, a copied spender its budget."""
+        return type(self)(**self.get_params(deep=False))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

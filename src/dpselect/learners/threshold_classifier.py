@@ -12,7 +12,7 @@ from dpselect.errors import integer
 from dpselect.learners.rule_classifier import RuleClassifier
 from dpselect.ordered.threshold_plan import ThresholdMethod, threshold_guarantee
 from dpselect.ordered.thresholds import Side, learn_threshold
-from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.randomness import RandomSource
 
 __all__ = ["PrivateThresholdClassifier"]
@@ -30,11 +30,13 @@ class PrivateThresholdClassifier(RuleClassifier):
         method: "errors", for any labels, or "interior-point" (with a direction), for labels without error.
         classes: the two class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         adjacency: "add_or_remove_one" or "replace_one".
+        spender, label: where each fit is paid, before it looks at a row, and its name in the record.
         random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
 
     Attributes:
         classes_, n_features_in_: as in scikit-learn.
         rule_: the `Threshold`; the second class is positive.
+        receipt_: what the spender gave; None without one.
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     A cell that is missing or not a number leaves its row out, and is predicted as the first class; a row with
@@ -60,6 +62,8 @@ class PrivateThresholdClassifier(RuleClassifier):
         method: ThresholdMethod = "errors",
         classes: Sequence[Any] | NDArray[Any] | None = None,
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
+        spender: Spender | None = None,
+        label: str = "threshold",
         random: RandomSource | None = None,
     ) -> None:
         self.lower = lower
@@ -71,6 +75,8 @@ class PrivateThresholdClassifier(RuleClassifier):
         self.method = method
         self.classes = classes
         self.adjacency = adjacency
+        self.spender = spender
+        self.label = label
         self.random = random
 
     def guarantee(self) -> Guarantee:
@@ -95,10 +101,13 @@ class PrivateThresholdClassifier(RuleClassifier):
             positives=self.positives,
             method=self.method,
             adjacency=self.adjacency,
+            spender=self.spender,
+            label=self.label,
             random=self.random,
         )
         self.rule_ = release.value
         self.guarantee_ = release.guarantee
+        self.receipt_ = release.receipt
         return self
 
     def _place(self, features: int) -> int:

@@ -164,7 +164,8 @@ class _Keeper:
         self._domain = domain
         self._low = domain.threshold(low) if low > 0 else None
         self._high = domain.threshold(high + 1) if high + 1 < size else None
-        self._before = 0
+        self._only = low if low == high else None
+        self._before = self._alike = 0
         self._codes: list[NDArray[np.uint64]] = []
         self._counts: list[NDArray[np.int64] | None] = []
         self._kept = 0
@@ -176,6 +177,9 @@ class _Keeper:
             self._before += len(chunk) - _missing(chunk) - int(np.count_nonzero(inside))
         if self._high is not None:
             inside &= ~_at_least(chunk, self._high)
+        if self._only is not None:  # a heavy atom: its rows are counted, not collected
+            self._alike += int(np.count_nonzero(inside))
+            return
         rows = chunk[inside]
         if len(rows):
             self._codes.append(np.asarray(self._domain.encode(rows), dtype=np.uint64))
@@ -192,6 +196,10 @@ class _Keeper:
 
     def window(self, total: int) -> Window:
         """What was kept."""
+        if self._only is not None:
+            alike = np.array([self._alike] if self._alike else [], dtype=np.int64)
+            atom = np.full(len(alike), self._only, dtype=np.uint64)
+            return Window(atom, alike, self._before, total - self._before - self._alike)
         self._compress()
         (codes,), (counts,) = self._codes, self._counts
         assert counts is not None

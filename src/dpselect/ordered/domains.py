@@ -24,6 +24,7 @@ __all__ = [
     "Domain",
     "Doubles",
     "Grid",
+    "Ticks",
     "Timestamps",
     "WholeNumbers",
     "exact_decimal",
@@ -193,6 +194,27 @@ class Timestamps:
 
 
 @dataclass(frozen=True)
+class Ticks:
+    """A domain of moments for rows that are whole numbers of its unit since 1970, as engines give them."""
+
+    moments: Domain
+    unit: str
+
+    @property
+    def size(self) -> int:
+        return self.moments.size
+
+    def encode(self, values: Any) -> Codes:
+        return self.moments.encode(np.asarray(values, dtype=np.int64).view(f"datetime64[{self.unit}]"))
+
+    def decode(self, code: int) -> Any:
+        return self.moments.decode(code)
+
+    def threshold(self, code: int) -> int:
+        return int(self.moments.threshold(code).astype(np.int64))
+
+
+@dataclass(frozen=True)
 class Categories:
     """A declared list of values in their order. Values outside it are missing."""
 
@@ -206,10 +228,11 @@ class Categories:
     def size(self) -> int:
         return len(self.names)
 
-    def places(self, values: Sequence[Any]) -> NDArray[np.int64]:
-        """The place of each value in the list, -1 for a value outside it."""
+    def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
+        """How often each of them occurs; other values are not counted."""
         places = {name: place for place, name in enumerate(self.names)}
-        return np.array([places.get(value, -1) for value in values], dtype=np.int64)
+        found = np.array([places.get(value, -1) for value in values], dtype=np.int64)
+        return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
         return np.asarray(np.asarray(values, dtype=np.int64).astype(np.uint64))

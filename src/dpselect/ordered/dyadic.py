@@ -40,16 +40,35 @@ def depth_scores(codes: Codes, bits: int) -> NDArray[np.int64]:
     """
     count = len(codes)
     heaviest = np.zeros(bits + 2, dtype=np.int64)
-    heaviest[: bits + 1] = min(count, 1)
-    heaviest[0] = count
-    shared = shared_prefixes(codes, bits) if count else np.zeros(0, dtype=np.int64)
-    # the places where a new node begins, fewer and fewer towards the root
-    starts = np.flatnonzero(shared < bits)
-    for depth in range(bits, 0, -1):
-        starts = starts[shared[starts] < depth]
-        edges = np.concatenate(([-1], starts, [count - 1]))
-        heaviest[depth] = int(np.max(np.diff(edges), initial=0))
+    if count:
+        heaviest[: bits + 1] = np.maximum.accumulate(_merged_weights(codes, bits)[::-1])[::-1]
     return np.minimum(heaviest[:-1], count - heaviest[1:])
+
+
+def _merged_weights(codes: Codes, bits: int) -> NDArray[np.int64]:
+    """At each depth 0 .. bits the largest node that is made of smaller ones there; one where there is none.
+
+    The gaps between neighbours, from the one that shares most bits to the one that shares least, are closed in a
+    doubly linked list, all of one depth at once: every gap is touched once, whatever the number of bits.
+    """
+    count = len(codes)
+    shared = shared_prefixes(codes, bits)
+    before, after = np.arange(-1, count), np.arange(1, count + 2)
+    largest = np.ones(bits + 1, dtype=np.int64)
+    # gap g lies between codes g - 1 and g; gaps 0 and count stay
+    order = np.argsort(shared.astype(np.uint16 if bits < 1 << 16 else np.int64), kind="stable") + 1
+    ends = np.searchsorted(shared[order - 1], np.arange(bits + 2))
+    for depth in range(bits, -1, -1):
+        gaps = order[ends[depth] : ends[depth + 1]]
+        if not len(gaps):
+            continue
+        # chains of gaps that follow each other are closed together
+        breaks = np.flatnonzero(after[gaps[:-1]] != gaps[1:])
+        left = before[gaps[np.append(0, breaks + 1)]]
+        right = after[gaps[np.append(breaks, len(gaps) - 1)]]
+        after[left], before[right] = right, left
+        largest[depth] = int(np.max(right - left))
+    return largest
 
 
 def draw_dyadic(codes: Codes, bits: int, parameters: DyadicParameters, draws: SecretDraws) -> int | None:

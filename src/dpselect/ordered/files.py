@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.columns import Progress
-from dpselect.ordered.sources import ColumnSource, DataColumn, SqlTable, block_of
+from dpselect.ordered.sources import ColumnSource, DataColumn, SqlTable, TextColumn, block_of, duckdb_table
 from dpselect.ordered.sql_column import quoted
 
 __all__ = ["csv_column", "open_column", "parquet_column", "sql_column"]
@@ -24,11 +23,12 @@ BLOCK = 1 << 16
 
 @contextmanager
 def open_column(
-    where: str, column: str, *, table: str | None = None, progress: Progress | None = None
+    where: str, column: str, *, table: str | None = None, progress: Progress | None = None, text: bool = False
 ) -> Iterator[ColumnSource]:
     """A column of a Parquet file or folder, a CSV file, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
 
-    Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles.
+    Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles. With
+    `text` the values are text, for `categories`.
     Raises `ArgumentError` that names the column, the table or the file; nothing is read from the rows yet.
     """
     if "://" in where:
@@ -43,7 +43,7 @@ def open_column(
     if not path.exists():
         raise ArgumentError(f"{where}: there is no such file")
     reader = csv_column if path.suffix.lower() in (".csv", ".txt") else parquet_column
-    yield reader(path, column, progress)
+    yield reader(path, column, progress, text)
 
 
 @contextmanager
@@ -57,6 +57,9 @@ def sql_column(url: str, table: str, column: str) -> Iterator[SqlTable]:
 
     try:
         engine = sa.create_engine(url)
+        file = engine.url.database if engine.dialect.name == "sqlite" else None
+        if file and file != ":memory:" and not file.startswith("file:") and not Path(file).exists():
+            raise ArgumentError(f"{url}: there is no such file")  # SQLite would make one
         inspector = sa.inspect(engine)
         *schema, name = table.split(".")
         columns = {c["name"]: c["type"] for c in inspector.get_columns(name, schema=schema[0] if schema else None)}
@@ -67,9 +70,7 @@ def sql_column(url: str, table: str, column: str) -> Iterator[SqlTable]:
                             f"{type(error).__name__}") from None  # fmt: skip
     if column not in columns:
         raise ArgumentError(f"column: there is no {column!r} in {table!r}")
-    whole = isinstance(columns[column], sa.Integer)
-    # a SQLite column may hold anything; a cast is a fixed map on single rows and never fails
-    cast = {True: "INTEGER", False: "REAL"}[whole] if engine.dialect.name == "sqlite" else None
+    whole, cast, unit = _number_of(columns[column], engine.dialect.name)
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
@@ -78,8 +79,31 @@ def sql_column(url: str, table: str, column: str) -> Iterator[SqlTable]:
             named = {f"p{place}": value for place, value in enumerate(parameters)}
             return connection.execute(sa.text(statement), named).fetchall()
 
-        yield SqlTable(query, table, column, whole, cast)
+        yield SqlTable(query, table, column, whole, cast, unit)
     engine.dispose()
+
+
+def _number_of(kind: Any, engine: str) -> tuple[bool, str, str | None]:
+    """Whether a column holds whole numbers, the expression that makes a number of it, and the unit of moments.
+
+    Each is a fixed map of single rows that never fails: a SQLite column may hold anything, a PostgreSQL moment may be
+    infinite.
+    """
+    import sqlalchemy as sa
+
+    if isinstance(kind, (sa.DateTime, sa.Date)):
+        if engine == "sqlite":  # text, to the second
+            return True, "CAST(strftime('%s', {0}) AS INTEGER)", "s"
+        if engine == "postgresql":
+            ticks = "CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT)"
+            return True, f"CASE WHEN isfinite({{0}}) THEN {ticks} END", "us"
+        raise ArgumentError(f"column: moments are read from SQLite, PostgreSQL and DuckDB, not from {engine}")
+    whole = isinstance(kind, sa.Integer)
+    if engine == "sqlite":
+        return whole, "CAST({0} AS INTEGER)" if whole else "CAST({0} AS REAL)", None
+    if isinstance(kind, sa.Numeric) and not isinstance(kind, sa.Float):
+        return False, "CAST({0} AS DOUBLE PRECISION)", None
+    return whole, "{0}", None
 
 
 @contextmanager
@@ -102,7 +126,7 @@ def _duckdb(path: str, table: str, column: str) -> Iterator[SqlTable]:
                 statement = statement.replace(f":p{place}", f"${place + 1}")
             return connection.execute(statement, list(parameters)).fetchall()
 
-        yield SqlTable(query, table, column, "INT" in str(relation.types[0]).upper())
+        yield duckdb_table(query, table, column, str(relation.types[0]))
 
 
 def _pyarrow() -> Any:
@@ -113,7 +137,9 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def parquet_column(path: str | Path, column: str, progress: Progress | None = None) -> DataColumn:
+def parquet_column(
+    path: str | Path, column: str, progress: Progress | None = None, text: bool = False
+) -> DataColumn | TextColumn:
     """A column of a Parquet file or folder, read a batch at a time. Needs pyarrow."""
     pa = _pyarrow()
     import pyarrow.dataset as dataset
@@ -124,9 +150,11 @@ def parquet_column(path: str | Path, column: str, progress: Progress | None = No
         raise ContentError(f"{path} cannot be read as Parquet") from None
     if column not in table.schema.names:
         raise ArgumentError(f"column: there is no {column!r} in {path}")
-    dtype = block_of(pa.array([], table.schema.field(column).type)).dtype
+    kind = table.schema.field(column).type
+    if pa.types.is_nested(kind):
+        raise ArgumentError(f"column: {column!r} in {path} has no order")
 
-    def chunks() -> Iterator[NDArray[Any]]:
+    def batches() -> Iterator[Any]:
         # buffered: by default a whole column of a row group is held, and files may be one row group
         buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
         scanner = table.scanner(
@@ -138,14 +166,24 @@ def parquet_column(path: str | Path, column: str, progress: Progress | None = No
         )
         try:
             for batch in scanner.to_batches():
-                yield block_of(batch.column(0)).astype(dtype, copy=False)
+                yield batch.column(0)
         except pa.ArrowException:  # its message may quote the data
             raise ContentError(f"column {column!r} of {path} cannot be read") from None
 
-    return DataColumn(dtype, chunks, progress=progress)
+    if text:
+        return TextColumn(lambda: (batch.cast(pa.string()).to_pylist() for batch in batches()), progress)
+    try:
+        dtype = block_of(pa.array([], kind)).dtype
+    except TypeError:
+        raise ArgumentError(f"column: {column!r} in {path} holds {kind}, which needs categories") from None
+    return DataColumn(
+        dtype, lambda: (block_of(batch).astype(dtype, copy=False) for batch in batches()), progress=progress
+    )
 
 
-def csv_column(path: str | Path, column: str, progress: Progress | None = None) -> DataColumn:
+def csv_column(
+    path: str | Path, column: str, progress: Progress | None = None, text: bool = False
+) -> DataColumn | TextColumn:
     """A column of a CSV file with a header, read a block at a time as doubles; a cell that is no number is missing."""
     with Path(path).open(newline="", encoding="utf-8-sig") as lines:
         header = next(csv.reader(lines), [])
@@ -153,22 +191,25 @@ def csv_column(path: str | Path, column: str, progress: Progress | None = None) 
         raise ArgumentError(f"column: there is no {column!r} in {path}")
     place = header.index(column)
 
-    def chunks() -> Iterator[NDArray[Any]]:
+    def blocks() -> Iterator[list[str]]:
         with Path(path).open(newline="", encoding="utf-8-sig", errors="replace") as lines:
             rows = csv.reader(lines)
             next(rows, None)
-            block: list[float] = []
+            block: list[str] = []
             try:
                 for row in rows:
-                    block.append(_number(row[place] if place < len(row) else ""))
+                    block.append(row[place] if place < len(row) else "")
                     if len(block) == BLOCK:
-                        yield np.array(block)
+                        yield block
                         block = []
             except csv.Error:
                 raise ContentError(f"column {column!r} of {path} cannot be read") from None
-            yield np.array(block)
+            yield block
 
-    return DataColumn(np.dtype(np.float64), chunks, progress=progress)
+    def chunks() -> Iterator[Any]:
+        return (np.array([_number(cell) for cell in block]) for block in blocks())
+
+    return TextColumn(blocks, progress) if text else DataColumn(np.dtype(np.float64), chunks, progress=progress)
 
 
 def _number(text: str) -> float:

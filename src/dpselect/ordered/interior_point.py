@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import index
 from typing import Any, Literal, SupportsFloat
 
 import numpy as np
@@ -16,9 +17,10 @@ from dpselect.ordered.dyadic import DyadicParameters, draw_dyadic
 from dpselect.ordered.interior_point_draws import SecretDraws
 from dpselect.ordered.interior_point_rows import METHODS, Method, Plan, plan_method
 from dpselect.ordered.search_tree import sort_codes
+from dpselect.ordered.spending import reserve
 from dpselect.ordered.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.tree_log_price import tree_log_price
-from dpselect.privacy import Adjacency, Guarantee, Release, approximate_dp, compose, gaussian, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
@@ -38,6 +40,8 @@ def interior_point(
     failure: SupportsFloat = 0.01,
     count_epsilon: SupportsFloat | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "interior-point",
     random: RandomSource | None = None,
 ) -> Release:
     """A value z with min(values) <= z <= max(values), with probability 1 - `failure` if there are rows enough.
@@ -48,22 +52,26 @@ def interior_point(
     Args:
         values: a one-dimensional array or sequence. Whole numbers (Python integers of any size) with `domain_size`, or
             with whole-number bounds; doubles with bounds of which one is a float: the domain is then all doubles
-            between them. A value outside the domain counts as the nearest end, NaN as the lower one.
+            between them. A value outside the domain counts as the nearest end, NaN as the lower one. A
+            sequence of Python objects must hold integers only where the bounds are integers (owed).
         epsilon, delta: the whole privacy budget; "exponential" spends no delta.
         domain_size: the domain is 0 .. domain_size - 1.
         lower, upper: or from lower to upper, both included.
         method: "exponential" (the exponential mechanism on min(#{x <= z}, #{x >= z})), "dyadic" (depth, stable choice,
-            point), "tree_log" and "cumulative" (Cohen et al. 2022, Algorithms 5 and 8, tuned), "binary_search"
-            (Gaussian noise), or "auto": see `choose_method`.
+            point), "tree_log" and "cumulative" (Cohen et al. 2022, Algorithms 5 and 8, tuned), "tree_log_printed"
+            (Algorithm 5 with the constants of the paper), "binary_search" (Gaussian noise), or "auto": see
+            `choose_method`.
         expected_rows: a public guess of the number of rows, for "auto"; never the true number unless that is public.
         failure: the probability that the method is planned for.
         count_epsilon: if given, a noisy count is paid for first, in addition, and None is released if it is too small.
-        adjacency: under replace_one the number of rows is public, and "auto" uses it.
+        adjacency: under replace_one the number of rows is public, and "auto" uses it unless `expected_rows` is given.
+        spender, label: where the price is paid, before the values are looked at, and its name in the record.
 
     The `Release` holds the value or None (no node was heavy enough, or the count was too small; both are decisions of
     private mechanisms). Running time depends on the data and is not covered.
 
-    Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers.
+    Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers,
+    `BudgetError` when the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> release = interior_point([2**40 + i for i in range(200)], domain_size=2**64, epsilon=1, random=keyed_source(1))
@@ -75,19 +83,22 @@ def interior_point(
     domain = _domain(domain_size, lower, upper)
     if expected_rows is not None:
         expected_rows = integer("expected_rows", expected_rows, at_least=0)
-    codes = _codes(values, domain)
-    known = len(codes) if adjacency is Adjacency.REPLACE_ONE and expected_rows is None else expected_rows
+    rows = _container(values)
+    # under replace_one the number of rows is public
+    known = len(rows) if adjacency is Adjacency.REPLACE_ONE and expected_rows is None else expected_rows
     plan = _plan(method, domain.size, epsilon, delta, failure, adjacency, known)
     guarantee = _guarantee(plan, domain.size, adjacency)
     counted = None
     if count_epsilon is not None:
         counted = number("count_epsilon", count_epsilon, at_least=1e-6, at_most=1e3)
         guarantee = compose(guarantee, noisy_count_guarantee(epsilon=counted, adjacency=adjacency))
-    if counted is not None and noisy_count(len(codes), epsilon=counted, random=source) < plan.rows:
-        return Release(value=None, guarantee=guarantee, replayable=source.replayable)
-    found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(source))
-    value = None if found is None else domain.decode(min(found, domain.size - 1))
-    return Release(value=value, guarantee=guarantee, replayable=source.replayable)
+    payment = reserve(spender, guarantee, label=label)
+    codes = _codes(rows, domain)
+    value = None
+    if counted is None or noisy_count(len(codes), epsilon=counted, random=source) >= plan.rows:
+        found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(source))
+        value = None if found is None else domain.decode(min(found, domain.size - 1))
+    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 
 def interior_point_guarantee(
@@ -102,12 +113,24 @@ def interior_point_guarantee(
 ) -> Guarantee:
     """What `interior_point` with these arguments promises, before it runs; at most (epsilon, delta).
 
+    Under replace_one "auto" depends on the number of rows, which is public: give it as `expected_rows`, or
+    `ArgumentError` is raised.
+
     >>> g = interior_point_guarantee(domain_size=2**256, epsilon=1, delta=1e-6, method="tree_log")
     >>> g.epsilon(delta=1e-6) <= 1.0
     True
     """
     adjacency = parse_adjacency(adjacency)
-    plan = _plan(method, domain_size, epsilon, delta, failure, adjacency, expected_rows)
+    if method == "auto":
+        method = choose_method(
+            domain_size=domain_size,
+            epsilon=epsilon,
+            delta=delta,
+            expected_rows=expected_rows,
+            failure=failure,
+            adjacency=adjacency,
+        )
+    plan = _plan(method, domain_size, epsilon, delta, failure, adjacency, None)
     return _guarantee(plan, domain_size, adjacency)
 
 
@@ -123,11 +146,17 @@ def choose_method(
     """The method that "auto" takes, from public parameters: the one that needs the fewest rows.
 
     With `expected_rows` the exponential mechanism is taken wherever it makes do with that many: it spends no delta.
+    Under replace_one it must be given: the call takes the number of rows, which is public. 0 asks for the fewest rows.
 
     >>> [choose_method(domain_size=size, epsilon=1, delta=1e-6) for size in (2**64, 2**256)]
     ['exponential', 'dyadic']
     """
-    return _plan("auto", domain_size, epsilon, delta, failure, parse_adjacency(adjacency), expected_rows).method
+    adjacency = parse_adjacency(adjacency)
+    if expected_rows is not None:
+        expected_rows = integer("expected_rows", expected_rows, at_least=0)
+    elif adjacency is Adjacency.REPLACE_ONE:
+        raise ArgumentError("expected_rows must be given: under replace_one 'auto' goes by the number of rows")
+    return _plan("auto", domain_size, epsilon, delta, failure, adjacency, expected_rows).method
 
 
 def _plan(
@@ -204,23 +233,34 @@ def _draw(plan: Plan, codes: Codes, size: int, draws: SecretDraws) -> int | None
 
 
 def cumulative_interior_point(
-    codes: Codes, *, bits: int, parameters: TreeLogParameters, distance: int, random: RandomSource | None = None
+    codes: Any,
+    *,
+    bits: int,
+    parameters: TreeLogParameters,
+    distance: int,
+    adjacency: Adjacency | str = Adjacency.REPLACE_ONE,
+    spender: Spender | None = None,
+    label: str = "interior-point",
+    random: RandomSource | None = None,
 ) -> Release:
-    """Algorithm 8 on ascending codes of 2**bits values, private at cumulative distance `distance`.
+    """Algorithm 8 on codes 0 .. 2**bits - 1 in any order, private at cumulative distance `distance`.
 
     Two data sets of equal size are at cumulative distance d if at every y the numbers of points at or below y differ
-    by at most d; replacing one point is distance one. `tuned_cumulative` finds parameters. The guarantee is labelled
-    replace_one; that what the caller calls neighbours is at most at this distance is owed.
+    by at most d; replacing one point is distance one. `tuned_cumulative` finds parameters. That what the caller calls
+    neighbours (`adjacency` is only its name) is at most at this distance is owed. Codes outside count as the ends.
     """
     source = resolve(random)
     price = tree_log_price(parameters, bits=bits, distance=integer("distance", distance, at_least=1))
-    guarantee = _stepped(price.epsilon, price.delta, 1, Adjacency.REPLACE_ONE)
+    guarantee = _stepped(price.epsilon, price.delta, 1, parse_adjacency(adjacency))
     terms = {"mechanism": "cumulative_interior_point", "bits": bits, "distance": distance}
     guarantee = replace(
         guarantee, terms=terms, theorem="cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)"
     )
-    value = draw_tree_log(codes, bits, parameters, SecretDraws(source))
-    return Release(value=value, guarantee=guarantee, replayable=source.replayable)
+    rows = _container(codes)
+    payment = reserve(spender, guarantee, label=label)
+    ordered = sort_codes(_codes(rows, WholeNumbers(0, (1 << bits) - 1)))
+    value = draw_tree_log(ordered, bits, parameters, SecretDraws(source))
+    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 
 def _bits(size: int) -> int:
@@ -245,27 +285,34 @@ def _domain(domain_size: int | None, lower: int | float | None, upper: int | flo
     return WholeNumbers(first, last)
 
 
-def _codes(values: Any, domain: Domain) -> Codes:
+def _container(values: Any) -> Any:
+    """An array or a list, of which the length is known; no value has been looked at."""
+    if isinstance(values, (str, bytes, dict)):
+        raise ContentError("values must be a one-dimensional array or sequence of real numbers")
+    rows = np.asarray(values) if hasattr(values, "__array__") else list(values)
+    if isinstance(rows, np.ndarray) and rows.ndim != 1:
+        raise ContentError("values must be one-dimensional")
+    return rows
+
+
+def _codes(rows: Any, domain: Domain) -> Codes:
     """One code a row, by a map that knows one row at a time."""
     if isinstance(domain, Doubles):
-        array = np.asarray(values)
+        try:
+            array = np.asarray(rows)
+        except ValueError:
+            raise ContentError("values must be a one-dimensional array of real numbers") from None
         if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
             raise ContentError("values must be a one-dimensional array of real numbers")
         doubles = array.astype(np.float64)
         return domain.encode(np.where(np.isnan(doubles), domain.lower, doubles) + 0.0)
-    if not isinstance(values, np.ndarray):
-        values = list(values)
-        if domain.size <= 1 << 64:
-            values = np.array(values, dtype=object)
-    if _floating(values) or (isinstance(values, np.ndarray) and values.ndim != 1):
+    if isinstance(rows, np.ndarray) and rows.dtype.kind in "iu":
+        codes = domain.encode(rows)
+    elif isinstance(rows, np.ndarray) and rows.dtype.kind != "O" and len(rows):
         raise ContentError("values must be whole numbers where the bounds are")
-    try:
-        codes = domain.encode(values)
-    except (TypeError, ValueError):
-        raise ContentError("values must be a one-dimensional array of whole numbers") from None
+    else:
+        try:
+            codes = domain.encode([index(value) for value in rows])
+        except TypeError:
+            raise ContentError("values must be a one-dimensional array of whole numbers") from None
     return codes if domain.size > 1 << 64 else np.array(codes, dtype=np.uint64)
-
-
-def _floating(values: Any) -> bool:
-    """Whether an array holds something else than whole numbers."""
-    return isinstance(values, np.ndarray) and values.dtype.kind not in "iuO" and len(values) > 0

@@ -21,6 +21,7 @@ from dpselect.ordered.stable_choice import StableChoice, laplace_tail_steps
 from dpselect.ordered.tree_log import TreeLogParameters
 from dpselect.ordered.tree_log_price import difference_tail
 from dpselect.ordered.tree_log_tuning import (
+    affordable_printed,
     cumulative_rows,
     rows_of_exponential,
     search_shares,
@@ -41,8 +42,8 @@ __all__ = [
     "step_budget",
 ]
 
-Method = Literal["exponential", "dyadic", "tree_log", "cumulative", "binary_search"]
-METHODS: tuple[Method, ...] = ("exponential", "dyadic", "binary_search", "tree_log", "cumulative")
+Method = Literal["exponential", "dyadic", "tree_log", "cumulative", "binary_search", "tree_log_printed"]
+METHODS: tuple[Method, ...] = ("exponential", "dyadic", "binary_search", "tree_log", "cumulative", "tree_log_printed")
 """In the order of preference among equal numbers of points."""
 
 Parameters = float | DyadicParameters | TreeLogParameters
@@ -124,6 +125,9 @@ def _plan(method: Method, size: int, epsilon: float, delta: float, failure: floa
         return _binary_search(bits, epsilon, delta, failure, adjacency)
     if method == "tree_log":
         tuned = tuned_tree_log(bits, step, step_delta, failure)
+        return Plan(method, tree_log_rows(tuned, bits, failure), tuned)
+    if method == "tree_log_printed":
+        tuned = affordable_printed(bits, step, step_delta)
         return Plan(method, tree_log_rows(tuned, bits, failure), tuned)
     if adjacency is not Adjacency.REPLACE_ONE:
         return None

@@ -91,18 +91,23 @@ class SortedColumn:
         return self.before + len(self.values) + self.after
 
     def window(self, first: int, last: int) -> Window:
-        """Constant time but for a binary search: only the window is encoded."""
+        """Constant time but for binary searches: only rows of the window are encoded, and of an atom at an end none."""
         values, count = self.values, len(self.values)
         start = min(max(first - 1 - self.before, 0), max(count - 1, 0))
         stop = max(min(last - self.before, count), min(start + 1, count))
-        if start < stop:
-            ends = self.domain.encode(values[[start, stop - 1]] if isinstance(values, np.ndarray) else
-                                      [values[start], values[stop - 1]])  # fmt: skip
-            # an atom at an end counts as a whole
-            start = self._left(int(ends[0]), start)
-            stop = self._left(int(ends[1]) + 1, count, stop)
-        codes = self.domain.encode(values[start:stop])
-        return window_of(codes, self.before + start, self.after + count - stop)
+        if start == stop:
+            return window_of(self.domain.encode(values[start:stop]), self.before + start, self.after + count - stop)
+        ends = values[[start, stop - 1]] if isinstance(values, np.ndarray) else [values[start], values[stop - 1]]
+        low, high = (int(code) for code in self.domain.encode(ends))
+        before, after = self._left(low, start), count - self._left(high + 1, count, stop)
+        first_end = self._left(low + 1, count - after, start + 1)
+        last_start = self._left(high, stop, start) if high > low else first_end
+        inner = window_of(self.domain.encode(values[first_end:last_start]), 0, 0)
+        codes, counts = [low, *inner.codes], [first_end - before, *inner.counts]
+        if high > low:
+            codes, counts = [*codes, high], [*counts, count - after - last_start]
+        kept = codes if isinstance(inner.codes, list) else np.array(codes, dtype=np.uint64)
+        return Window(kept, np.array(counts, dtype=np.int64), self.before + before, self.after + after)
 
     def _left(self, code: int, high: int, low: int = 0) -> int:
         """How many of the values have a smaller code; known to lie between `low` and `high`."""

@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.ordered.domains import Codes
 from dpselect.ordered.interior_point import cumulative_interior_point
 from dpselect.ordered.intervals import exponential_interior_point
 from dpselect.ordered.quasi_concave import quasi_concave_guarantee
+from dpselect.ordered.spending import reserve
 from dpselect.ordered.tree_log import TreeLogParameters
 from dpselect.ordered.tree_log_tuning import cumulative_rows, tuned_cumulative
-from dpselect.privacy import Adjacency, Release
+from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["LowerBoundReduction", "interior_point_instance", "maximize_by_interior_point", "reduction_error"]
@@ -110,6 +110,8 @@ def maximize_by_interior_point(
     failure_probability: float = 0.05,
     method: Finder = "exponential",
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "quasi-concave",
     random: RandomSource | None = None,
 ) -> Release:
     """Maximise a whole-number quasi-concave score of sensitivity one through an interior point (Theorem 4.2).
@@ -119,9 +121,9 @@ def maximize_by_interior_point(
     compare: `maximize_over_runs` has a quarter of the error of the first and less than that of the second for
     anything below 2**3000 places.
 
-    Owed: the score is quasi-concave and moves by at most one between neighbours at every place. The starts and scores
-    are those of `maximize_over_runs`. Raises `ArgumentError` for starts that are not increasing up to `upper` and for
-    parameters.
+    Owed: the score is quasi-concave and moves by at most one between neighbours at every place. The starts and scores,
+    `spender` and `label` are those of `maximize_over_runs`. Raises `ArgumentError` for starts that are not increasing
+    up to `upper` and for parameters.
 
     >>> from dpselect.randomness import keyed_source
     >>> maximize_by_interior_point([0, 5, 6], [0, 900, 1], upper=10**6, epsilon=2.0, random=keyed_source(1)).value
@@ -134,21 +136,28 @@ def maximize_by_interior_point(
         raise ArgumentError("starts must increase up to upper, with one score for each")
     first, size = places[0], last - places[0] + 1
     error, parameters = _plan(size, epsilon, delta, failure_probability, method)
-    points = [place - first for place in interior_point_instance(places, scores, error)]
     guarantee = quasi_concave_guarantee(epsilon=epsilon, adjacency=adjacency)
     source = resolve(random)
+    points = [place - first for place in interior_point_instance(places, scores, error)]
     if parameters is not None:
-        codes: Codes = np.array(points, dtype=np.uint64) if size <= 1 << 64 else points
-        found = cumulative_interior_point(
-            codes, bits=_bits(size), parameters=parameters, distance=_DISTANCE, random=source
-        )
-        value = None if found.value is None else first + min(int(found.value), size - 1)
         # neighbouring scores are what is at this distance, whatever makes two data sets neighbours
-        priced = replace(found.guarantee, adjacency=guarantee.adjacency)
-        return Release(value=value, guarantee=priced, replayable=source.replayable)
+        found = cumulative_interior_point(
+            points,
+            bits=_bits(size),
+            parameters=parameters,
+            distance=_DISTANCE,
+            adjacency=guarantee.adjacency,
+            spender=spender,
+            label=label,
+            random=source,
+        )
+        return replace(found, value=None if found.value is None else first + min(int(found.value), size - 1))
+    payment = reserve(spender, guarantee, label=label)
     rate = Fraction(guarantee.pure_epsilon) / (2 * _DISTANCE)
     place = exponential_interior_point(points, lower=0, upper=size - 1, epsilon=rate, monotonic=True, random=source)
-    return Release(value=first + int(place), guarantee=guarantee, replayable=source.replayable)
+    return Release(
+        value=first + int(place), guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable
+    )
 
 
 @dataclass(frozen=True)

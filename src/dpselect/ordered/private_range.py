@@ -8,10 +8,10 @@ from typing import Any, SupportsFloat
 from numpy.typing import ArrayLike
 
 from dpselect.errors import number
+from dpselect.ordered.declared import declare_column
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.intervals import draw_code
 from dpselect.ordered.quantile import (
-    open_ranks,
     parse_epsilon,
     parse_quantile,
     quantile_guarantee,
@@ -19,7 +19,8 @@ from dpselect.ordered.quantile import (
     rank_error,
 )
 from dpselect.ordered.sources import read_values
-from dpselect.privacy import Adjacency, Guarantee, Release, compose
+from dpselect.ordered.spending import reserve
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
@@ -33,6 +34,8 @@ def private_range(
     failure_probability: SupportsFloat = 0.05,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     assume_sorted: bool = False,
+    spender: Spender | None = None,
+    label: str = "private range",
     random: RandomSource | None = None,
 ) -> Release:
     """(lower, upper) for numbers of any magnitude, from the data and paid for.
@@ -56,6 +59,8 @@ def private_range(
     if source.dtype.kind not in "iuf":
         raise TypeError("values must be numbers here")
     domain = Binades()
+    guarantee = range_guarantee(epsilon=epsilon, adjacency=adjacency)
+    payment = reserve(spender, guarantee, label=label)
     column = source.ranked(domain)
     half = Fraction(epsilon) / 2
     rate = quantile_rate(Fraction(0), half, adjacency, shifted=True)  # the same at q = 1
@@ -65,8 +70,7 @@ def private_range(
         for target in (shift, column.total - shift)
     ]
     (low, _), (_, high) = sorted(ends)
-    guarantee = range_guarantee(epsilon=epsilon, adjacency=adjacency)
-    return Release(value=(low, high), guarantee=guarantee, replayable=drawn.replayable)
+    return Release(value=(low, high), guarantee=guarantee, receipt=payment.settle(), replayable=drawn.replayable)
 
 
 def range_guarantee(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
@@ -93,6 +97,8 @@ def quantile_interval(
     weights: ArrayLike | None = None,
     largest_weight: SupportsFloat = 1.0,
     assume_sorted: bool = False,
+    spender: Spender | None = None,
+    label: str = "quantile interval",
     random: RandomSource | None = None,
 ) -> Release:
     """(low, high) around the q-quantile of these rows, which it holds except with `failure_probability`.
@@ -115,7 +121,7 @@ def quantile_interval(
     adjacency = parse_adjacency(adjacency)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     drawn = resolve(random)
-    column, domain, units = open_ranks(
+    declared = declare_column(
         values,
         lower=lower,
         upper=upper,
@@ -125,16 +131,21 @@ def quantile_interval(
         largest_weight=largest_weight,
         assume_sorted=assume_sorted,
     )
-    rate = quantile_rate(fraction, Fraction(epsilon) / 2, adjacency, units=units, shifted=True)
+    domain = declared.domain
+    rate = quantile_rate(fraction, Fraction(epsilon) / 2, adjacency, units=declared.units, shifted=True)
     shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
+    one = quantile_guarantee(epsilon=epsilon / 2.0, q=fraction, adjacency=adjacency)
+    guarantee = compose(one, one)
+    payment = reserve(spender, guarantee, label=label)
+    column = declared.ranked()
     middle = fraction * column.total
     codes = sorted(
         draw_code(column, size=domain.size, target=target, rate=rate, random=drawn)
         for target in (middle - shift, middle + shift)
     )
-    one = quantile_guarantee(epsilon=epsilon / 2.0, q=fraction, adjacency=adjacency)
     return Release(
         value=(domain.decode(codes[0]), domain.decode(codes[1])),
-        guarantee=compose(one, one),
+        guarantee=guarantee,
+        receipt=payment.settle(),
         replayable=drawn.replayable,
     )

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, SupportsFloat
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
 from dpselect.mechanisms.bounded_range import bounded_range
-from dpselect.ordered.domains import Categories, Domain, exact_decimal
-from dpselect.ordered.intervals import RankedColumn, draw_code
+from dpselect.ordered.declared import declare_column
+from dpselect.ordered.domains import exact_decimal
+from dpselect.ordered.intervals import draw_code
 from dpselect.ordered.small_domain import MOST_CODES, draw_flipped
-from dpselect.ordered.sources import categorical_column, declare_domain, read_values, weighted_column
-from dpselect.privacy import Adjacency, Guarantee, Release, pure_dp
+from dpselect.ordered.spending import reserve
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
@@ -24,7 +24,6 @@ __all__ = [
     "Mechanism",
     "QuantileRelease",
     "median",
-    "open_ranks",
     "parse_epsilon",
     "parse_quantile",
     "quantile",
@@ -35,9 +34,6 @@ __all__ = [
 
 Mechanism = Literal["auto", "exponential", "permute_and_flip"]
 _FLIPPED = "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)"
-
-WEIGHT_UNITS = 1024
-"""Weights are whole multiples of the largest weight over this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +158,8 @@ def quantile(
     weights: ArrayLike | None = None,
     largest_weight: SupportsFloat = 1.0,
     assume_sorted: bool = False,
+    spender: Spender | None = None,
+    label: str = "quantile",
     random: RandomSource | None = None,
 ) -> QuantileRelease:
     """A private quantile: a value in [lower, upper] that is nearly at rank q n.
@@ -186,6 +184,8 @@ def quantile(
     - `assume_sorted`: the values are in increasing order, missing ones last (owed: the answer is not private
       otherwise). Takes well under a millisecond for any number of rows.
     - unsorted arrays take about two passes and little memory, and are not sorted or changed.
+    - `spender`: where it is paid: a budget of a ledger. The price is durable there before the rows are read, and stays
+      where anything fails after that; `label` names it in the record. The result has the receipt.
 
     `rank_error` of the result says how far off it may be. Raises `ArgumentError` and `TypeError` for arguments,
     never because of what the values are. How long it takes depends on the values.
@@ -199,7 +199,7 @@ def quantile(
     fraction = parse_quantile(q)
     adjacency = parse_adjacency(adjacency)
     source = resolve(random)
-    column, domain, units = open_ranks(
+    declared = declare_column(
         values,
         lower=lower,
         upper=upper,
@@ -209,17 +209,21 @@ def quantile(
         largest_weight=largest_weight,
         assume_sorted=assume_sorted,
     )
+    domain, units = declared.domain, declared.units
     rate = quantile_rate(fraction, Fraction(epsilon), adjacency, units=units)
     small = domain.size <= MOST_CODES
     chosen: Mechanism = mechanism if mechanism != "auto" else "permute_and_flip" if small else "exponential"
     guarantee = quantile_guarantee(epsilon=epsilon, q=fraction, mechanism=chosen, adjacency=adjacency)
     if chosen == "permute_and_flip" and not small:
         raise ArgumentError(f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values")
+    payment = reserve(spender, guarantee, label=label)
+    column = declared.ranked()
     draw = draw_flipped if chosen == "permute_and_flip" else draw_code
     code = draw(column, size=domain.size, target=fraction * column.total, rate=rate, random=source)
     return QuantileRelease(
         value=domain.decode(code),
         guarantee=guarantee,
+        receipt=payment.settle(),
         replayable=source.replayable,
         q=fraction,
         rate=rate,
@@ -238,36 +242,3 @@ def median(
     0.4
     """
     return quantile(values, q=Fraction(1, 2), epsilon=epsilon, lower=lower, upper=upper, **options)
-
-
-def open_ranks(
-    values: Any,
-    *,
-    lower: Any,
-    upper: Any,
-    granularity: Any = None,
-    categories: Any = None,
-    weights: ArrayLike | None = None,
-    largest_weight: SupportsFloat = 1.0,
-    assume_sorted: bool = False,
-) -> tuple[RankedColumn, Domain, int]:
-    """The column with its ranks, its domain, and how many units of rank one row may count."""
-    if categories is not None:
-        if lower is not None or upper is not None or granularity is not None or weights is not None:
-            raise ArgumentError("categories take the place of lower, upper and granularity, and have no weights")
-        named = Categories(tuple(categories))
-        return categorical_column(values, named), named, 1
-    if lower is None or upper is None:
-        raise ArgumentError("lower and upper must be given: public bounds, or those of private_range")
-    source = read_values(values, assume_sorted=assume_sorted)
-    domain = declare_domain(source.dtype, lower=lower, upper=upper, granularity=granularity)
-    if weights is not None:
-        return weighted_column(source, _weight_units(weights, largest_weight), domain), domain, WEIGHT_UNITS
-    return source.ranked(domain), domain, 1
-
-
-def _weight_units(weights: ArrayLike, largest_weight: SupportsFloat) -> NDArray[np.int64]:
-    largest = number("largest_weight", largest_weight, above=0.0)
-    with np.errstate(over="ignore"):
-        given = np.nan_to_num(np.asarray(weights, dtype=np.float64) / largest, nan=0.0)
-    return np.asarray(np.rint(np.clip(given, 0.0, 1.0) * WEIGHT_UNITS).astype(np.int64))

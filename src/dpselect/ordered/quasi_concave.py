@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.ordered.runs import draw_from_runs, relative_coin, weight_at_least
-from dpselect.privacy import Adjacency, Guarantee, Release
+from dpselect.ordered.spending import reserve
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
@@ -106,6 +107,8 @@ def maximize_quasi_concave(
     monotonic: bool = False,
     peak: SupportsIndex | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "quasi-concave",
     random: RandomSource | None = None,
 ) -> Release:
     """A whole number z in [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
@@ -125,10 +128,12 @@ def maximize_quasi_concave(
             at most 65,536 places, which are all looked at (and then the score need not be quasi-concave). No
             search finds it in an arbitrary score: a plateau does not say on which side the only better place lies.
         monotonic: whether all scores move in the same direction between neighbours; seldom true under replace-one.
+        spender, label: where the price is paid, before the score is asked for, and its name in the record.
 
     About 3 log2(T) evaluations at most; how many there are, and of what, depends on the data.
 
-    Raises `ArgumentError` or `TypeError` for parameters; what `score` raises passes through and may tell of the data.
+    Raises `ArgumentError` or `TypeError` for parameters, `BudgetError` when the spender refuses; what `score` raises
+    passes through and may tell of the data.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = [10**17, 10**17 + 5, 3 * 10**17] * 100
@@ -148,18 +153,18 @@ def maximize_quasi_concave(
         raise TypeError("score must be a function of one whole number")
     source = resolve(random)
     places = last - first + 1
-    if peak is not None:
-        top = integer("peak", peak, at_least=first, at_most=last)
-    elif isinstance(score, FindsPeak):
+    top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
+    if top is None and not isinstance(score, FindsPeak) and places > _LOOK_AT_ALL:
+        raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
+    payment = reserve(spender, guarantee, label=label)
+    if top is None and isinstance(score, FindsPeak):
         top = score.find_peak(first, last)
-    elif places <= _LOOK_AT_ALL:
+    if top is not None:
+        value = _draw(score, first, last, top, mechanism.rate, source)
+    else:
         scores = np.array([_tame(score(place)) for place in range(first, last + 1)])
         value = first + draw_from_runs(np.ones(places, dtype=np.uint64), scores, rate=mechanism.rate, random=source)
-        return Release(value=value, guarantee=guarantee, replayable=source.replayable)
-    else:
-        raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
-    value = _draw(score, first, last, top, mechanism.rate, source)
-    return Release(value=value, guarantee=guarantee, replayable=source.replayable)
+    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 
 def _tame(score: SupportsFloat) -> float:
@@ -205,13 +210,16 @@ def maximize_over_runs(
     sensitivity: float = 1.0,
     monotonic: bool = False,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "quasi-concave",
     random: RandomSource | None = None,
 ) -> Release:
     """The same mechanism for a score that is given by its values on runs, as one that depends on ranks only is.
 
     The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, the last run ending at `upper`. The first start is
     public; the others, and how many there are, may depend on the data. The score need not be quasi-concave. It
-    must move by at most `sensitivity` between neighbours at every place (owed).
+    must move by at most `sensitivity` between neighbours at every place (owed). With a `spender` the price is reserved
+    before the draw, under `label`.
 
     Raises `ArgumentError` for starts that are not increasing up to `upper` or scores of another length.
 
@@ -228,11 +236,12 @@ def maximize_over_runs(
         raise ArgumentError("starts must increase up to upper, with one score for each")
     source = resolve(random)
     tamed = np.clip(np.nan_to_num(values, nan=-_LARGEST), -_LARGEST, _LARGEST)
-    place = draw_from_runs(lengths, tamed, rate=mechanism.rate, random=source)
     guarantee = quasi_concave_guarantee(
         epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
     )
-    return Release(value=places[0] + place, guarantee=guarantee, replayable=source.replayable)
+    payment = reserve(spender, guarantee, label=label)
+    place = draw_from_runs(lengths, tamed, rate=mechanism.rate, random=source)
+    return Release(value=places[0] + place, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 
 def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:

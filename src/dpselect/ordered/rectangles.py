@@ -16,8 +16,9 @@ from dpselect.ordered.intervals import exponential_interior_point
 from dpselect.ordered.rectangle_plan import RectanglePlan, Slicing, rectangle_plan
 from dpselect.ordered.reorder_slice_compute import Ordered, ReorderSliceCompute
 from dpselect.ordered.sources import declare_domain
+from dpselect.ordered.spending import reserve
 from dpselect.ordered.thresholds import coded, labels_of_numbers
-from dpselect.privacy import Adjacency, Release
+from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["Rectangle", "axis_domains", "learn_rectangle"]
@@ -70,6 +71,8 @@ def learn_rectangle(
     failure_probability: SupportsFloat = 0.05,
     slicing: Slicing = "auto",
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "rectangle",
     random: RandomSource | None = None,
 ) -> Release:
     """Learn an axis-aligned rectangle from labelled rows; the release's value is a `Rectangle`.
@@ -91,9 +94,10 @@ def learn_rectangle(
         slicing: "noisy" slice sizes (Reorder-Slice-Compute), "plain" ones, or "auto", which takes the one that consumes
             fewer rows, from public parameters.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
+        spender, label: where the price is paid, before the rows are looked at, and its name in the record.
 
     Takes O(axes * n log n). Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of
-    what the rows hold.
+    what the rows hold, and `BudgetError` when the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> X = np.stack(np.meshgrid(np.arange(100), np.arange(100)), axis=2).reshape(-1, 2)
@@ -117,25 +121,26 @@ def learn_rectangle(
         slicing=slicing,
         adjacency=adjacency,
     )
+    payment = reserve(spender, plan.guarantee, label=label)
     positive = table[(labels == 1) & np.asarray(np.all(table == table, axis=1), dtype=bool)]
     columns = [coded(domain, positive[:, axis]) for axis, domain in enumerate(domains)]
-    rows = np.stack(columns, axis=1)
-    if noisy_count(len(rows), epsilon=plan.count_epsilon, random=source) < plan.least_count:
+    if noisy_count(len(positive), epsilon=plan.count_epsilon, random=source) < plan.least_count:
         rule = Rectangle(domains, (1,) * axes, (0,) * axes)
     else:
-        rule = _sides(rows, domains, plan, adjacency, source)
-    return Release(value=rule, guarantee=plan.guarantee, replayable=source.replayable)
+        rule = _sides(columns, domains, plan, adjacency, source)
+    return Release(value=rule, guarantee=plan.guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 
 def _sides(
-    rows: NDArray[Any],
+    columns: list[NDArray[Any]],
     domains: tuple[Domain, ...],
     plan: RectanglePlan,
     adjacency: Adjacency | str,
     source: RandomSource,
 ) -> Rectangle:
+    # a row is sliced by its place, which stands for its content: whole rows need not be moved about
     session = ReorderSliceCompute(
-        rows,  # type: ignore[arg-type]  # an array is as good as a sequence there
+        np.arange(len(columns[0])),  # type: ignore[arg-type]  # an array is as good as a sequence there
         slice_epsilon=plan.slice_epsilon,
         computation=plan.insertion,
         swap=plan.swap,
@@ -148,7 +153,7 @@ def _sides(
         def interior(part: NDArray[Any]) -> int:
             return int(
                 exponential_interior_point(
-                    sorted(part[:, axis].tolist()),
+                    sorted(columns[axis][part].tolist()),
                     lower=0,
                     upper=domains[axis].size - 1,
                     epsilon=Fraction(plan.rate),
@@ -157,7 +162,8 @@ def _sides(
                 )
             )
 
-        return session.slice_and_compute(plan.slice_size, Ordered(column=axis, descending=descending), interior)
+        order = Ordered(values=columns[axis], descending=descending)
+        return session.slice_and_compute(plan.slice_size, order, interior)
 
     sides = [(side(axis, descending=False), side(axis, descending=True)) for axis in range(len(domains))]
     return Rectangle(domains, tuple(low for low, _ in sides), tuple(high for _, high in sides))

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.ordered.columns import CountedColumn
 from dpselect.ordered.intervals import RankedColumn, Window, window_of
+from dpselect.ordered.sources import counted_column
 from dpselect.randomness import RandomSource
 
-__all__ = ["Part", "ScatteredColumn", "fine_bits"]
+__all__ = ["Part", "ScatteredColumn", "fine_bits", "scattered_units"]
 
 _WHOLE = 1 << 22
 """Columns of up to this many rows are scattered at once."""
@@ -29,7 +31,15 @@ def fine_bits(size: int) -> int:
     return max(64 - (size - 1).bit_length(), 0)
 
 
-@dataclass(frozen=True, repr=False)
+def scattered_units(
+    codes: NDArray[np.uint64], units: NDArray[np.int64], bits: int, random: RandomSource
+) -> CountedColumn:
+    """Rows of several units: each takes one fine place, with all its units, so that it is on one side of every cut."""
+    fine = codes << np.uint64(bits) | random.words(len(codes)) >> np.uint64(64 - bits) if bits else codes
+    return counted_column(fine, units)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
 class _Segment:
     """Fine codes in order, `before` rows to their left; whole coarse codes from `first` to `last`."""
 
@@ -91,7 +101,10 @@ class ScatteredColumn:
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """The rows of ranks `start` + 1 .. `stop` of a column as a column; their codes are counted from `origin`."""
+    """The rows of ranks `start` + 1 .. `stop` of a column as a column; their codes are counted from `origin`.
+
+    Rows that are tied may be on both sides of an end.
+    """
 
     column: RankedColumn
     start: int
@@ -108,6 +121,8 @@ class Part:
             return window_of(np.empty(0, dtype=np.uint64), 0, 0)
         first, last = max(first, 1), min(last, self.total)
         found = self.column.window(first + self.start, last + self.start)
-        codes = np.asarray(found.codes, dtype=np.uint64) - np.uint64(self.origin)
-        before = found.before - self.start
-        return Window(codes, found.counts, before, self.total - before - int(found.counts.sum()))
+        ends = np.clip(found.before + np.append(0, np.cumsum(found.counts)), self.start, self.stop)
+        inside = np.flatnonzero(np.diff(ends))
+        codes = np.asarray(found.codes, dtype=np.uint64)[inside] - np.uint64(self.origin)
+        before = int(ends[inside[0]]) - self.start
+        return Window(codes, np.diff(ends)[inside], before, self.stop - int(ends[inside[-1] + 1]))

@@ -12,17 +12,17 @@ printed does not follow); the exact probability of failure stands for 5/6.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from dpselect.errors import AdjacencyError, ArgumentError, integer, number
+from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.ordered.slice_price_loss import SlicePairProfile
+from dpselect.ordered.slice_price_renyi import RepeatedRenyi, SliceRenyi, SmallestRenyi, curve_of
 from dpselect.ordered.synchronisation import Synchronisation, synchronisation
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp, compose, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
@@ -31,6 +31,7 @@ from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = [
     "SlicePrice",
+    "Way",
     "plain_slicing_guarantee",
     "reorder_slice_compute_guarantee",
     "slice_price",
@@ -39,9 +40,19 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+Way = Literal["smallest", "paper", "basic", "renyi", "losses", "plain"]
+
 _PAPER = "Reorder-Slice-Compute (Cohen et al. 2022, Theorem 2.1)"
+_WAYS = {
+    "paper": "constants of the paper",
+    "basic": "basic composition, exact rates",
+    "renyi": "Renyi divergence",
+    "losses": "privacy losses",
+}
 _MOST_PLAIN = 1 << 14
 _SMALLEST_TAIL = 1e-15
+_SMALLEST_PAPER_TAIL = 1e-60
+"""So small because replacing a row, as two steps, multiplies it by exp(epsilon/2)."""
 
 
 def swap_of(insertion: Guarantee) -> Guarantee:
@@ -87,53 +98,6 @@ class TwoStepProfile(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class SliceRenyi:
-    """The closed Renyi curve of one application, for any number of slices; outside the components' failure.
-
-    A run is (failed query, swap) then the same again, or (synchronised, insertion) then nothing, so the moment M
-    solves M = S R1 + Phi R2 M, direction by direction; inf where Phi R2 reaches one. With maps that may turn an
-    insertion round (`maps_grow` False) the worse direction is taken in each step. `failure` is the mass of all leaks:
-    without them both laws keep the same weight on each path, and conditioning on that adds its logarithm.
-    """
-
-    sync: Synchronisation
-    insertion: RenyiCurve
-    swap: RenyiCurve
-    failure: float
-    maps_grow: bool
-    theorem: str = "Reorder-Slice-Compute, Renyi divergence of the holder's transcript (Cohen et al. 2022, Lemma 2.5)"
-
-    def __call__(self, orders: Array) -> Array:
-        a = np.asarray(orders, dtype=np.float64)
-        sync = self.sync
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            inserted, swapped = (a - 1.0) * self.insertion(a), (a - 1.0) * self.swap(a)
-            stop = [np.log(sync.moment(b)) + inserted for b in (a, 1.0 - a)]
-            again = [math.log(sync.fail_lower) + b * sync.epsilon + swapped for b in (a, 1.0 - a)]
-            if not self.maps_grow:
-                stop, again = [np.maximum(*stop)] * 2, [np.maximum(*again)] * 2
-            rounded = 1e-13
-            moments = [
-                np.where(g < -rounded, s - np.log(-np.expm1(np.minimum(g + rounded, -1e-300))), np.inf)
-                for s, g in zip(stop, again, strict=True)
-            ]
-            moment = np.maximum(*moments) + rounded
-            moment = np.where(np.isfinite(inserted) & np.isfinite(swapped), moment, np.inf)
-            curve = moment / (a - 1.0) - a / (a - 1.0) * math.log1p(-self.failure)
-        return np.asarray(np.maximum(curve, 0.0) * ROUND_UP)
-
-
-@dataclass(frozen=True)
-class SmallestRenyi:
-    """The pointwise minimum of curves that bound the same mechanism."""
-
-    curves: tuple[RenyiCurve, ...]
-
-    def __call__(self, orders: Array) -> Array:
-        return np.asarray(np.min([curve(orders) for curve in self.curves], axis=0))
-
-
-@dataclass(frozen=True)
 class SlicePrice:
     """Everything that prices `applications` runs of at most `slices` slices each (None: any number).
 
@@ -173,13 +137,35 @@ class SlicePrice:
         `delta` is for the count alone; epsilon is the largest of the slice noise's, the insertion's and half the
         swap's. inf for a slice noise of more than one, or computations without a finite epsilon.
         """
-        e = max(self.slice_epsilon, self.insertion.pure_epsilon, self.swap.pure_epsilon / 2.0)
-        if not math.isfinite(e) or self.slice_epsilon > 1.0 or delta <= 0.0:
+        e = self._paper_epsilon
+        if not math.isfinite(e) or delta <= 0.0:
             return math.inf
-        k, w = float(self.applications), self.applications
-        while betainc(w - k + 1.0, k, 5.0 / 6.0) > delta:  # P(Bin(w, 1/6) <= k - 1)
+        w = self.applications
+        while self._paper_tail(w) > delta:
             w += 1
         return 3.0 * e * w * ROUND_UP
+
+    @property
+    def _paper_epsilon(self) -> float:
+        e = max(self.slice_epsilon, self.insertion.pure_epsilon, self.swap.pure_epsilon / 2.0)
+        return e if self.slice_epsilon <= 1.0 else math.inf
+
+    def _paper_tail(self, queries: int) -> float:
+        """P(Bin(queries, 1/6) <= applications - 1)."""
+        k = float(self.applications)
+        return float(betainc(queries - k + 1.0, k, 5.0 / 6.0)) * ROUND_UP
+
+    def paper_table(self) -> TabulatedProfile | None:
+        """`paper` at every delta, with what the computations may leak; None where it says nothing."""
+        e, epsilons, deltas, w, tail = self._paper_epsilon, [], [], self.applications, 1.0
+        if not math.isfinite(e):
+            return None
+        while tail >= _SMALLEST_PAPER_TAIL:
+            tail = min(1.0, self._paper_tail(w))
+            epsilons.append(3.0 * e * w * ROUND_UP)
+            deltas.append(min(1.0, tail + self.leak))
+            w += 1
+        return TabulatedProfile(tuple(epsilons), tuple(deltas), theorem=_PAPER + ", constants of the paper")
 
     def table(self) -> TabulatedProfile | None:
         """Basic composition, by the number of failed queries; None without a finite epsilon of the computations."""
@@ -200,11 +186,11 @@ class SlicePrice:
 
     def renyi(self) -> RenyiCurve | None:
         """The curve of all applications together; None where the computations have none."""
-        inserted, swapped = _curve(self.insertion), _curve(self.swap)
+        inserted, swapped = curve_of(self.insertion), curve_of(self.swap)
         if inserted is None or swapped is None or self.leak >= 1.0:
             return None
         one = SliceRenyi(self.sync, inserted, swapped, self.leak / self.applications, self.maps_grow)
-        return _Times(one, self.applications)
+        return RepeatedRenyi(one, self.applications)
 
     def numeric(self) -> Guarantee | None:
         """The transcript's privacy losses, composed numerically; None where directions may turn round."""
@@ -218,23 +204,30 @@ class SlicePrice:
         )
         return compose(*[single] * self.applications)
 
-    def noisy(self) -> Guarantee:
-        """What the noise proves under add_or_remove_one, whichever of the three is smallest."""
-        curve, table, numeric = self.renyi(), self.table(), self.numeric()
-        profiles: list[PrivacyProfile] = [] if table is None else [table]
-        if numeric is not None:
-            profiles.append(numeric.best_profile())
-        if curve is not None:
-            profiles.append(RenyiProfile(curve, self.leak))
-        if not profiles:
-            raise ArgumentError("insertion and swap must make some statement: an epsilon, a Renyi curve or a profile")
+    def noisy(self, way: Way = "smallest") -> Guarantee:
+        """What the noise proves under add_or_remove_one: by one of the proofs, or by whichever is smallest."""
+        wanted = ("basic", "renyi", "losses") if way == "smallest" else (way,)
+        curve = self.renyi() if "renyi" in wanted else None
+        numeric = self.numeric() if "losses" in wanted else None
+        profiles: list[PrivacyProfile | None] = [
+            self.paper_table() if "paper" in wanted else None,
+            self.table() if "basic" in wanted else None,
+            None if numeric is None else numeric.best_profile(),
+            None if curve is None else RenyiProfile(curve, self.leak),
+        ]
+        found = tuple(profile for profile in profiles if profile is not None)
+        if not found:
+            raise BoundUnavailableError(
+                f"way={way!r} proves nothing here: insertion and swap must have a finite epsilon (with slice_epsilon "
+                "at most 1 for 'paper'), a Renyi curve or a profile, and maps must grow for 'losses'"
+            )
         return Guarantee(
             adjacency=Adjacency.ADD_OR_REMOVE_ONE,
-            theorem=_PAPER,
+            theorem=_PAPER if way == "smallest" else f"{_PAPER}, {_WAYS[way]}",
             terms=self.terms(),
             failure=self.leak if curve is not None else 0.0,
             renyi_curve=curve,
-            profile=MinimumProfile(tuple(profiles)),
+            profile=found[0] if len(found) == 1 else MinimumProfile(found),
         )
 
     def terms(self) -> dict[str, Any]:
@@ -248,24 +241,6 @@ class SlicePrice:
             "swap": dict(self.swap.terms),
             "maps_grow": self.maps_grow,
         }
-
-
-def _curve(guarantee: Guarantee) -> RenyiCurve | None:
-    curves = [guarantee.renyi_curve] if guarantee.renyi_curve is not None else []
-    if math.isfinite(guarantee.pure_epsilon):
-        pure = pure_dp(epsilon=guarantee.pure_epsilon).renyi_curve
-        assert pure is not None
-        curves.append(pure)
-    return SmallestRenyi(tuple(curves)) if curves else None
-
-
-@dataclass(frozen=True)
-class _Times:
-    curve: Callable[[Array], Array]
-    count: int
-
-    def __call__(self, orders: Array) -> Array:
-        return self.count * self.curve(orders)
 
 
 def plain_slicing_guarantee(
@@ -294,6 +269,7 @@ def reorder_slice_compute_guarantee(
     slices: int | None = None,
     applications: int = 1,
     maps_grow: bool = True,
+    way: Way = "smallest",
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
     """The guarantee of `applications` adaptive runs of Reorder-Slice-Compute: the smallest of what is proved.
@@ -309,15 +285,20 @@ def reorder_slice_compute_guarantee(
         applications: runs on the same data, each chosen after seeing the earlier ones.
         maps_grow: whether adding a row can only add to what the maps return (orders, filters and maps of single rows
             do); otherwise any adjacency-preserving map is covered, at a higher price.
+        way: "smallest", or one proof by itself: "paper" (the paper's constants), "basic", "renyi", "losses" or "plain".
         adjacency: replace_one is two steps of add_or_remove_one for what the noise saves, and one swap a slice
             without it.
 
-    Raises `AdjacencyError` for components with the wrong adjacency, `ArgumentError` for parameters out of range.
+    Raises `AdjacencyError` for components with the wrong adjacency, `ArgumentError` for parameters out of range,
+    `BoundUnavailableError` for a way that proves nothing about them.
 
-    >>> g = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05))
-    >>> round(g.epsilon(delta=1e-6), 3)
-    0.928
+    >>> each = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05)}
+    >>> [round(reorder_slice_compute_guarantee(**each, way=way).epsilon(delta=1e-6), 3)
+    ...  for way in ("paper", "basic", "renyi", "losses")]
+    [11.37, 1.747, 1.166, 0.928]
     """
+    if way not in get_args(Way):
+        raise ArgumentError(f"way must be one of {get_args(Way)}, got {way!r}")
     price = slice_price(
         slice_epsilon=slice_epsilon,
         insertion=insertion,
@@ -327,18 +308,25 @@ def reorder_slice_compute_guarantee(
         maps_grow=maps_grow,
     )
     adjacency = parse_adjacency(adjacency)
-    noisy = price.noisy()
+    limited = price.slices is not None and price.slices * price.applications <= _MOST_PLAIN
+    plain = None
+    if price.slices is not None and limited and way in ("smallest", "plain"):
+        plain = plain_slicing_guarantee(
+            swap=price.swap,
+            slices=price.slices,
+            applications=price.applications,
+            maps_grow=maps_grow,
+            adjacency=adjacency,
+        )
+    if way == "plain":
+        if plain is None:
+            raise BoundUnavailableError(f"way='plain' needs a number of slices, at most {_MOST_PLAIN} in all")
+        return plain
+    noisy = price.noisy(way)
     if adjacency is Adjacency.REPLACE_ONE:
         noisy = replace(swap_of(replace(noisy, pure_epsilon=math.inf)), terms=noisy.terms, theorem=noisy.theorem)
-    if price.slices is None or price.slices * price.applications > _MOST_PLAIN:
+    if plain is None:
         return noisy
-    plain = plain_slicing_guarantee(
-        swap=price.swap,
-        slices=price.slices,
-        applications=price.applications,
-        maps_grow=maps_grow,
-        adjacency=adjacency,
-    )
     return _smaller(plain, noisy)
 
 

@@ -17,7 +17,7 @@ __all__ = ["SlicePrices", "noise_pays_from", "slice_prices"]
 
 @dataclass(frozen=True)
 class SlicePrices:
-    """Epsilons at one delta for one application, add or remove one row; inf where a way says nothing.
+    """Epsilons at one delta, add or remove one row; inf where a way says nothing.
 
     Attributes:
         paper: the paper's constants, w queries at 3 epsilon, w = log(1/delta)/log(6/5).
@@ -43,8 +43,9 @@ def slice_prices(
     insertion: Guarantee,
     swap: Guarantee | None = None,
     slices: int | None = None,
+    applications: int = 1,
 ) -> SlicePrices:
-    """All that is proved about one application, beside each other; see `reorder_slice_compute_guarantee`.
+    """All that is proved about `applications` runs, beside each other; see `reorder_slice_compute_guarantee`.
 
     >>> from dpselect.privacy import pure_dp
     >>> prices = slice_prices(delta=1e-6, slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64)
@@ -52,15 +53,19 @@ def slice_prices(
     (11.4, 1.75, 1.17, 0.93)
     """
     delta = number("delta", delta, above=0.0, below=1.0)
-    price = slice_price(slice_epsilon=slice_epsilon, insertion=insertion, swap=swap, slices=slices)
-    total = reorder_slice_compute_guarantee(slice_epsilon=slice_epsilon, insertion=insertion, swap=swap, slices=slices)
+    price = slice_price(
+        slice_epsilon=slice_epsilon, insertion=insertion, swap=swap, slices=slices, applications=applications
+    )
+    total = reorder_slice_compute_guarantee(
+        slice_epsilon=slice_epsilon, insertion=insertion, swap=swap, slices=slices, applications=applications
+    )
     rest = delta - price.leak
     table, curve, numeric = price.table(), price.renyi(), price.numeric()
     plain = math.inf
     if slices is not None:
-        plain = plain_slicing_guarantee(swap=price.swap, slices=slices, adjacency=Adjacency.ADD_OR_REMOVE_ONE).epsilon(
-            delta
-        )
+        plain = plain_slicing_guarantee(
+            swap=price.swap, slices=slices, applications=applications, adjacency=Adjacency.ADD_OR_REMOVE_ONE
+        ).epsilon(delta)
     return SlicePrices(
         paper=price.paper(rest),
         basic=math.inf if table is None else epsilon_at(table, delta),

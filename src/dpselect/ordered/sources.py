@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.grid import grid_at_most
 from dpselect.ordered.columns import ChunkedColumn, CountedColumn, Progress
-from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
+from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Ticks, Timestamps, WholeNumbers, exact_decimal
 from dpselect.ordered.intervals import RankedColumn, SortedColumn, Window, window_of
 from dpselect.ordered.sql_column import Query, SqlColumn, duckdb_query, quoted
 
@@ -22,11 +23,14 @@ __all__ = [
     "ColumnSource",
     "DataColumn",
     "SqlTable",
+    "TextColumn",
     "block_of",
     "categorical_column",
+    "counted_column",
     "declare_domain",
+    "duckdb_table",
     "read_values",
-    "weighted_column",
+    "unit_rows",
 ]
 
 _BLOCK = 1 << 16
@@ -60,34 +64,82 @@ class DataColumn:
         if self.ascending is not None:
             return SortedColumn(self.ascending, domain)
         if self.dtype.kind == "O" or domain.size > 1 << 64:
-            values = [int(value) for chunk in self.chunks() for value in chunk]
-            return SortedColumn(sorted(values), domain)
+            return SortedColumn(sorted(_whole_numbers(self.chunks())), domain)
         return ChunkedColumn(self.chunks, domain, self.progress)
+
+
+@dataclass(frozen=True, repr=False)
+class TextColumn:
+    """A column of text, in chunks that can be read again."""
+
+    chunks: Callable[[], Iterator[list[Any]]]
+    progress: Progress | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Objects: text has an order only by categories."""
+        return np.dtype(object)
+
+    def ranked(self, domain: Domain) -> RankedColumn:  # noqa: ARG002
+        """Raises `TypeError`."""
+        raise TypeError("values that are text need categories")
+
+    def counted(self, named: Categories) -> RankedColumn:
+        """Rows of each category."""
+        counts = np.zeros(named.size, dtype=np.int64)
+        for chunk in self.chunks():
+            counts += named.counts(chunk)
+            if self.progress is not None:
+                self.progress(len(chunk))
+        return _by_category(counts)
+
+
+def _whole_numbers(chunks: Iterator[NDArray[Any]]) -> list[int]:
+    try:
+        return [operator.index(value) for chunk in chunks for value in chunk]
+    except TypeError:  # names no value
+        raise TypeError("values that are Python objects must be whole numbers; convert the column") from None
 
 
 @dataclass(frozen=True, repr=False)
 class SqlTable:
     """A column of a table: `query` runs SQL (see `dpselect.ordered.sql_column`); `whole` says that it holds integers.
 
-    `table` and `column` are names, with dots between the parts of a name.
+    `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
+    the column, a fixed map of single rows to numbers. `unit`: the numbers are moments, counted in it since 1970.
     """
 
     query: Query
     table: str
     column: str
     whole: bool = False
-    cast: str | None = None
+    number_of: str = "{0}"
+    unit: str | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """int64 or float64, as declared."""
+        """int64, float64 or moments, as declared."""
+        if self.unit is not None:
+            return np.dtype(f"datetime64[{self.unit}]")
         return np.dtype(np.int64 if self.whole else np.float64)
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """Ranks from the engine."""
+        kind = "f" if self.dtype.kind == "f" else "i"
+        inner = domain if self.unit is None else Ticks(domain, self.unit)
+        expression = self.number_of.replace("{0}", quoted(self.column))
+        return SqlColumn(self.query, quoted(self.table), expression, inner, kind)
+
+    def counted(self, named: Categories) -> RankedColumn:
+        """Rows of each category, counted by the engine."""
         name = quoted(self.column)
-        name = name if self.cast is None else f"CAST({name} AS {self.cast})"
-        return SqlColumn(self.query, quoted(self.table), name, domain, self.dtype.kind)
+        places = ", ".join(f":p{place}" for place in range(named.size))
+        rows = self.query(
+            f"SELECT {name}, count(*) FROM {quoted(self.table)} WHERE {name} IN ({places}) GROUP BY {name}",
+            list(named.names),
+        )
+        # an engine may find 'A' where 'a' is asked for
+        return _by_category(sum((int(n) * named.counts([name]) for name, n in rows), named.counts([])))
 
 
 def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress | None = None) -> ColumnSource:
@@ -109,8 +161,7 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     elif callable(values):
         source = _readable(values)
     elif hasattr(values, "__next__"):
-        kept = [block_of(chunk) for chunk in values]
-        source = _readable(lambda: iter(kept))
+        source = _readable(_Kept(values))
     else:
         parts = _arrays(values)
         source = _readable(lambda: (part[i : i + _BLOCK] for part in parts for i in range(0, len(part), _BLOCK)))
@@ -121,6 +172,19 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     if progress is not None and isinstance(source, DataColumn):
         source = replace(source, progress=progress)
     return source
+
+
+class _Kept:
+    """Chunks of an iterator, which are taken from it when they are first read and kept for the next time."""
+
+    def __init__(self, chunks: Iterator[Any]) -> None:
+        self._chunks, self._kept = chunks, []  # type: tuple[Iterator[Any], list[NDArray[Any]]]
+
+    def __call__(self) -> Iterator[NDArray[Any]]:
+        yield from self._kept
+        for chunk in self._chunks:
+            self._kept.append(block_of(chunk))
+            yield self._kept[-1]
 
 
 def _ascending(parts: list[NDArray[Any]], dtype: np.dtype[Any]) -> DataColumn:
@@ -148,7 +212,11 @@ def _arrays(values: Any) -> list[NDArray[Any]]:
 def block_of(values: Any) -> NDArray[Any]:
     """One array of a type that the domains read."""
     if hasattr(values, "drop_null"):  # an Arrow array
+        if str(values.type).startswith(("string", "large_string", "binary", "dictionary", "decimal")):
+            raise TypeError(f"values must be numbers or moments, or text with categories, got {values.type}")
         values = values.drop_null().to_numpy(zero_copy_only=False)
+    elif getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas: moments in UTC
+        values = values.dt.tz_convert(None).to_numpy()
     elif hasattr(values, "dropna") and not isinstance(getattr(values, "dtype", None), np.dtype):
         values = values.dropna()  # a pandas extension type, whose array would be of objects
         kind = getattr(values.dtype, "numpy_dtype", None)
@@ -168,8 +236,20 @@ def block_of(values: Any) -> NDArray[Any]:
 def _relation(relation: Any) -> SqlTable:
     if len(relation.columns) != 1:
         raise ArgumentError("values: a relation must have one column; project it first")
-    whole = "INT" in str(relation.types[0]).upper()
-    return SqlTable(duckdb_query(relation), "rows", relation.columns[0].replace(".", "_"), whole)
+    name = relation.columns[0]
+    # a name with a dot would be read as a table and a column
+    plain = relation if "." not in name else relation.project(f'"{name.replace(chr(34), chr(34) * 2)}" AS value')
+    return duckdb_table(duckdb_query(plain), "rows", plain.columns[0], str(relation.types[0]))
+
+
+def duckdb_table(query: Query, table: str, column: str, kind: str) -> SqlTable:
+    """A column of DuckDB by the name of its type. Raises `ArgumentError` for a type that has no ranks here."""
+    kind = kind.upper()
+    if kind.startswith(("TIMESTAMP", "DATE")):
+        return SqlTable(query, table, column, True, "CASE WHEN isfinite({0}) THEN epoch_us({0}) END", "us")
+    if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT", "UBIGINT")):
+        return SqlTable(query, table, column, False, "CAST({0} AS DOUBLE)")
+    return SqlTable(query, table, column, "INT" in kind)
 
 
 def declare_domain(
@@ -231,26 +311,44 @@ def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) 
     return Timestamps(low, high, str(unit), step)
 
 
-def categorical_column(values: Any, domain: Categories) -> RankedColumn:
+def categorical_column(values: Any, named: Categories) -> RankedColumn:
     """Rows counted by category; those outside the declared list are missing."""
-    places = domain.places(values.to_pylist() if hasattr(values, "to_pylist") else list(values))
-    counts = np.bincount(places[places >= 0], minlength=domain.size).astype(np.int64)
+    if hasattr(values, "counted"):  # text of a file, or a table
+        return cast("TextColumn | SqlTable", values).counted(named)
+    if hasattr(values, "fetchall") and hasattr(values, "query"):
+        return _relation(values).counted(named)
+    return _by_category(named.counts(values.to_pylist() if hasattr(values, "to_pylist") else list(values)))
+
+
+def _by_category(counts: NDArray[np.int64]) -> CountedColumn:
     kept = np.flatnonzero(counts)
     return CountedColumn(Window(kept.astype(np.uint64), counts[kept], 0, 0))
 
 
-def weighted_column(source: ColumnSource, units: NDArray[np.int64], domain: Domain) -> RankedColumn:
-    """Rows that count as `units` rows each, a whole number >= 0; missing values count nothing."""
-    if not isinstance(source, DataColumn):
-        raise ArgumentError("weights need values in memory")
-    blocks = [*source.chunks(), np.empty(0, dtype=source.dtype)]
-    values = np.concatenate(blocks)
-    if len(values) != len(units):
+def unit_rows(
+    source: ColumnSource, units: NDArray[np.int64], domain: Domain
+) -> Callable[[], tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+    """Reads the codes of rows that count as `units` rows each, a whole number >= 0; missing values count nothing.
+
+    Raises `ArgumentError` at once where the numbers of rows and units differ.
+    """
+    if not isinstance(source, DataColumn) or source.dtype.kind == "O":
+        raise ArgumentError("weights need values in memory, of a type of NumPy")
+    if sum(len(block) for block in source.chunks()) != len(units):
         raise ArgumentError("weights must have one entry for each row, none of them null")
-    kept = (units > 0) & (values == values)
-    codes = np.asarray(domain.encode(values[kept]), dtype=np.uint64)
+
+    def read() -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        values = np.concatenate([*source.chunks(), np.empty(0, dtype=source.dtype)])
+        kept = (units > 0) & (values == values)
+        return np.asarray(domain.encode(values[kept]), dtype=np.uint64), units[kept]
+
+    return read
+
+
+def counted_column(codes: NDArray[np.uint64], units: NDArray[np.int64]) -> CountedColumn:
+    """Rows in any order that count as several."""
     order = np.argsort(codes, kind="stable")
     ties = window_of(codes[order], 0, 0)
     starts = np.cumsum(ties.counts) - ties.counts
-    counts = np.add.reduceat(units[kept][order], starts) if len(starts) else ties.counts
+    counts = np.add.reduceat(units[order], starts) if len(starts) else ties.counts
     return CountedColumn(Window(ties.codes, counts, 0, 0))

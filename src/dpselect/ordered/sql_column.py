@@ -113,4 +113,6 @@ def duckdb_query(relation: Any) -> Query:
 def _literal(value: Any) -> str:
     if isinstance(value, float):
         return f"CAST('{value!r}' AS DOUBLE)"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
     return str(int(value))

@@ -202,6 +202,7 @@ def interior_search(
             domain_size=size,
             epsilon=step_epsilon,
             delta=step_delta,
+            expected_rows=0,
             failure=failure,
             adjacency=Adjacency.REPLACE_ONE,
         )

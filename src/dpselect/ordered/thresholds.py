@@ -19,6 +19,7 @@ from dpselect.ordered.domains import Domain, WholeNumbers
 from dpselect.ordered.interior_point import interior_point
 from dpselect.ordered.runs import draw_from_runs
 from dpselect.ordered.sources import declare_domain
+from dpselect.ordered.spending import reserve
 from dpselect.ordered.threshold_plan import (
     Interior,
     ThresholdMethod,
@@ -27,7 +28,7 @@ from dpselect.ordered.threshold_plan import (
     threshold_guarantee,
     threshold_rate,
 )
-from dpselect.privacy import Adjacency, Release
+from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["Side", "Threshold", "boundary_points", "coded", "error_runs", "labels_of_numbers", "learn_threshold"]
@@ -79,6 +80,8 @@ def learn_threshold(
     per_side: SupportsIndex | None = None,
     failure_probability: SupportsFloat = 0.05,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "threshold",
     random: RandomSource | None = None,
 ) -> Release:
     """Learn a threshold on one column from labelled rows; the release's value is a `Threshold`.
@@ -101,8 +104,10 @@ def learn_threshold(
             value is None when they found none.
         per_side: for "interior-point"; from `failure_probability` and the domain when None. Public.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
+        spender, label: where the price is paid, before the rows are looked at, and its name in the record.
 
-    Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold.
+    Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and
+    `BudgetError` when the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
     >>> x = np.arange(100)
@@ -130,6 +135,7 @@ def learn_threshold(
     half = 0
     if method == "interior-point":
         half = rows_per_side(**public) if per_side is None else integer("per_side", per_side, at_least=1)
+    payment = reserve(spender, guarantee, label=label)
     present = np.asarray(column == column, dtype=bool)
     sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
     below, above = sides[::-1] if positives == "above" else sides
@@ -145,7 +151,7 @@ def learn_threshold(
         cut = interior_point(points, random=source, **interior_search(**public)).value
     positive_below = (positives != "above") != bool(turned)
     rule = None if cut is None else Threshold(domain, cut, positive_below)
-    return Release(value=rule, guarantee=guarantee, replayable=source.replayable)
+    return Release(value=rule, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 
 def error_runs(below: Codes, above: Codes, size: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -36,7 +36,15 @@ from dpselect.numerics import ROUND_UP
 from dpselect.ordered.stable_choice import StableChoice, SupportChoice
 from dpselect.ordered.tree_log import TreeLogParameters
 
-__all__ = ["difference_tail", "difference_tail_steps", "printed_parameters", "tree_log_price"]
+__all__ = [
+    "TreeLogPrice",
+    "difference_tail",
+    "difference_tail_steps",
+    "iterated_logarithm",
+    "printed_parameters",
+    "printed_rows",
+    "tree_log_price",
+]
 
 
 def difference_tail(epsilon: float, steps: float) -> float:
@@ -135,3 +143,32 @@ def printed_parameters(epsilon: float, delta: float) -> TreeLogParameters:
         gate=t // 10,
         slice_epsilon=epsilon,
     )
+
+
+def iterated_logarithm(size: int) -> int:
+    """log* to base 2: how often the logarithm is taken until at most one is left.
+
+    >>> [iterated_logarithm(1 << bits) for bits in (0, 1, 2, 4, 16, 20, 64, 65536)]
+    [0, 1, 2, 3, 4, 5, 5, 5]
+    """
+    left: float = size
+    count = 0
+    while left > 1:
+        left, count = math.log2(left), count + 1
+    return count
+
+
+def printed_rows(*, domain_size: int, epsilon: float, delta: float) -> int:
+    """The points that Theorems 3.7 and 3.8 ask for with the constants of their proofs, whatever the real price is.
+
+    Half of delta for Theorem 2.1's count of queries, each synchronised with probability 1/6 and 3 epsilon', and half
+    for log* levels of six slices and the mechanisms: epsilon' = epsilon/(3w + 7), and 10 log* t points. For comparison:
+    nothing runs with these.
+
+    >>> round(printed_rows(domain_size=2**64, epsilon=1.0, delta=1e-6) / 1e7, 2)
+    2.26
+    """
+    levels = iterated_logarithm(domain_size)
+    queries = math.ceil(math.log(2.0 / delta) / math.log(6.0 / 5.0))
+    part, part_delta = epsilon / (3 * queries + 7), delta / 2.0 / (7 * levels + 8)
+    return math.ceil(10 * levels * 100.0 / part * math.log(1.0 / part_delta))

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from dpselect.ordered.stable_choice import NodeChoice, StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.tree_log import TreeLogParameters, level_bits
-from dpselect.ordered.tree_log_price import difference_tail_steps
+from dpselect.ordered.tree_log_price import difference_tail_steps, printed_parameters, tree_log_price
 
 __all__ = [
+    "affordable_printed",
     "cumulative_rows",
     "rows_of_exponential",
     "search_shares",
@@ -114,6 +115,20 @@ def tree_log_rows(parameters: TreeLogParameters, bits: int, failure: float) -> i
         mass *= (2 * levels + 3) / (2 * levels + 4)
     size = 1 << _base_bits(bits, levels)
     return rows_of_exponential(p.rate_base, size, mass) + levels * (2 * p.border + p.deepest + extra)
+
+
+def affordable_printed(bits: int, epsilon: float, delta: float) -> TreeLogParameters:
+    """Algorithm 5 as printed, with the largest equal parts that (epsilon, delta) pays for (adding or removing a point).
+
+    Its price at its real depth, not that of Theorem 3.8, which is hundreds of times larger.
+    """
+    levels = printed_parameters(1.0, 0.1).levels(bits)
+    part, part_delta = epsilon / (3 * levels + 3 if levels else 1), delta / (2 * max(levels, 1))
+    while True:
+        part, part_delta = part * (1.0 - 1e-9), part_delta * (1.0 - 1e-6)
+        price = tree_log_price(p := printed_parameters(part, part_delta), bits=bits)
+        if price.epsilon <= epsilon and price.delta <= delta:
+            return p
 
 
 def tuned_cumulative(

@@ -6,6 +6,7 @@ from dpselect.repetitions.harmonic import Harmonic
 from dpselect.repetitions.law import Repetitions, from_description
 from dpselect.repetitions.negative_binomial import Geometric, Logarithmic, TruncatedNegativeBinomial
 from dpselect.repetitions.poisson import Poisson, ZeroTruncatedPoisson
+from dpselect.repetitions.splitting import independent_counts, split_counts
 from dpselect.repetitions.tabulated import Tabulated
 from dpselect.repetitions.tilting import Tilted
 from dpselect.repetitions.truncation import Capped, Conditioned, capped
@@ -28,4 +29,6 @@ __all__ = [
     "ZeroTruncatedPoisson",
     "capped",
     "from_description",
+    "independent_counts",
+    "split_counts",
 ]

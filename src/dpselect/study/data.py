@@ -8,7 +8,6 @@ become indicator columns. Content errors name a column at most, never a value, a
 from __future__ import annotations
 
 import csv
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError, missing_extra
 from dpselect.study.schema import Column, Data
+from dpselect.study.split import row_digest
 
 __all__ = ["Rows", "Table", "encode_columns", "load", "open_table", "plan_columns"]
 
@@ -155,9 +155,9 @@ def load(data: Data, table: Table) -> Rows:
     features = encode_columns(columns, facts)
     keys = columns[data.row_key] if data.row_key else None
     digests = [
-        hashlib.sha256(
-            str(keys[i]).encode() if keys is not None else features[i].tobytes() + labels[i].tobytes()
-        ).digest()
+        row_digest(str(keys[i]).encode(), b"")
+        if keys is not None
+        else row_digest(features[i].tobytes(), labels[i].tobytes())
         for i in range(length)
     ]
     return Rows(features, labels, digests)

@@ -13,9 +13,9 @@ import dpselect
 from dpselect.errors import StudyError
 from dpselect.repetitions import Repetitions
 from dpselect.report import render_page
+from dpselect.storage.durable import write_atomically
 from dpselect.study.price import Price
 from dpselect.tuning import TuneResult
-from dpselect.tuning.durable import write_atomically
 
 __all__ = ["MODEL", "RELEASE", "REPORT", "check_folder", "describe_release", "write_release"]
 

@@ -24,11 +24,14 @@ from dpselect.study.model import model_bytes
 from dpselect.study.objective import Run
 from dpselect.study.outputs import RELEASE, check_folder, describe_release, write_release
 from dpselect.study.price import Price, price_study
-from dpselect.study.schema import Study
+from dpselect.study.schema import Runs, Study
 from dpselect.study.split import validation_mask
 from dpselect.tuning import (
+    Executor,
     FileSpender,
     InlineExecutor,
+    JoblibExecutor,
+    Limits,
     ProcessExecutor,
     Space,
     TuneResult,
@@ -40,6 +43,7 @@ from dpselect.tuning.trial import encode_value
 
 __all__ = ["StudyRun", "run_study"]
 
+_WHERE = {"executor", "workers", "address", "resources"}
 _STORE, _BUDGET = "search.sealed", "budget.db"
 
 
@@ -90,6 +94,7 @@ def run_study(
         "payload_bytes": len(encode_value(example)) + 256,
         "declare_score": study.validation.release_score,
         "constant_runs": study.runs.constant,
+        "limits": _limits(study.runs),
         "fingerprint": _fingerprint(study),
     }
     spender = _spender(study, price, folder, base_folder, resume=resume)
@@ -124,7 +129,8 @@ def run_study(
         _objective(study, recipe, price, rows, public_table),
         store=folder / _STORE,
         resume=resume,
-        executor=ProcessExecutor(workers=runs.workers) if runs.executor == "process" else InlineExecutor(),
+        executor=_executor(runs),
+        pad_seconds=runs.pad_seconds,
         ledger=spender,
         label=study.name,
         random=random,
@@ -152,6 +158,22 @@ def _spender(study: Study, price: Price, folder: Path, base_folder: Path, *, res
             f"{float(left.epsilon):.6g} and delta {float(left.delta):g} left"
         )
     return budget
+
+
+def _executor(runs: Runs) -> Executor:
+    if runs.executor == "inline":
+        return InlineExecutor()
+    if runs.executor == "process":
+        return ProcessExecutor(workers=runs.workers)
+    return JoblibExecutor(
+        backend=runs.executor, workers=runs.workers, address=runs.address, resources=dict(runs.resources)
+    )
+
+
+def _limits(runs: Runs) -> Limits | None:
+    if runs.limit_seconds is None and runs.limit_bytes is None:
+        return None
+    return Limits(seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private)
 
 
 def _public_validation(study: Study, base_folder: Path) -> Table | None:
@@ -216,5 +238,5 @@ def _largest(recipe: Recipe, noise: float, space: Space, features: int) -> tuple
 
 def _fingerprint(study: Study) -> str:
     """What must not change before a resume: all of the study but its place and how it is executed."""
-    document = study.model_dump(mode="json", exclude={"output": True, "runs": {"executor", "workers"}})
+    document = study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -124,11 +124,36 @@ class Learner(_Strict):
 
 
 class Runs(_Strict):
-    """`[runs]`: executor, workers, and whether to hide the number of runs in the running time."""
+    """`[runs]`: where trials run, and what hides the number of runs or limits one.
 
-    executor: Literal["inline", "process"] = "process"
-    workers: Annotated[int, Field(ge=1, le=256)] = 2
+    `executor` is inline, process, loky, dask or ray; `address` is that of a running Dask or Ray scheduler, `resources`
+    what one trial needs there. `constant` executes the law's limit, `pad_seconds` releases at a multiple of a public
+    duration. `limit_seconds` and `limit_bytes` need `failure_is_private`.
+    """
+
+    executor: Literal["inline", "process", "loky", "dask", "ray"] = "process"
+    workers: Annotated[int, Field(ge=1, le=4096)] = 2
+    address: str | None = None
+    resources: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     constant: bool = False
+    pad_seconds: Positive | None = None
+    limit_seconds: Positive | None = None
+    limit_bytes: Annotated[int, Field(ge=1)] | None = None
+    failure_is_private: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Runs:
+        if self.executor not in ("dask", "ray") and (self.address is not None or self.resources):
+            raise ValueError('address and resources go with executor = "dask" or "ray"')
+        if self.executor == "dask" and self.address is None:
+            raise ValueError('executor = "dask" needs the address of a scheduler, such as "tcp://127.0.0.1:8786"')
+        if self.executor in ("loky", "dask", "ray") and self.workers < 2:
+            raise ValueError(f"executor = {self.executor!r} needs at least 2 workers")
+        if (self.limit_seconds or self.limit_bytes) and not self.failure_is_private:
+            raise ValueError(
+                "limit_seconds and limit_bytes need failure_is_private = true: no noise protects a failure"
+            )
+        return self
 
 
 class Output(_Strict):

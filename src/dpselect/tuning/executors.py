@@ -21,9 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError, StudyError, integer
 from dpselect.tuning.machine import Candidate
+from dpselect.tuning.supervised import ChildDiedError, stop_children
 from dpselect.tuning.trial import Job, perform
 
-__all__ = ["Executor", "InlineExecutor", "Outcome", "ProcessExecutor", "Session"]
+__all__ = ["Executor", "ExecutorLostError", "InlineExecutor", "Outcome", "ProcessExecutor", "Session"]
 
 _READY: Final = "ready"
 
@@ -35,6 +36,10 @@ class Outcome:
     index: int
     candidate: Candidate | None = None
     lost: bool = False
+
+
+class ExecutorLostError(StudyError):
+    """The place where trials run is gone. Nothing is lost with it: the search can be resumed, there or elsewhere."""
 
 
 class Session(Protocol):
@@ -72,7 +77,10 @@ class InlineExecutor:
     def session(self, job: Job) -> Iterator[Session]:
         """A session in this process."""
         with threadpool_limits(self.threads), open(os.devnull, "w") as null:
-            yield _InlineSession(job, null if self.quiet else None)
+            try:
+                yield _InlineSession(job, null if self.quiet else None)
+            finally:
+                stop_children()
 
 
 class _InlineSession:
@@ -83,9 +91,12 @@ class _InlineSession:
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
         while trials:
             index, key = trials.popleft()
-            with _hushed(self._discard) if self._discard else contextlib.nullcontext():
-                candidate = perform(self._job, index, key)
-            yield Outcome(index, candidate)
+            try:
+                with _hushed(self._discard) if self._discard else contextlib.nullcontext():
+                    outcome = Outcome(index, perform(self._job, index, key))
+            except ChildDiedError:
+                outcome = Outcome(index, lost=True)
+            yield outcome
 
 
 @contextmanager

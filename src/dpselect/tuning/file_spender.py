@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
-from dpselect.tuning import durable
+from dpselect.storage import durable
 
 __all__ = ["FileSpender"]
 

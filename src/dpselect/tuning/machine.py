@@ -115,7 +115,7 @@ class Search:
     long as there are no more runs than slots, there is one round whatever the number of runs.
 
     `counted` is K, the number of runs of which the best is released; `executed` is how many are run: K, or the law's
-    limit when the running time is to hide K.
+    limit when the running time is to hide K. `history` is what proposals need to know of every trial, or empty.
     """
 
     slots: int
@@ -128,6 +128,7 @@ class Search:
     done: bytes = b""
     losses: bytes = b""
     best: Candidate | None = None
+    history: bytes = b""
 
     def __post_init__(self) -> None:
         if not self.done:

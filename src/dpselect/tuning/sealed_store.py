@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
-from dpselect.tuning import durable
-from dpselect.tuning.keys import KeyPlace
+from dpselect.storage import durable
+from dpselect.storage.keys import KeyPlace
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 
@@ -61,11 +61,12 @@ class Shape:
 
     slots: int
     payload_bytes: int
+    history_bytes: int = 0
 
     @property
     def plain_bytes(self) -> int:
         """Bytes before encryption."""
-        return _HEAD.size + 2 * self.slots + _BEST.size + self.payload_bytes
+        return _HEAD.size + 2 * self.slots + self.history_bytes + _BEST.size + self.payload_bytes
 
     @property
     def sealed_bytes(self) -> int:
@@ -77,13 +78,15 @@ class Shape:
         head = _HEAD.pack(search.counted, search.executed, search.master, search.replayable, search.rounds_done)
         best = search.best or Candidate(0, 0.0, bytes(TAG_BYTES), b"")
         tail = _BEST.pack(search.best is not None, best.index, best.score, best.tag, len(best.payload))
-        return (head + search.done + search.losses + tail + best.payload).ljust(self.plain_bytes, b"\0")
+        middle = search.done + search.losses + search.history.ljust(self.history_bytes, b"\0")
+        return (head + middle + tail + best.payload).ljust(self.plain_bytes, b"\0")
 
     def unpack(self, record: bytes, stage: Stage) -> Search:
         """The search of a record."""
         counted, executed, master, replayable, rounds_done = _HEAD.unpack_from(record)
         middle = _HEAD.size + self.slots
-        end = middle + self.slots
+        history = middle + self.slots
+        end = history + self.history_bytes
         found, index, score, tag, length = _BEST.unpack_from(record, end)
         payload = record[end + _BEST.size :][:length]
         return Search(
@@ -95,7 +98,8 @@ class Shape:
             replayable=replayable,
             rounds_done=rounds_done,
             done=record[_HEAD.size : middle],
-            losses=record[middle:end],
+            losses=record[middle:history],
+            history=record[history:end],
             best=Candidate(index, score, tag, payload) if found else None,
         )
 
@@ -215,11 +219,15 @@ class SealedStore:
 
     def _bound_to(self, stage: Stage) -> bytes:
         shape = [self._shape.slots, self._shape.payload_bytes]
+        shape += [self._shape.history_bytes] if self._shape.history_bytes else []
         return json.dumps(["dpselect", _FORMAT, self.identifier, self._fingerprint, stage.value, shape]).encode()
 
     def _write(self, statement: str, values: tuple[object, ...]) -> None:
-        with _transaction(self._connection):
-            self._connection.execute(statement, values)
+        try:
+            with _transaction(self._connection):
+                self._connection.execute(statement, values)
+        except sqlite3.OperationalError as error:  # a full disk: what was committed before is still there
+            raise StudyError(f"the store cannot be written: {error}") from None
 
 
 def _damaged() -> StudyError:

@@ -10,14 +10,26 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from dpselect.randomness import RandomSource, keyed_source
+from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.space import Space
 
-__all__ = ["Job", "Objective", "TrialOutput", "decode_value", "encode_value", "perform", "trial_key", "trial_params"]
+__all__ = [
+    "Job",
+    "Objective",
+    "TrialOutput",
+    "decode_value",
+    "encode_value",
+    "perform",
+    "pool_settings",
+    "trial_key",
+    "trial_params",
+]
 
 _RAW: Final = b"b"
 _PICKLED: Final = b"p"
 TAG_BYTES: Final = 16
+_KEY_BYTES: Final = 32
 
 
 class TrialOutput(NamedTuple):
@@ -37,6 +49,7 @@ class Job:
     objective: Objective
     space: Space
     payload_bytes: int
+    limits: Limits | None = None
 
 
 def trial_key(master: bytes, index: int) -> bytes:
@@ -45,8 +58,14 @@ def trial_key(master: bytes, index: int) -> bytes:
 
 
 def trial_params(space: Space, key: bytes) -> dict[str, Any]:
-    """The parameters of the trial with this key."""
-    return space.sample(keyed_source(key).spawn("space"))
+    """The parameters of the trial with this key; after the key may come four bytes, the place in the trial's pool."""
+    return pool_settings(space, key[:_KEY_BYTES], 1 + int.from_bytes(key[_KEY_BYTES:], "big"))[-1]
+
+
+def pool_settings(space: Space, key: bytes, count: int) -> list[dict[str, Any]]:
+    """The first settings of a trial's pool: independent draws from the space."""
+    source = keyed_source(key).spawn("space")
+    return [space.sample(source) for _ in range(count)]
 
 
 def perform(job: Job, index: int, key: bytes) -> Candidate | None:
@@ -55,12 +74,24 @@ def perform(job: Job, index: int, key: bytes) -> Candidate | None:
     Any `Exception` of the objective, an output that is no pair of a number and a value, a value that does not survive
     pickling, and a value larger than `payload_bytes` are failures. They are swallowed here, with their traceback,
     because whether a run failed is part of its private output. `KeyboardInterrupt` and `SystemExit` pass.
+
+    A limit in seconds or bytes moves the run to a process of its own; if that dies, `ChildDiedError` passes too.
     """
-    source = keyed_source(key)
+    if job.limits is not None and job.limits.supervised:
+        from dpselect.tuning.supervised import perform_supervised  # the child's side of it needs this module
+
+        return perform_supervised(job, index, key)
+    return attempt(job, index, key)
+
+
+def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
+    """What `perform` does, in this process."""
+    source = keyed_source(key[:_KEY_BYTES])
     params = trial_params(job.space, key)
     tag = source.spawn("tie").bytes(TAG_BYTES)
     try:
-        score, value = job.objective(params, source.spawn("objective"))
+        with counting(job.limits):
+            score, value = job.objective(params, source.spawn("objective"))
         if isinstance(score, (str, bytes, bytearray)):
             return None
         payload = encode_value(value)

@@ -11,6 +11,7 @@ here is the order of durable steps, which makes a crash at any instant harmless:
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -22,17 +23,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, SupportsFloat
 
+from dpselect.errors import number
 from dpselect.privacy import Guarantee, Receipt, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
-from dpselect.tuning.executors import Executor, InlineExecutor, Session
-from dpselect.tuning.keys import key_place
+from dpselect.storage.keys import key_place
+from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, Session
+from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.memory_store import MemoryStore
 from dpselect.tuning.plan import Plan, make_plan
+from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
 from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
-from dpselect.tuning.trial import Job, Objective, decode_value, trial_key, trial_params
+from dpselect.tuning.trial import Job, Objective, decode_value, trial_params
 
 __all__ = ["OperatorProgressWarning", "TuneResult", "check_store", "tune"]
 
@@ -77,6 +81,7 @@ def tune(
     epsilon: SupportsFloat | None = None,
     delta: SupportsFloat | None = None,
     max_runs: int = 100,
+    proposal: AdaptiveProposal | None = None,
     store: str | os.PathLike[str] | None = None,
     resume: bool = False,
     executor: Executor | None = None,
@@ -91,6 +96,8 @@ def tune(
     slots: int | None = None,
     fingerprint: str = "",
     key_variable: str | None = None,
+    limits: Limits | None = None,
+    pad_seconds: SupportsFloat | None = None,
     progress: Callable[[float], None] | None = None,
     operator_progress: Callable[[int, int], None] | None = None,
 ) -> TuneResult:
@@ -111,12 +118,14 @@ def tune(
 
     - `repetitions`: the law of K. Or `epsilon` and `delta` of the whole search: the harmonic law with the largest limit
       that they pay for, `max_runs` at most. Or both, which checks the price.
+    - `proposal`: lets later trials learn from earlier ones, within a ratio of the space's law, at a higher price
+      (docs/adaptive-search.md). Trials then run one batch after another.
     - `store`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
       `resume=True` goes on with it, or begins if a kill came before it was made.
     - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
     - `release(result)`: writes the result durably; called again after a crash, so it must be idempotent
-      (`dpselect.tuning.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
+      (`dpselect.storage.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
       key is destroyed, nowhere else.
     - `payload_bytes`: public room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
       `example`, a value like those that runs return but made without the data, is checked against it at once.
@@ -127,11 +136,16 @@ def tune(
     - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
     - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
       per-user state folder.
+    - `limits`: what one trial may use, by default no limit; see `Limits`.
+    - `pad_seconds`: release at a whole multiple of this many seconds after the call, a public figure, so that the
+      moment of the release does not tell of the running time. A search that takes longer than one is released at the
+      next: the moment then tells which. After a resume the time counts from the resume.
     - `progress(seconds)`: called about once a second from a thread of its own, with public facts only.
     - `operator_progress(done, total)`: counts that reveal K, for the operator's eyes only; warns.
 
     A trial lost to a dead worker, or to the death of this process, is run again with its own key up to 3 times and then
-    counts as failed. `KeyboardInterrupt` leaves a store that can be resumed and counts against no trial.
+    counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
+    resumed and count against no trial.
 
     Raises, before anything is drawn or charged: `ArgumentError` or `TypeError` for arguments, `BudgetError` if the
     price is above `epsilon` or the ledger refuses it, `StudyError` for a store that is in use, changed, damaged or
@@ -147,6 +161,8 @@ def tune(
     >>> result.value == result.params["x"]
     True
     """
+    started = time.monotonic()
+    pad = None if pad_seconds is None else number("pad_seconds", pad_seconds, above=0.0)
     plan = make_plan(
         space=space,
         base=base,
@@ -161,6 +177,8 @@ def tune(
         fingerprint=fingerprint,
         has_ledger=ledger is not None,
         example=example,
+        limits=limits,
+        proposal=proposal,
     )
     source = resolve(random)
     if operator_progress is not None:
@@ -169,7 +187,7 @@ def tune(
             OperatorProgressWarning,
             stacklevel=2,
         )
-    job = Job(objective, plan.space, plan.shape.payload_bytes)
+    job = Job(objective, plan.space, plan.shape.payload_bytes, limits)
     with _opened(plan, store, resume, key_variable) as opened, _ticking(progress):
         _refuse_finished(opened)
         search = opened.load()
@@ -177,7 +195,9 @@ def tune(
             return _close(plan, opened, search, ledger)
         with (executor or InlineExecutor()).session(job) as session:
             search = _begin(plan, opened, search, ledger, label, source)
-            search = _run_trials(search, opened, session, operator_progress)
+            search = _run_trials(plan, search, opened, session, operator_progress)
+        if pad is not None:
+            _wait_for_a_multiple(pad, since=started)
         if release is not None:
             release(_result(plan, opened, search))
         search = search.release()
@@ -198,6 +218,7 @@ def check_store(
     has_ledger: bool,
     resume: bool,
     key_variable: str | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Raise what `tune` would raise for this store with these arguments, before there is an objective or data."""
     plan = make_plan(
@@ -214,6 +235,7 @@ def check_store(
         fingerprint=fingerprint,
         has_ledger=has_ledger,
         example=None,
+        limits=limits,
     )
     keys = key_place(key_variable)
     SealedStore.check(Path(store), fingerprint=plan.fingerprint, shape=plan.shape, keys=keys, resume=resume)
@@ -255,14 +277,25 @@ def _begin(
             master=source.bytes(32),
             replayable=source.replayable,
         )
-        store.save(search)
-    search = search.start() if search.stage is Stage.SEALED else search.resume()
+    search = _proposed(plan, search.start() if search.stage is Stage.SEALED else search.resume())
     store.save(search)
     return search
 
 
+def _proposed(plan: Plan, search: Search) -> Search:
+    """With the settings of the next batch chosen, where trials learn from earlier ones and those are done.
+
+    Chosen in the commit that precedes the batch, so that a trial that is run again has the setting that it had.
+    """
+    return search if plan.proposal is None else plan.proposal.propose(plan.space, search)
+
+
 def _run_trials(
-    search: Search, store: _Store, session: Session, operator_progress: Callable[[int, int], None] | None
+    plan: Plan,
+    search: Search,
+    store: _Store,
+    session: Session,
+    operator_progress: Callable[[int, int], None] | None,
 ) -> Search:
     """Every turn of every round, one durable commit each, whether a trial, a lost trial or an empty turn.
 
@@ -271,7 +304,7 @@ def _run_trials(
 
     def finish(index: int, candidate: Candidate | None) -> None:
         nonlocal search
-        search = search.finish(index, candidate)
+        search = _proposed(plan, observed(search, index, candidate).finish(index, candidate))
         store.save(search)
         if operator_progress is not None and index < search.executed:
             operator_progress(_trials_done(search), search.executed)
@@ -280,20 +313,30 @@ def _run_trials(
         while not search.finished:
             turns = search.pending()
             runnable = [index for index in turns if index < search.executed and not search.exhausted(index)]
-            trials = deque((index, trial_key(search.master, index)) for index in runnable)
+            idle = sorted(set(turns) - set(runnable))
+            if plan.proposal is not None:
+                proposed = set(plan.proposal.runnable(search))
+                runnable = [index for index in runnable if index in proposed]
+                idle = [index for index in idle if index in proposed or not proposed]
+            trials = deque((index, trial_token(search, index)) for index in runnable)
             for outcome in session.run(trials):
                 if outcome.lost:
                     search = search.lose(outcome.index)
                 if not outcome.lost or search.exhausted(outcome.index):
                     finish(outcome.index, outcome.candidate)
                 else:
-                    trials.append((outcome.index, trial_key(search.master, outcome.index)))
-            for index in sorted(set(turns) - set(runnable)):
+                    trials.append((outcome.index, trial_token(search, outcome.index)))
+            for index in idle:
                 finish(index, None)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ExecutorLostError):
         store.save(search.interrupt())
         raise
     return search
+
+
+def _wait_for_a_multiple(seconds: float, *, since: float) -> None:
+    elapsed = time.monotonic() - since
+    time.sleep(max(1, math.ceil(elapsed / seconds)) * seconds - elapsed)
 
 
 def _trials_done(search: Search) -> int:
@@ -321,7 +364,7 @@ def _result(
     declared = best is not None and plan.declare_score and best.score == best.score
     return TuneResult(
         value=decode_value(best.payload) if best else None,
-        params=trial_params(plan.space, trial_key(search.master, best.index)) if best else None,
+        params=trial_params(plan.space, trial_token(search, best.index)) if best else None,
         score=best.score if best and declared else None,
         guarantee=plan.total,
         receipt=receipt or store.receipt,

@@ -1,0 +1,156 @@
+"""Choosing sampling rate, law and noise of tuning on a subset for a total. Data-independent, so it is free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import SupportsFloat
+
+from dpselect.accounting.best_of import best_of
+from dpselect.accounting.plan import FAMILIES, Family, Goal, laws_for
+from dpselect.accounting.subset_tuning import FinalRows, tune_on_subset
+from dpselect.errors import ArgumentError, BudgetError, number
+from dpselect.privacy import Guarantee
+from dpselect.repetitions import Repetitions
+
+__all__ = ["SAMPLING_RATES", "SUBSET_FAMILIES", "SubsetOption", "plan_subset"]
+
+SAMPLING_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
+SUBSET_FAMILIES = tuple(
+    f for f in FAMILIES if f.name in ("negative binomial, eta 0", "negative binomial, eta 1", "harmonic")
+)
+"""The families that are weighed unless told otherwise: the cheap, the heavy-tailed and the one with a hard limit."""
+
+_STEP = 1.02
+_INDICES = (-500, 1000)
+"""Noises are powers of 1.02, from 5e-5 to 4e8: prices of equal noises are then shared by all rates of a law."""
+
+
+@dataclass(frozen=True)
+class SubsetOption:
+    """A rate, a law and a noise that meet the total. `sampling_rate` None: a search on all rows and no final run.
+
+    `work` is the expected number of runs, each counted by the share of the rows that it is expected to see; `most_work`
+    the same where the number of runs is at its limit, None where there is none.
+    """
+
+    family: str
+    law: Repetitions
+    sampling_rate: float | None
+    noise: float
+    epsilon: float
+    utility: float
+    work: float
+    most_work: float | None
+
+
+def plan_subset(
+    *,
+    base: Callable[[float], Guarantee],
+    epsilon: SupportsFloat,
+    delta: SupportsFloat,
+    repetitions: Repetitions | None = None,
+    expected_quantile: float | None = None,
+    success: tuple[float, float] | None = None,
+    mean_runs: float | None = None,
+    runs_99: int | None = None,
+    max_runs: int | None = None,
+    sampling_rates: Sequence[float] = SAMPLING_RATES,
+    final_rows: FinalRows = "rest",
+    families: Sequence[Family] = SUBSET_FAMILIES,
+) -> tuple[SubsetOption, ...]:
+    """The least noise within (epsilon, delta) for every law and sampling rate, least noise first.
+
+    `base` maps a noise to the guarantee of one run on the rows it is given; the runs of the search and the final run
+    have the same. The law is `repetitions`, or in each family the smallest that reaches the goal (as in `plan`), or the
+    largest within limits on the number of runs. For each law there is also the search on all rows without a final run:
+    what a subset is to be compared with. Noises are rounded up to powers of 1.02; the search is priced by the quick
+    bound "profile", so `tune_on_subset` with the default price of `best_of` costs the same or a little less.
+
+    Raises `ArgumentError` for a goal that no family reaches and `BudgetError` when no noise meets the total.
+
+    >>> from dpselect.privacy import gaussian
+    >>> from dpselect.repetitions import Harmonic
+    >>> found = plan_subset(base=lambda noise: gaussian(noise_multiplier=noise), epsilon=1.0, delta=1e-6,
+    ...                     repetitions=Harmonic(limit=20), sampling_rates=(0.2,))
+    >>> [(option.sampling_rate, round(option.noise, 2), round(option.work, 2)) for option in found]
+    [(0.2, 3.92, 1.91), (None, 5.71, 5.56)]
+    """
+    total = number("epsilon", epsilon, above=0.0)
+    delta = number("delta", delta, at_least=0.0, below=1.0)
+    rates = [number("sampling_rates", rate, above=0.0, below=1.0) for rate in sampling_rates]
+    if not rates:
+        raise ArgumentError("sampling_rates must hold at least one rate")
+    if final_rows not in ("rest", "all"):
+        raise ArgumentError(f"final_rows must be 'rest' or 'all', got {final_rows!r}")
+    if isinstance(base, Guarantee) or not callable(base):
+        raise TypeError("base must be a function from noise to a Guarantee: the noise is what is planned")
+    goal = Goal(
+        expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
+    )
+    if repetitions is None:
+        laws = laws_for([family.under(max_runs) for family in families], goal)
+    elif goal != Goal():
+        raise ArgumentError("give repetitions, or a goal and limits to choose the law by, not both")
+    else:
+        laws = [(str(repetitions.describe()["law"]), repetitions)]
+    run = cache(lambda index: base(_STEP**index))
+    options = []
+    for family, law in laws:
+
+        @cache
+        def search(index: int, law: Repetitions = law) -> Guarantee:
+            return best_of(run(index), law, bound="profile")
+
+        start = 0
+        for rate in (None, *rates):
+
+            @cache
+            def price(index: int, rate: float | None = rate, search: Callable[[int], Guarantee] = search) -> float:
+                if rate is None:
+                    return search(index).epsilon(delta)
+                return tune_on_subset(
+                    search=search(index), final=run(index), sampling_rate=rate, final_rows=final_rows
+                ).epsilon(delta)
+
+            index = _least(price, total, start)
+            if index is None:
+                continue
+            start = index
+            share = 0.0 if rate is None else 1.0 if final_rows == "all" else 1.0 - rate
+            seen = 1.0 if rate is None else rate
+            options.append(
+                SubsetOption(
+                    family=family,
+                    law=law,
+                    sampling_rate=rate,
+                    noise=_STEP**index,
+                    epsilon=price(index),
+                    utility=goal.utility(law),
+                    work=law.mean * seen + share,
+                    most_work=None if law.limit is None else law.limit * seen + share,
+                )
+            )
+    if not options:
+        raise BudgetError(f"no noise keeps tuning on a subset within epsilon={total:g} at delta={delta:g}")
+    return tuple(sorted(options, key=lambda option: option.noise))
+
+
+def _least(price: Callable[[int], float], total: float, start: int) -> int | None:
+    """The smallest index whose price is at most the total, found from `start`; prices fall with the index."""
+    step = 8 if price(start) > total else -8
+    low = high = start
+    while (price(high) > total) == (step > 0):
+        low, high = high, high + step
+        step *= 2
+        if not _INDICES[0] <= high <= _INDICES[1]:
+            return None if step > 0 else low
+    bad, good = (low, high) if step > 0 else (high, low)
+    while good - bad > 1:
+        middle = (good + bad) // 2
+        if price(middle) > total:
+            bad = middle
+        else:
+            good = middle
+    return good

@@ -1,0 +1,232 @@
+"""`dpselect holdout`: a leaderboard over one file of held-out labels that cannot be over-fitted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpselect.cli.account import JSON_HELP
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.holdout import MECHANISMS, Holdout, choose_plan
+from dpselect.holdout.files import read_columns
+from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
+from dpselect.ledger import Ledger
+
+__all__ = ["holdout_app"]
+
+holdout_app = typer.Typer(
+    name="holdout",
+    help="Held-out labels that may be asked about again and again, every answer certified.",
+    no_args_is_help=True,
+)
+
+_Questions = Annotated[int, typer.Option(help="How many questions may be asked.")]
+_Answers = Annotated[
+    int | None,
+    typer.Option(help="How many of them may be answered by a score rather than a yes; by default 10 or all."),
+]
+_Metric = Annotated[str, typer.Option(help="accuracy, auc, absolute-error or squared-error.")]
+_Failure = Annotated[float, typer.Option(help="The chance that some answer is off by more than is certified.")]
+_Tolerance = Annotated[
+    float | None, typer.Option(help="A claim so near to the labels' score is confirmed. [default: 1/sqrt(rows)]")
+]
+_Epsilon = Annotated[
+    float | None, typer.Option(help="What the whole holdout may cost a row (replace-one). Without it, no promise.")
+]
+_Delta = Annotated[float, typer.Option(help="The delta that goes with --epsilon.")]
+_Mechanism = Annotated[str, typer.Option(help=f"best, {', '.join(MECHANISMS)}.")]
+_Size = Annotated[int | None, typer.Option(help="Rows a block, for mechanism blocks. [default: the most certified]")]
+_Where = Annotated[Path, typer.Option("--holdout", help="The holdout's file.")]
+_Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
+
+
+@holdout_app.command()
+def create(
+    labels: Annotated[Path, typer.Argument(metavar="LABELS.csv", help="A CSV file with ids and labels.")],
+    to: Annotated[Path, typer.Option(help="The holdout's file, which is made.")],
+    questions: _Questions,
+    metric: _Metric = "accuracy",
+    answers: _Answers = None,
+    failure_probability: _Failure = 0.05,
+    tolerance: _Tolerance = None,
+    bound: Annotated[float | None, typer.Option(help="For errors: the largest error of a row.")] = None,
+    positive: Annotated[str | None, typer.Option(help="For auc: the class that should score higher.")] = None,
+    epsilon: _Epsilon = None,
+    delta: _Delta = 1e-6,
+    mechanism: _Mechanism = "best",
+    subsample_size: _Size = None,
+    id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
+    label_column: Annotated[str, typer.Option(help="The column of labels.")] = "label",
+    ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
+    budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Seal labels into a holdout: what may be asked and what is certified is fixed here.
+
+    LABELS.csv may be deleted afterwards; whoever can read it can score without us.
+    """
+    if (ledger is None) != (budget is None):
+        raise ArgumentError("--ledger and --budget: give both or neither")
+    if id_column == label_column:
+        raise ArgumentError("--id-column and --label-column must differ")
+    terms: dict[str, Any] = {
+        "metric": metric,
+        "questions": questions,
+        "answers": _answers(answers, questions, mechanism),
+        "failure_probability": failure_probability,
+        "tolerance": tolerance,
+        "bound": bound,
+        "positive": positive,
+        "epsilon": epsilon,
+        "delta": delta,
+        "mechanism": mechanism,
+        "subsample_size": subsample_size,
+        "key_variable": key_variable,
+    }
+    ids, values = read_columns(labels, [id_column, label_column])
+    columns: dict[str, Any] = {"ids": ids, "labels": values, "id_column": id_column, "label_column": label_column}
+    if ledger is None or budget is None:
+        made = Holdout.create(to, **columns, **terms)
+    else:
+        with Ledger.open(ledger, create=False) as record:
+            made = Holdout.create(to, **columns, **terms, spender=record.budget(budget), label=f"holdout {to.name}")
+    found = {"holdout": str(to), **made.terms.describe(delta=delta)}
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(f"{to}: {found['rows']} rows, {found['metric']}, mechanism {found['mechanism']}")
+    typer.echo(found["validity"])
+    _echo_privacy(found["row_privacy"])
+
+
+@holdout_app.command()
+def score(
+    predictions: Annotated[
+        Path, typer.Argument(metavar="PREDICTIONS.csv", help="A CSV file with ids and predictions.")
+    ],
+    holdout: _Where,
+    claim: Annotated[
+        float | None, typer.Option(help="The score you take it to be: yes is cheap, no comes with a score.")
+    ] = None,
+    prediction_column: Annotated[str, typer.Option(help="The column of predictions.")] = "prediction",
+    as_json: _Json = False,
+) -> None:
+    """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
+    place = Holdout.open(holdout)
+    ids, values = read_columns(predictions, [place.terms.id_column, prediction_column])
+    found = place.score(ids=ids, predictions=values, claim=claim, column=prediction_column)
+    if as_json:
+        typer.echo(json.dumps(found.describe()))
+        return
+    name = place.terms.metric.name
+    if found.agrees:
+        typer.echo(f"yes: {name} {claim:g} is confirmed")
+    else:
+        typer.echo(f"{'no: ' if claim is not None else ''}{name} {found.value:.4g}")
+    if found.interval is not None:
+        low, high = found.interval
+        typer.echo(f"the population's {name} is between {low:.4g} and {high:.4g}")
+    again = "asked before, not charged again; " if found.repeated else ""
+    typer.echo(f"{again}{found.questions_left} questions left, {found.answers_left} of them with a score")
+
+
+@holdout_app.command()
+def status(holdout: _Where, as_json: _Json = False) -> None:
+    """What was asked, what is left, what is certified. Costs nothing."""
+    found = Holdout.open(holdout).status()
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    state = "open" if found["open"] else "used up"
+    typer.echo(f"{state}: {found['asked']} questions asked, {found['answered']} answered with a score")
+    typer.echo(f"{found['questions_left']} questions left, {found['answers_left']} of them with a score")
+    typer.echo(found["validity"])
+    _echo_privacy(found["row_privacy"])
+
+
+@holdout_app.command()
+def plan(
+    questions: _Questions,
+    rows: Annotated[int | None, typer.Option(help="Rows that there are; or give --error.")] = None,
+    error: Annotated[
+        float | None, typer.Option(help="Wanted: the largest error (of the bound); prints the rows it takes.")
+    ] = None,
+    metric: _Metric = "accuracy",
+    answers: _Answers = None,
+    failure_probability: _Failure = 0.05,
+    tolerance: _Tolerance = None,
+    rarer: Annotated[int | None, typer.Option(help="For auc: rows of the rarer class. [default: half]")] = None,
+    epsilon: _Epsilon = None,
+    delta: _Delta = 1e-6,
+    mechanism: _Mechanism = "best",
+    subsample_size: _Size = None,
+    as_json: _Json = False,
+) -> None:
+    """Before there are any labels: what is certified for how many rows, beside fresh rows for every score."""
+    if (rows is None) == (error is None):
+        raise ArgumentError("give --rows or --error, one of them")
+    terms: dict[str, Any] = {
+        "metric": metric,
+        "questions": integer("--questions", questions, at_least=1),
+        "answers": _answers(answers, questions, mechanism),
+        "failure_probability": failure_probability,
+        "tolerance": tolerance,
+        "epsilon": epsilon,
+        "delta": delta,
+        "mechanism": mechanism,
+    }
+    if rows is None:
+        if rarer is not None or subsample_size is not None:
+            raise ArgumentError("--rarer and --subsample-size go with --rows")
+        rows = rows_needed(number("--error", error or 0.0, above=0.0, below=0.5), **terms)
+    choice = choose_plan(rows=rows, rarer=rarer, subsample_size=subsample_size, **terms)
+    chosen = choice.plan
+    alone = (rarer or rows // 2) if metric == "auc" else rows  # rows that one score of fresh rows is a mean over
+    even = most_fresh_answers(alone, chosen.error, failure_probability) if chosen.error is not None else None
+    found = {
+        "rows": rows,
+        "questions": chosen.questions,
+        "answers": chosen.answers,
+        "mechanism": chosen.mechanism,
+        "error": chosen.error,
+        "errors": choice.errors,
+        "one_question_error": fresh_error(alone, 1, failure_probability),
+        "splitting_error": fresh_error(alone, chosen.questions, failure_probability),
+        "splitting_answers": even,
+        "reason": choice.reason,
+        "row_privacy": None if chosen.row_privacy is None else chosen.row_privacy.describe(delta=delta),
+    }
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    few = "" if chosen.answers == chosen.questions else f", at most {chosen.answers} of them answered by a score"
+    typer.echo(f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}")
+    if chosen.error is None:
+        typer.echo(f"quartiles of the {metric} on {chosen.fields()['subsample_size']} fresh rows")
+    else:
+        typer.echo(f"certified error: {chosen.error:.4f} ({choice.reason})")
+    typer.echo(f"for comparison, one question to fresh rows: {found['one_question_error']:.4f}")
+    typer.echo(f"fresh rows for every question (splitting): {found['splitting_error']:.4f}")
+    if even is not None:
+        typer.echo(f"break-even: splitting is as exact up to {even} questions")
+    _echo_privacy(found["row_privacy"])
+
+
+def _answers(given: int | None, questions: int, mechanism: str) -> int:
+    """All questions for mechanisms that answer all of them, else 10 of them."""
+    if given is not None:
+        return given
+    return questions if mechanism in ("gaussian", "blocks") else min(10, questions)
+
+
+def _echo_privacy(promise: Any) -> None:
+    if promise is None:
+        typer.echo("nothing is promised to a row (--epsilon would)")
+    else:
+        typer.echo(f"a row: epsilon {promise['epsilon']:.4g} at delta {promise['delta']:g}, replace-one")

@@ -1,0 +1,165 @@
+"""Rounded exact scores, certified by counting what the submitters can have been told.
+
+**Theorem.** Let k questions be asked of N independent rows, each chosen by the answers so far and by coins that do not
+depend on the rows. A claim is either confirmed, or answered like a question without a claim: with one of G grid points;
+after B such answers the service stops. Then except with probability beta all scores S_j on the rows and their
+expectations D_j satisfy N kl(S_j, D_j) <= log(2 M/beta), M = sum over b < B of C(k, b+1) G^b.
+
+*Proof.* Fix the coins. The j-th question is a function of the first j-1 answers. Those are, with b < B grid points
+among them (else the service had stopped), one of at most C(j-1, b) G^b sequences. So at most sum_j C(j-1, b) =
+C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are fixed before the rows are drawn. For
+each, P(S >= D and N kl(S, D) > x) <= exp(-x) (Chernoff's bound holds for means of independent values in [0, 1],
+Hoeffding 1963, Theorem 1), and likewise below; the union bound over 2 M events ends the proof. QED
+
+*Areas under the curve.* Given the labels, with N the rows of the rarer class, the area is an average over all ways to
+give each of those rows its own row of the other class of a mean of N independent comparisons with expectation D. The
+exponential being convex, its moment generating function is no larger than that of one such mean (Hoeffding 1963,
+section 5), so the same bound holds with this N, given the labels and hence without.
+
+The idea is the compression of Dwork, Feldman, Hardt, Pitassi, Reingold, Roth (2015, "Generalization in adaptive data
+analysis and holdout reuse") and of the Ladder (Blum, Hardt 2015). Nothing is promised to a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, SupportsFloat
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.holdout.draws import Draws
+from dpselect.holdout.scores import Scored
+from dpselect.privacy import Guarantee
+
+__all__ = ["ROUNDING", "CountingPlan", "divergence", "plan_counting"]
+
+ROUNDING = 2.0**-30
+"""More than the fixed-point form of a row's value moves a mean by."""
+
+_SAFE = 1.0 + 1e-9
+
+
+def divergence(sample: float, population: float) -> float:
+    """kl(s, d) of two Bernoulli laws, in nats."""
+    first = 0.0 if sample <= 0.0 else sample * math.log(sample / population) if population > 0.0 else math.inf
+    other, rest = 1.0 - sample, 1.0 - population
+    return first + (0.0 if other <= 0.0 else other * math.log(other / rest) if rest > 0.0 else math.inf)
+
+
+def _furthest(sample: float, bound: float, end: float) -> float:
+    """A point between the sample's score and `end` beyond which kl(sample, .) is above the bound. Rounded outwards."""
+    near, far = sample, end
+    if divergence(sample, end) <= bound:
+        return end
+    for _ in range(60):
+        middle = 0.5 * (near + far)
+        near, far = (middle, far) if divergence(sample, middle) <= bound else (near, middle)
+    return far
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountingPlan:
+    """`questions` questions, `answers` of which may be answered by a score; `rows` is N of the theorem.
+
+    A claim within `tolerance` of the score on the rows is confirmed; other scores are rounded to multiples of
+    `tolerance`.
+    """
+
+    questions: int
+    answers: int
+    rows: int
+    failure_probability: float
+    tolerance: float
+
+    mechanism = "counting"
+
+    @property
+    def grid_size(self) -> int:
+        """G: the multiples of `tolerance` that a score in [0, 1] can be rounded to."""
+        return math.floor(1.0 / self.tolerance + 0.5) + 2
+
+    @property
+    def bound(self) -> float:
+        """log(2 M/beta)/N, rounded up."""
+        b = np.arange(self.answers, dtype=np.float64)
+        chosen = gammaln(self.questions + 1.0) - gammaln(b + 2.0) - gammaln(self.questions - b)
+        functions = float(logsumexp(b * math.log(self.grid_size) + chosen))
+        return (functions + math.log(2.0 / self.failure_probability)) / self.rows * _SAFE + 1e-12
+
+    @property
+    def error(self) -> float:
+        """The largest distance of an answer from its expectation that `interval` allows: at a score of one half."""
+        return math.sqrt(self.bound / 2.0) * _SAFE + self.tolerance * _SAFE + 2.0 * ROUNDING
+
+    @property
+    def certified(self) -> bool:
+        return self.error <= 0.5
+
+    @property
+    def row_privacy(self) -> Guarantee | None:
+        """None: exact scores promise nothing to a row."""
+        return None
+
+    def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
+        """Where the expectation lies, given what was shown (with all others, except with the failure probability)."""
+        return self.around(value, self.tolerance if agrees else 0.5 * self.tolerance)
+
+    def around(self, value: float, distance: float) -> tuple[float, float]:
+        """Where the expectation lies when the score on the rows is within `distance` of a value."""
+        reach = distance * _SAFE + ROUNDING
+        low, high = max(value - reach, 0.0), min(value + reach, 1.0)
+        ends = _furthest(low, self.bound, 0.0), _furthest(high, self.bound, 1.0)
+        return max(ends[0] - ROUNDING, 0.0), min(ends[1] + ROUNDING, 1.0)
+
+    def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:  # noqa: ARG002
+        """Whether the claim is confirmed, and what is shown: the claim, or the rounded score."""
+        score = scored.exact()
+        if claim is not None and abs(score - claim) <= self.tolerance:
+            return True, claim
+        return (None if claim is None else False), self.rounded(score)
+
+    def fields(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def parse(fields: dict[str, Any]) -> CountingPlan:
+        return CountingPlan(**fields)
+
+    def rounded(self, score: float) -> float:
+        """What is shown of a score."""
+        return min(round(round(score / self.tolerance) * self.tolerance, 12), 1.0)
+
+
+def plan_counting(
+    *,
+    questions: int,
+    answers: int,
+    rows: int,
+    failure_probability: SupportsFloat,
+    tolerance: SupportsFloat | None = None,
+) -> CountingPlan:
+    """The certificate of rounded exact scores. `tolerance` is by default one over the root of the rows.
+
+    Raises `ArgumentError` when no error below one half is certified.
+
+    >>> plan = plan_counting(questions=1000, answers=10, rows=10_000, failure_probability=0.05)
+    >>> round(plan.error, 4), [round(end, 3) for end in plan.interval(0.95, True)]
+    (0.0804, [0.901, 0.982])
+    """
+    rows = integer("rows", rows, at_least=4, at_most=1 << 30)
+    questions = integer("questions", questions, at_least=1, at_most=10_000_000)
+    start = CountingPlan(
+        questions=questions,
+        answers=integer("answers", answers, at_least=1, at_most=min(questions, 1_000_000)),
+        rows=rows,
+        failure_probability=number("failure_probability", failure_probability, at_least=1e-12, below=1.0),
+        tolerance=1.0 / math.sqrt(rows),
+    )
+    if tolerance is not None:
+        start = replace(start, tolerance=number("tolerance", tolerance, at_least=2.0**-20, at_most=0.25))
+    if start.error > 0.5:
+        raise ArgumentError("rows are too few for this many answers: no error below one half is certified")
+    return start

@@ -1,0 +1,84 @@
+"""Reading labels and predictions by name of column, and putting predictions in the order of the labels.
+
+Errors name a column, never a value, a row or a count.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ContentError
+
+__all__ = ["aligned", "numbers", "read_columns", "texts", "unique_ids"]
+
+
+def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
+    """Columns of a CSV file with a header, as texts without blanks around them.
+
+    Raises `ContentError` for a file that is empty, uneven or lacks a column.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, skipinitialspace=True)
+            header = [name.strip() for name in next(reader, [])]
+            rows = [row for row in reader if row]
+    except (UnicodeDecodeError, csv.Error):
+        raise ContentError(f"{path.name} is not a CSV file in UTF-8") from None
+    places = []
+    for column in columns:
+        if header.count(column) != 1:
+            raise ContentError(f"{path.name} must have one column {column!r}")
+        places.append(header.index(column))
+    if not rows:
+        raise ContentError(f"{path.name} has no rows")
+    if any(len(row) != len(header) for row in rows):
+        raise ContentError(f"{path.name} has a row whose length differs from the header's")
+    return [[row[place].strip() for row in rows] for place in places]
+
+
+def texts(values: Iterable[Any]) -> list[str]:
+    """Ids or classes as texts: 1 and "1" are the same one."""
+    return [str(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+
+
+def unique_ids(ids: Sequence[str], column: str) -> dict[str, int]:
+    """The place of each id. Raises `ContentError` for an empty one and for one that is there twice."""
+    places = {name: place for place, name in enumerate(ids)}
+    if "" in places:
+        raise ContentError(f"column {column!r} has rows without an id")
+    if len(places) != len(ids):
+        raise ContentError(f"column {column!r} has an id more than once")
+    return places
+
+
+def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], column: str) -> list[str]:
+    """The values in the order of the holdout. Raises `ContentError` unless both have the same ids, each once."""
+    if len(values) != len(ids):
+        raise ContentError(f"the predictions and their ids in column {column!r} differ in length")
+    given = unique_ids(ids, column)
+    if not given.keys() <= places.keys():
+        raise ContentError(f"column {column!r} has ids that the holdout does not have")
+    if len(given) != len(places):
+        raise ContentError(f"column {column!r} lacks ids of the holdout")
+    return [values[given[name]] for name in places]
+
+
+def numbers(values: Iterable[str], column: str, *, strict: bool) -> NDArray[np.float64]:
+    """Texts as finite numbers; what is none raises `ContentError`, or becomes NaN when not `strict`."""
+    found = np.array([_number(value) for value in values])
+    if strict and not np.isfinite(found).all():
+        raise ContentError(f"column {column!r} must hold finite numbers only")
+    return found + 0.0  # no negative zero
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,65 @@
+"""How many rows a holdout needs, and what fresh rows for every question would give."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpselect.errors import ArgumentError
+from dpselect.holdout.terms import choose_plan
+
+__all__ = ["fresh_error", "most_fresh_answers", "rows_needed"]
+
+_MOST_ROWS = 1 << 26
+
+
+def fresh_error(rows: int, questions: int, failure_probability: float) -> float:
+    """The error of scores on an equal part of the rows for each question (Hoeffding 1963); 1 when there is no part.
+
+    >>> round(fresh_error(10_000, 100, 0.05), 4)
+    0.2036
+    """
+    each = rows // questions
+    return min(1.0, math.sqrt(math.log(2.0 * questions / failure_probability) / (2.0 * each))) if each else 1.0
+
+
+def most_fresh_answers(rows: int, error: float, failure_probability: float) -> int:
+    """For how many questions fresh rows are at least as exact as `error`.
+
+    >>> most_fresh_answers(10_000, 0.0716, 0.05)
+    15
+    """
+    low, high = 0, rows + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fresh_error(rows, middle, failure_probability) <= error else (low, middle)
+    return low
+
+
+def rows_needed(error: float, **terms: Any) -> int:
+    """The fewest rows, nearly, for which `choose_plan` certifies this error. Raises `ArgumentError` when none do.
+
+    >>> rows_needed(0.05, metric="accuracy", questions=1000, answers=10, failure_probability=0.05) < 30_000
+    True
+    """
+
+    def enough(rows: int) -> bool:
+        try:
+            found = choose_plan(rows=rows, **terms).plan.error
+        except ArgumentError:
+            return False
+        if found is None:
+            raise ArgumentError("blocks have no error to plan for; give rows")
+        return found <= error
+
+    high = 64
+    while not enough(high):
+        high *= 2
+        if high > _MOST_ROWS:
+            choose_plan(rows=_MOST_ROWS, **terms)  # whatever is wrong with the terms
+            raise ArgumentError(f"no number of rows up to {_MOST_ROWS} certifies this error")
+    low = high // 2
+    while high - low > max(1, high // 1000):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,287 @@
+"""A holdout that lasts: one file of sealed labels, many adaptive questions, a certificate for all answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, SupportsFloat
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.holdout.draws import Draws, fingerprint
+from dpselect.holdout.files import aligned, numbers, texts, unique_ids
+from dpselect.holdout.machine import Entry, State, fold
+from dpselect.holdout.record import Record
+from dpselect.holdout.scores import METRICS, Scored
+from dpselect.holdout.terms import Terms, choose_plan
+from dpselect.privacy import Spender
+from dpselect.randomness import system_source
+
+__all__ = ["Holdout", "Score"]
+
+_KIND = "holdout"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Score:
+    """One answer.
+
+    `agrees`: whether the claim was confirmed; None without one. `value`: a score, or the claim when it was confirmed
+    and no score was given (the Gaussian mechanism always gives one). `interval`: where the population's score lies, as
+    the certificate says; None when it speaks of quantiles. `repeated`: it was given before and cost nothing now.
+    """
+
+    agrees: bool | None
+    value: float
+    interval: tuple[float, float] | None
+    repeated: bool
+    questions_left: int
+    answers_left: int
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "agrees": self.agrees,
+            "value": self.value,
+            "interval": None if self.interval is None else list(self.interval),
+            "repeated": self.repeated,
+            "questions_left": self.questions_left,
+            "answers_left": self.answers_left,
+        }
+
+
+class Holdout:
+    """Labels that may be asked about, again and again. Make one with `create`, find it again with `open`.
+
+    Any number of processes of one account may hold the same holdout. An answer is on disk before it is shown; the same
+    question gets the same answer, once charged. `BudgetError` ends it.
+
+    >>> import tempfile, numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> _ = os.environ.setdefault("XDG_STATE_HOME", folder.name)
+    >>> labels = np.random.default_rng(0).integers(0, 2, 5000)
+    >>> holdout = Holdout.create(Path(folder.name, "labels.holdout"), ids=range(5000), labels=labels,
+    ...                          metric="accuracy", questions=100, answers=5, failure_probability=0.05)
+    >>> found = holdout.score(ids=range(5000), predictions=labels ^ (np.arange(5000) % 10 == 0), claim=0.9)
+    >>> found.agrees, found.value, found.questions_left
+    (True, 0.9, 99)
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        secret = json.loads(record.secret())
+        self._terms = Terms.parse(record.terms)
+        self._key = bytes.fromhex(secret["key"])
+        self._places: dict[str, int] = {name: place for place, name in enumerate(secret["ids"])}
+        self._numeric: bool = secret["numeric"]
+        self._labels = np.array(secret["labels"], dtype=float if self._numeric else object)
+        if self._terms.metric.name == "auc":
+            self._labels = self._labels.astype(bool)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        ids: Iterable[Any],
+        labels: Iterable[Any],
+        metric: str,
+        questions: int,
+        answers: int,
+        failure_probability: SupportsFloat,
+        bound: SupportsFloat | None = None,
+        positive: Any = None,
+        tolerance: SupportsFloat | None = None,
+        epsilon: SupportsFloat | None = None,
+        delta: SupportsFloat = 1e-6,
+        mechanism: str = "best",
+        subsample_size: int | None = None,
+        spender: Spender | None = None,
+        label: str = "holdout",
+        id_column: str = "id",
+        label_column: str = "label",
+        key_variable: str | None = None,
+    ) -> Holdout:
+        """Seal labels into a new file. Nothing about them is in the clear but their number.
+
+        Args:
+            path: the new file; its key goes to the per-user state folder.
+            ids: one public name a row, all different.
+            labels: classes for accuracy (numbers when all are, else texts), numbers for errors, two classes for auc.
+                The rows must be independent draws from one population, and nobody may have seen these labels (owed).
+            metric: "accuracy", "absolute-error", "squared-error" or "auc".
+            bound: for errors: the largest error of a row, larger ones count as this.
+            positive: for auc: the class that scores should be higher for. How many rows it has becomes public.
+            tolerance: in the metric's unit; see `choose_plan`, as for the other terms.
+            spender: charged for the whole holdout, before the file appears; needs epsilon. A crash in between leaves
+                the charge.
+            key_variable: an environment variable for the key, in place of a file in the state folder.
+
+        Raises `ArgumentError` when no mechanism is certified, `ContentError` for labels that cannot be used,
+        `BudgetError` when the spender refuses, `StudyError` when the file cannot be made.
+        """
+        if metric not in METRICS:
+            raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
+        kind = METRICS[metric]
+        if kind.bounded != (bound is not None):
+            raise ArgumentError(f"bound is {'needed' if kind.bounded else 'not taken'} for the metric {metric!r}")
+        scale = 1.0 if bound is None else number("bound", bound, above=0.0, at_most=1e150)
+        if (positive is None) == (metric == "auc"):
+            raise ArgumentError(f"positive is {'needed' if metric == 'auc' else 'not taken'} for the metric {metric!r}")
+        names, classes = texts(ids), texts(labels)
+        if len(names) != len(classes):
+            raise ContentError("ids and labels differ in length")
+        unique_ids(names, id_column)
+        found, numeric, rarer = _labels(metric, classes, None if positive is None else str(positive), label_column)
+        choice = choose_plan(
+            metric=metric,
+            rows=len(names),
+            rarer=rarer,
+            questions=questions,
+            answers=answers,
+            failure_probability=failure_probability,
+            tolerance=None if tolerance is None else number("tolerance", tolerance, above=0.0) / scale,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            subsample_size=subsample_size,
+        )
+        plan = choice.plan
+        if spender is not None and (plan.row_privacy is None or epsilon is None):
+            raise ArgumentError("a ledger needs epsilon: without it nothing is promised to a row")
+        terms = Terms(metric=kind, bound=scale, rows=len(names), id_column=id_column, plan=plan, reason=choice.reason)
+
+        def reserve(identifier: str) -> None:
+            if spender is not None and plan.row_privacy is not None:
+                spender.reserve(plan.row_privacy, label=label, identifier=identifier)
+                spender.settle(identifier)
+
+        secret = {"key": system_source().bytes(32).hex(), "ids": names, "labels": found, "numeric": numeric}
+        record = Record.create(
+            Path(path),
+            kind=_KIND,
+            terms=terms.fields(),
+            secret=json.dumps(secret).encode(),
+            exposure=(0, 0),
+            key_variable=key_variable,
+            reserve=reserve,
+        )
+        return cls(record)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Holdout:
+        """Find a holdout again. Raises `StudyError` when it is none, was changed, is newer, or its key is missing."""
+        return cls(Record.open(Path(path), kind=_KIND))
+
+    @property
+    def terms(self) -> Terms:
+        """What may be asked, and what is certified and promised."""
+        return self._terms
+
+    def score(
+        self,
+        *,
+        ids: Iterable[Any],
+        predictions: Iterable[Any],
+        claim: SupportsFloat | None = None,
+        column: str = "prediction",
+    ) -> Score:
+        """Check a claimed score of these predictions, or answer with a score.
+
+        A confirmed claim uses up a question; everything else a question and an answer. Predictions that were asked
+        about before with the same claim are answered from the record.
+
+        Args:
+            ids: the holdout's ids, each once, in any order.
+            predictions: one a row: a class, or a number.
+            claim: what the submitter takes the score to be, from other data (not from earlier answers about the same
+                rows only: a claim costs nothing when it is right).
+            column: the predictions' name in errors.
+
+        Raises `ContentError` for predictions that cannot be used and `ArgumentError` for a claim out of range, before
+        anything is charged; `BudgetError` when nothing is left; `StudyError` when the file or its counter cannot be
+        used: nothing was shown then, and asking again costs no more.
+        """
+        scored = self._scored(texts(ids), texts(predictions), column)
+        claimed = None
+        if claim is not None:
+            claimed = number("claim", claim, at_least=0.0, at_most=self._terms.bound) / self._terms.bound
+        content = scored.predictions.tobytes() if self._numeric else json.dumps(scored.predictions.tolist()).encode()
+        predicted = fingerprint(self._key, content)
+        question = fingerprint(self._key, predicted.encode(), repr(claimed).encode())
+        with self._record.turn() as turn:
+            state = self._state(turn.entries)
+            entry = state.known.get(question)
+            repeated = entry is not None
+            if entry is None:
+                state.check()
+                draws = Draws(self._key, predicted, question, state.run)
+                entry = Entry(question, *self._terms.plan.answer(scored, claimed, draws))
+                exposure = state.exposed(entry)
+                turn.append(entry.fields(), (exposure.asked, exposure.answered))
+                state = State(state.questions, state.answers, state.all_answer, exposure, state.known)
+        return self._shown(entry, repeated, state)
+
+    def status(self) -> dict[str, Any]:
+        """What was asked and what is left, JSON-able. Costs nothing, and says nothing about the labels."""
+        with self._record.turn() as turn:
+            state = self._state(turn.entries)
+        return {
+            "asked": state.exposure.asked,
+            "answered": state.exposure.answered,
+            "questions_left": state.questions_left,
+            "answers_left": state.answers_left,
+            "open": state.questions_left > 0,
+            **self._terms.describe(),
+        }
+
+    def _state(self, entries: list[dict[str, Any]]) -> State:
+        plan = self._terms.plan
+        return fold(
+            questions=plan.questions,
+            answers=plan.answers,
+            all_answer=plan.answers == plan.questions,
+            entries=(Entry.parse(entry) for entry in entries),
+        )
+
+    def _scored(self, ids: list[str], predictions: list[str], column: str) -> Scored:
+        terms = self._terms
+        values: Any = aligned(self._places, ids, predictions, terms.id_column)
+        if self._numeric:
+            values = numbers(values, column, strict=terms.metric.numeric)
+        else:
+            values = np.array(values, dtype=object)
+        return Scored(terms.metric, self._labels, values, terms.bound)
+
+    def _shown(self, entry: Entry, repeated: bool, state: State) -> Score:
+        bound = self._terms.bound
+        interval = self._terms.plan.interval(entry.value, entry.agrees)
+        return Score(
+            agrees=entry.agrees,
+            value=entry.value * bound,
+            interval=None if interval is None else (interval[0] * bound, interval[1] * bound),
+            repeated=repeated,
+            questions_left=state.questions_left,
+            answers_left=state.answers_left,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Holdout {self._terms.metric.name}, {self._terms.plan.mechanism}>"
+
+
+def _labels(metric: str, classes: list[str], positive: str | None, column: str) -> tuple[list[Any], bool, int | None]:
+    """The labels as they are sealed, whether predictions must be read as numbers, and the size of the rarer class."""
+    if metric == "auc":
+        first = [label == positive for label in classes]
+        rarer = min(sum(first), len(first) - sum(first))
+        if len(set(classes)) != 2 or rarer < 4:
+            raise ContentError(f"column {column!r} must hold two classes, one of them the positive one, of 4 rows each")
+        return first, True, rarer
+    found = numbers(classes, column, strict=METRICS[metric].numeric)
+    if metric == "accuracy" and not np.all(np.abs(found) < 2.0**53):  # beyond, two classes could be one double
+        return classes, False, None
+    return found.tolist(), True, None

@@ -1,0 +1,125 @@
+"""JAX-Privacy training as a private run: guarantees from its execution plans, its DpEvents and its DpParams.
+
+Nothing here imports JAX-Privacy: what it describes is a dp-accounting DpEvent, or a few public numbers. What its own
+accountants say does not enter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from dp_accounting import NeighboringRelation, dp_event
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.privacy import Adjacency, Guarantee, compose, dp_sgd, from_dp_event
+
+__all__ = ["event_guarantee", "params_guarantee", "plan_guarantee"]
+
+_ADJACENCIES: Final[Mapping[NeighboringRelation, Adjacency]] = {
+    NeighboringRelation.ADD_OR_REMOVE_ONE: Adjacency.ADD_OR_REMOVE_ONE,
+    NeighboringRelation.REPLACE_ONE: Adjacency.REPLACE_ONE,
+}
+
+
+def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: NeighboringRelation) -> Guarantee:
+    """The guarantee of a DpEvent, such as `jax_privacy.experimental.accounting.dpsgd_event(...)` gives.
+
+    `neighboring_relation` is the one that clipping and noise were set up for. Whole numbers as noise multipliers are
+    read as floats: where several Gaussians lie in one sample, dp-accounting 0.6.0 counts one if the noise is an int.
+
+    Raises `ArgumentError` for REPLACE_SPECIAL (a row is replaced by nothing, and the number of rows stays known),
+    which is none of dpselect's adjacencies, and what `from_dp_event` raises.
+
+    >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    >>> event = SelfComposedDpEvent(PoissonSampledDpEvent(0.01, GaussianDpEvent(1)), 1000)
+    >>> guarantee = event_guarantee(event, neighboring_relation=NeighboringRelation.ADD_OR_REMOVE_ONE)
+    >>> print(round(guarantee.epsilon(1e-5), 2))
+    1.83
+    """
+    adjacency = _ADJACENCIES.get(neighboring_relation)
+    if adjacency is None:
+        raise ArgumentError(
+            f"neighboring_relation {getattr(neighboring_relation, 'name', neighboring_relation)} has no counterpart "
+            "here: use ADD_OR_REMOVE_ONE with partition_type=PartitionType.INDEPENDENT, or REPLACE_ONE"
+        )
+    return from_dp_event(event, adjacency=adjacency)
+
+
+def plan_guarantee(config: Any) -> Guarantee:
+    """The guarantee of one training by a `BandMFExecutionPlanConfig`, with one band DP-SGD; no data needed.
+
+    Owed: the training uses the plan's three parts as JAX-Privacy describes, and in a search each run's `noise_seed`
+    is drawn from its own random source: runs that share a seed share their noise, and are not independent.
+
+    Raises `ArgumentError` for the relation of its accountant (its default is REPLACE_SPECIAL) and, under adding or
+    removing a row, for groups of equal size, which depend on the number of rows; `TypeError` for what is no such
+    config.
+    """
+    try:
+        relation, partition = config.accountant.neighboring_relation, config.partition_type
+        truncated = config.truncated_batch_size
+    except AttributeError:
+        raise TypeError(f"config must be a BandMFExecutionPlanConfig, got {type(config).__name__}") from None
+    if relation is NeighboringRelation.ADD_OR_REMOVE_ONE:
+        if getattr(partition, "name", partition) != "INDEPENDENT":
+            raise ArgumentError("config: ADD_OR_REMOVE_ONE needs partition_type=PartitionType.INDEPENDENT")
+        if truncated is not None:
+            raise ArgumentError(
+                "config: truncated batches depend on the number of rows, private under add_or_remove_one"
+            )
+    return event_guarantee(config.plan.dp_event, neighboring_relation=relation)
+
+
+def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guarantee:
+    """The guarantee of `steps` updates by a `DpParams`, schedules of noise and batch size included.
+
+    Under adding or removing one row, with Poisson sampling at rate batch size / number of samples. That rate and the
+    number of steps come from the number of rows: `size_is_public=True` declares that it may be known.
+
+    Raises `ArgumentError` for other sampling, truncated batches, groups (`cycle_length` above 1), several examples
+    per user, a clipping norm without limit, and without the declaration; `TypeError` for what is no `DpParams`.
+    """
+    steps = integer("steps", steps, at_least=1)
+    try:
+        supported = {
+            "sampling_method": getattr(params.sampling_method, "name", None) == "POISSON",
+            "truncated_batch_size": params.truncated_batch_size is None,
+            "cycle_length": params.cycle_length in (None, 1),
+            "examples_per_user": params.examples_per_user in (None, 1),
+            "is_finite_guarantee": bool(params.is_finite_guarantee),
+            "noise_multipliers": params.noise_multipliers is not None,
+        }
+        rows, noises, batches = params.num_samples, params.noise_multipliers, params.batch_sizes
+    except AttributeError:
+        raise TypeError(f"params must be a DpParams, got {type(params).__name__}") from None
+    for name, fine in supported.items():
+        if not fine:
+            raise ArgumentError(f"params: no guarantee is known here for this {name}")
+    if not size_is_public:
+        raise ArgumentError("size_is_public: rate and steps come from the number of rows; declare that number public")
+    rows = integer("num_samples", rows, at_least=1)
+    return compose(
+        *[
+            dp_sgd(noise_multiplier=noise, sampling_rate=number("batch size", batch) / rows, steps=count)
+            for count, noise, batch in _phases(_schedule(noises), _schedule(batches), steps)
+        ]
+    )
+
+
+def _schedule(values: Any) -> list[tuple[int, float]]:
+    """(first step, value) for each phase."""
+    return sorted((int(start), value) for start, value in values) if isinstance(values, Sequence) else [(0, values)]
+
+
+def _phases(
+    noises: list[tuple[int, float]], batches: list[tuple[int, float]], steps: int
+) -> Iterator[tuple[int, float, float]]:
+    """(number of steps, noise multiplier, batch size) for each stretch of steps in which neither changes."""
+    if noises[0][0] != 0 or batches[0][0] != 0:
+        raise ArgumentError("params: schedules must begin at step 0")
+    changes = sorted({start for start, _ in [*noises, *batches] if start < steps})
+    for begin, end in pairwise([*changes, steps]):
+        noise, batch = ([value for start, value in schedule if start <= begin][-1] for schedule in (noises, batches))
+        yield end - begin, noise, batch

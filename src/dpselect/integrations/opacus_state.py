@@ -1,0 +1,74 @@
+"""The saved state of an Opacus accountant: read without running anything that is in the file, and priced anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.privacy import Guarantee, compose, dp_sgd
+
+__all__ = ["history_guarantee", "read_history"]
+
+History = Sequence[tuple[float, float, int]]
+
+
+def history_guarantee(history: History) -> Guarantee:
+    """The guarantee of a training by an accountant's history: (noise multiplier, sampling rate, steps) for each phase.
+
+    Under adding or removing one row. Owed: batches were Poisson samples at these rates, and the schedule was fixed
+    beforehand. What Opacus's own accountants say about the same history (Renyi, PRV, or the Gaussian approximation of
+    its `gdp`, which is no upper bound) does not enter.
+
+    Raises `ArgumentError` for an empty history, noise that is not above 0, a rate outside (0, 1].
+
+    >>> print(round(history_guarantee([(1, 0.01, 1000)]).epsilon(1e-5), 2))
+    1.83
+    """
+    if not history:
+        raise ArgumentError("history is empty: no step was taken")
+    return compose(*[dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=steps) for noise, rate, steps in history])
+
+
+def read_history(path: str | Path) -> list[tuple[float, float, int]]:
+    """The history in a saved accountant state, or in a checkpoint by `PrivacyEngine.save_checkpoint`.
+
+    `torch.save(engine.accountant.state_dict(), path)` and checkpoints are read with `torch.load(weights_only=True)`,
+    which builds plain values and tensors only; a pickle could run any program and is refused. JSON, written by
+    `json.dump({"history": engine.accountant.history}, file)`, needs neither torch nor Opacus.
+
+    Raises `ContentError` for anything else, `MissingExtraError` when torch is needed and absent, `OSError`.
+    """
+    raw = Path(path).read_bytes()
+    if raw.lstrip()[:1] == b"{":
+        try:
+            state = json.loads(raw)
+        except ValueError:
+            raise ContentError("this file looks like JSON and is not") from None
+    elif raw[:2] == b"PK":
+        state = _load_weights(path)
+    else:
+        raise ContentError("this file is neither JSON nor an archive written by torch.save (a pickle is not opened)")
+    state = state.get("privacy_accountant_state_dict", state) if isinstance(state, Mapping) else {}
+    try:
+        return [(noise, rate, steps) for noise, rate, steps in state["history"]]
+    except (KeyError, TypeError, ValueError):
+        raise ContentError("this file holds no accountant state: a 'history' of (noise, rate, steps)") from None
+
+
+def _load_weights(path: str | Path) -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise missing_extra("torch", "reading an accountant state written by torch.save") from None
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception:
+        raise ContentError(
+            "torch.load(weights_only=True) refuses this file: it holds more than plain values and tensors (states of "
+            'older versions of Opacus hold a function); write JSON: json.dump({"history": accountant.history}, file)'
+        ) from None

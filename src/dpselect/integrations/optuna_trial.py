@@ -1,0 +1,263 @@
+"""A trial that suggests as Optuna's do, with independent draws from one random source and without a study behind it."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
+from typing import Any, Final, NoReturn
+
+from dpselect.errors import ArgumentError, missing_extra
+from dpselect.randomness import RandomSource
+from dpselect.tuning import LogUniform, Uniform
+
+try:
+    from optuna.distributions import (
+        BaseDistribution,
+        CategoricalDistribution,
+        FloatDistribution,
+        IntDistribution,
+    )
+    from optuna.trial import BaseTrial
+except ImportError:
+    raise missing_extra("optuna", "tuning with Optuna trials") from None
+
+__all__ = ["IndependentTrial", "TrialRefusal", "check_objective", "draw"]
+
+_STORED: Final = "it would be kept for somebody to read, and only the winner of a private search is released"
+_REFUSALS: Final[dict[str, str]] = {
+    "report": "an intermediate value would leave the run, and every value that leaves a run has its own privacy price",
+    "should_prune": "pruning by other runs' scores makes the runs depend on each other, which the price does not cover",
+    "number": "the number of runs is secret, and a run must not depend on how many came before it",
+    "set_user_attr": _STORED,
+    "set_system_attr": _STORED,
+    "set_constraint": _STORED,
+    "user_attrs": "there are none: nothing but the winner's parameters and value is kept",
+    "system_attrs": "there are none: nothing but the winner's parameters and value is kept",
+    "constraints": "there are none: let the score say how good a run is",
+    "datetime_start": "a run must not depend on anything but its own random source",
+    "study": "there is no study: runs are independent and do not see each other",
+    "storage": "there is no storage: no value leaves a run but the winner's",
+    "relative_params": "there are none: every parameter is drawn independently",
+}
+
+
+class TrialRefusal(ArgumentError, AttributeError):
+    """Part of Optuna's interface that a private search cannot have."""
+
+
+def _refusal(name: str) -> TrialRefusal:
+    return TrialRefusal(f"trial.{name} does not exist in a private search: {_REFUSALS[name]}")
+
+
+def draw(distribution: BaseDistribution, random: RandomSource) -> Any:
+    """One draw from the law that Optuna's random sampler gives this distribution.
+
+    The same law up to what floating point does at the ends: a number in [low, high]; with a step, each multiple
+    equally likely; whole numbers with `log=True` by rounding a log-uniform number between low - 1/2 and high + 1/2.
+
+    Raises `ArgumentError` for a kind of distribution that it does not know.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> draw(IntDistribution(2, 8, step=3), keyed_source(1)) in (2, 5, 8)
+    True
+    """
+    law = _LAWS.get(type(distribution))
+    if law is None:
+        raise ArgumentError(f"no independent draw is known for a {type(distribution).__name__}")
+    return law(distribution, random)
+
+
+def _draw_float(law: FloatDistribution, random: RandomSource) -> float:
+    if law.step is not None:
+        level = random.below(round((law.high - law.low) / law.step) + 1)
+        return min(law.low + level * law.step, law.high)
+    return (LogUniform if law.log else Uniform)(law.low, law.high).sample(random)
+
+
+def _draw_int(law: IntDistribution, random: RandomSource) -> int:
+    if not law.log:
+        return law.low + law.step * random.below((law.high - law.low) // law.step + 1)
+    drawn = Uniform(math.log(law.low - 0.5), math.log(law.high + 0.5)).sample(random)
+    return min(max(round(math.exp(drawn)), law.low), law.high)
+
+
+def _draw_categorical(law: CategoricalDistribution, random: RandomSource) -> Any:
+    return law.choices[random.below(len(law.choices))]
+
+
+_LAWS: Final[dict[type, Callable[[Any, RandomSource], Any]]] = {
+    FloatDistribution: _draw_float,
+    IntDistribution: _draw_int,
+    CategoricalDistribution: _draw_categorical,
+}
+
+
+class IndependentTrial(BaseTrial):  # type: ignore[misc]
+    """What an objective gets: `suggest_float`, `suggest_int`, `suggest_categorical`, `params` and `distributions`.
+
+    Each parameter is drawn from a stream of its own, which depends on the trial's key and the parameter's name only:
+    a branch that asks for more or fewer parameters does not change the others. `random` is the source for everything
+    else that the run draws, its noise above all.
+
+    Asked twice for the same name with the same distribution, it answers the same. `ArgumentError` for another
+    distribution under that name, `TrialRefusal` for what a private search cannot have.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> trial = IndependentTrial(keyed_source(1))
+    >>> trial.suggest_float("rate", 1e-4, 1e-1, log=True) == trial.params["rate"]
+    True
+    """
+
+    def __init__(self, random: RandomSource) -> None:
+        self._source = random
+        self._params: dict[str, Any] = {}
+        self._distributions: dict[str, BaseDistribution] = {}
+        self.random = random.spawn("run")
+
+    def __repr__(self) -> str:
+        return "<IndependentTrial>"
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        """A number in [low, high]: uniform, uniform in the logarithm, or one of the multiples of `step` from low."""
+        return self._suggest(name, FloatDistribution(low, high, log=log, step=step))
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+        """A whole number in low..high: uniform over the multiples of `step` from low, or uniform in the logarithm."""
+        return self._suggest(name, IntDistribution(low, high, log=log, step=step))
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        """One of the choices, each equally likely."""
+        return self._suggest(name, CategoricalDistribution(choices))
+
+    def suggest_uniform(self, name: str, low: float, high: float) -> float:
+        """Optuna's older name for `suggest_float`."""
+        return self.suggest_float(name, low, high)
+
+    def suggest_loguniform(self, name: str, low: float, high: float) -> float:
+        """Optuna's older name for `suggest_float(..., log=True)`."""
+        return self.suggest_float(name, low, high, log=True)
+
+    def suggest_discrete_uniform(self, name: str, low: float, high: float, q: float) -> float:
+        """Optuna's older name for `suggest_float(..., step=q)`."""
+        return self.suggest_float(name, low, high, step=q)
+
+    def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
+        known = self._distributions.get(name)
+        if known is None:
+            self._distributions[name] = distribution
+            self._params[name] = draw(distribution, self._source.spawn(f"parameter {name}"))
+        elif known != distribution:
+            raise ArgumentError(f"parameter {name!r} was asked for twice with different distributions")
+        return self._params[name]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters suggested so far."""
+        return dict(self._params)
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The distributions of the parameters suggested so far."""
+        return dict(self._distributions)
+
+    def report(self, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Refused."""
+        raise _refusal("report")
+
+    def should_prune(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("should_prune")
+
+    def set_user_attr(self, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Refused."""
+        raise _refusal("set_user_attr")
+
+    def set_system_attr(self, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Refused."""
+        raise _refusal("set_system_attr")
+
+    def set_constraint(self, *_arguments: Any, **_named: Any) -> NoReturn:
+        """Refused."""
+        raise _refusal("set_constraint")
+
+    @property
+    def number(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("number")
+
+    @property
+    def user_attrs(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("user_attrs")
+
+    @property
+    def system_attrs(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("system_attrs")
+
+    @property
+    def constraints(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("constraints")
+
+    @property
+    def datetime_start(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("datetime_start")
+
+    @property
+    def study(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("study")
+
+    @property
+    def storage(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("storage")
+
+    @property
+    def relative_params(self) -> NoReturn:
+        """Refused."""
+        raise _refusal("relative_params")
+
+
+def check_objective(objective: Callable[..., Any]) -> None:
+    """Look for refused uses of the trial in the objective's own code, before anything is drawn or charged.
+
+    A refusal inside a run would count as a failed run and show no message. What the objective's own code does not
+    show, a refused call in a function that it passes the trial to, is found by a rehearsal only.
+
+    Raises `TypeError` if it is not callable, `TrialRefusal` for a refused use.
+    """
+    if not callable(objective):
+        raise TypeError(f"objective must be a function of a trial, got {type(objective).__name__}")
+    while isinstance(objective, functools.partial):
+        objective = objective.func
+    function = inspect.unwrap(objective if hasattr(objective, "__code__") else type(objective).__call__)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return
+    own = code.co_varnames[: code.co_argcount]
+    first = own[:1] if inspect.isfunction(objective) else own[1:2]  # after self
+    for name in (name for argument in first for name in _attributes_of(code, argument)):
+        if name in _REFUSALS:
+            raise _refusal(name)
+
+
+def _attributes_of(code: CodeType, variable: str) -> Iterator[str]:
+    """The attributes that code, and functions within it, read from a variable."""
+    before: Any = None
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and before == variable:
+            yield instruction.argval
+        loaded = instruction.argval if instruction.opname.startswith(("LOAD_FAST", "LOAD_DEREF")) else None
+        before = loaded[-1] if isinstance(loaded, tuple) else loaded  # one instruction may load two variables
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and variable not in inner.co_varnames[: inner.co_argcount]:
+            yield from _attributes_of(inner, variable)

@@ -1,0 +1,87 @@
+"""diffprivlib models: which of their epsilons are taken as a guarantee, and what is refused.
+
+Read in diffprivlib 0.6.6. All its estimators use the exact number of rows, so that what they promise is about
+replacing a row. Two were checked against proofs, and their `epsilon` is taken as it stands:
+
+- `LogisticRegression` without intercept, for `data_norm` of at most 1: Chaudhuri, Monteleoni, Sarwate (2011), Algorithm
+  2 and Theorem 9, which are about exact minimisers (that the solver converged is owed). With an intercept the
+  objective is not strongly convex, as the theorem needs, for the intercept is not regularised; and beyond norm 1 the
+  mechanism takes a row's curvature for data_norm/4, which is data_norm**2/4.
+- `StandardScaler`: Laplace noise on means and variances of clipped columns.
+
+Others promise an epsilon too; whoever takes them at their word says `base=stated_epsilon`.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError, missing_extra, number
+from dpselect.privacy import Adjacency, Guarantee, pure_dp
+
+__all__ = ["is_diffprivlib", "refuse_facts_from_data", "reviewed_epsilon", "stated_epsilon"]
+
+_READ: Final = "0.6.6"
+_PUBLIC_FACTS: Final = ("bounds", "data_norm", "bounds_X", "bounds_y")
+_TRUST: Final = (
+    "to take diffprivlib at its word, pass base=stated_epsilon (from dpselect.integrations.sklearn) and answer for it"
+)
+
+
+def is_diffprivlib(step: Any) -> bool:
+    """Whether an estimator's class comes from diffprivlib, itself or by inheritance."""
+    return any(kind.__module__.split(".")[0] == "diffprivlib" for kind in type(step).__mro__)
+
+
+def refuse_facts_from_data(step: Any) -> None:
+    """Raise `ArgumentError` if diffprivlib would take bounds or a norm from the data for want of a public one."""
+    settings = step.get_params(deep=False)
+    centred = bool(settings.get("centered", False))
+    for name in _PUBLIC_FACTS:
+        if name in settings and settings[name] is None and not (name == "bounds" and centred):
+            raise ArgumentError(
+                f"{type(step).__name__} has no {name}: diffprivlib would take it from the data, which no epsilon "
+                f"covers; pass {name}=(public)"
+            )
+
+
+def stated_epsilon(model: Any) -> Guarantee:
+    """What a diffprivlib model says of itself: pure `epsilon` under replacing a row. For `PrivateSearchCV(base=...)`.
+
+    Not checked here; passing it is the caller's word that the claim holds. Raises `ArgumentError` for a model that has
+    no `epsilon` of its own.
+    """
+    if "epsilon" not in model.get_params(deep=False):
+        raise ArgumentError(f"{type(model).__name__} has no parameter epsilon")
+    return pure_dp(epsilon=number("epsilon", model.epsilon, above=0.0), adjacency=Adjacency.REPLACE_ONE)
+
+
+def reviewed_epsilon(step: Any) -> Guarantee:
+    """The guarantee of a diffprivlib step whose proof was checked; raises `ArgumentError` for any other."""
+    name = type(step).__name__
+    if version("diffprivlib") != _READ:
+        raise ArgumentError(f"only diffprivlib {_READ} was checked, found {version('diffprivlib')}; {_TRUST}")
+    if name == "LogisticRegression":
+        if step.fit_intercept:
+            raise ArgumentError(
+                "diffprivlib's LogisticRegression needs fit_intercept=False: it does not regularise the intercept, and "
+                f"the theorem it uses is about objectives that are strongly convex in all weights; {_TRUST}"
+            )
+        if not number("data_norm", step.data_norm, above=0.0) <= 1.0:
+            raise ArgumentError(
+                "diffprivlib's LogisticRegression needs data_norm of at most 1 (divide the rows by a public number): "
+                f"for longer rows its noise is too small for its epsilon; {_TRUST}"
+            )
+    elif name != "StandardScaler":
+        raise ArgumentError(f"the guarantee of diffprivlib's {name} was not checked by this package; {_TRUST}")
+    return stated_epsilon(step)
+
+
+def fresh_accountant() -> Any:
+    """An accountant with nothing in it, so that no record of runs is kept by diffprivlib's global one."""
+    try:
+        from diffprivlib import BudgetAccountant
+    except ImportError:
+        raise missing_extra("diffprivlib", "a diffprivlib model") from None
+    return BudgetAccountant()

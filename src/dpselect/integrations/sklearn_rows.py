@@ -1,0 +1,82 @@
+"""Reading what a caller of `PrivateSearchCV.fit` passes, and what must be known of it before anything is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.integrations.sklearn_guarantee import PrivateStep
+from dpselect.integrations.sklearn_trial import Rows
+from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, table_shape
+from dpselect.privacy import Adjacency
+
+__all__ = ["nominal_rows", "public_rows", "read_labels", "refuse_missing", "sliceable"]
+
+
+def sliceable(X: Any) -> Any:
+    """A data frame as it is, anything else as an array: numbers, or cells each of which keeps its own type."""
+    if hasattr(X, "columns"):
+        return X
+    table = np.asarray(X)
+    return table if table.dtype.kind in "biuf" else np.asarray(X, dtype=object)
+
+
+def read_labels(
+    y: Any, count: int, steps: Sequence[PrivateStep], classes: Sequence[Any] | None, classifier: bool
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """The labels, what stands for each in the split (a class's number, or the number itself), the public classes."""
+    if classifier:
+        labels = labels_of(y, count)
+        given = [classes, *(place.step.get_params(deep=False).get("classes") for place in steps)]
+        known = public_classes(next((each for each in given if each is not None), None), labels)
+        return labels, class_numbers(labels, known), known
+    if y is None:
+        raise ArgumentError("This estimator requires y to be passed, but the target y is None")
+    try:
+        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ContentError("y must hold one number for each row") from None
+    if len(numbers) != count:
+        raise ArgumentError("y must have one number for each row of X: their lengths differ")
+    if not np.all(np.isfinite(numbers)):
+        raise ContentError("y has NaN or infinity in it")
+    return numbers, numbers, None
+
+
+def nominal_rows(
+    nominal: float | None, count: int, adjacency: Adjacency, steps: Sequence[PrivateStep], *, used: bool
+) -> float:
+    """The public number of rows. Where it is `used`, or a step needs it, `PublicRowCountWarning` if it is X's own."""
+    if nominal is not None:
+        return number("nominal_rows", nominal, at_least=1.0)
+    if used or any(place.step.get_params(deep=False).get("nominal_rows", 0) is None for place in steps):
+        return public_row_count(None, count, adjacency)
+    return float(max(count, 1))
+
+
+def public_rows(pair: Any, columns: int) -> Rows | None:
+    """The public rows that score the runs. Raises `ArgumentError` unless they are a pair (X, y) that fits X."""
+    if pair is None:
+        return None
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ArgumentError("public_validation must be a pair (X, y) of public rows and their labels")
+    X, y = sliceable(pair[0]), np.asarray(pair[1])
+    if table_shape(X)[1] != columns:
+        raise ArgumentError("public_validation must have the columns of X")
+    return Rows(X, y, {})
+
+
+def refuse_missing(X: Any, steps: Sequence[PrivateStep]) -> None:
+    """Raise `ContentError` for missing values, unless all private steps are this package's, which take them."""
+    if all(type(place.step).__module__.split(".")[0] == "dpselect" for place in steps):
+        return
+    cells = np.asarray(X).ravel()
+    if cells.dtype.kind == "O":
+        cells = np.array([cell for cell in cells.tolist() if isinstance(cell, float)], dtype=np.float64)
+    if cells.dtype.kind == "f" and not np.all(np.isfinite(cells)):
+        raise ContentError("X has NaN or infinity in it, with which the estimator would fail")

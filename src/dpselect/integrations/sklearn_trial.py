@@ -1,0 +1,202 @@
+"""One run of a search over scikit-learn estimators, and what of a fitted model leaves it.
+
+Every draw comes from the run's own source: a step with a parameter `random` gets a source of its own, one with
+`random_state` a NumPy generator seeded from it. Neither leaves with the model, whose noise could be drawn again from
+it; `pack` takes them out wherever they are, and replaces diffprivlib's accountants by empty ones.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random as standard_random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn_diffprivlib import fresh_accountant, is_diffprivlib
+from dpselect.integrations.sklearn_distributions import numpy_source
+from dpselect.integrations.sklearn_folds import average_of_folds
+from dpselect.integrations.sklearn_guarantee import Base, PrivateStep, private_steps
+from dpselect.integrations.sklearn_scoring import Scoring
+from dpselect.integrations.sklearn_split import Part
+from dpselect.privacy import Adjacency
+from dpselect.randomness import RandomSource
+from dpselect.tuning import TrialOutput
+
+__all__ = ["Rows", "SearchRun", "Settings", "noise_parameter", "pack", "train", "unpack"]
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    """What the search sets on every private step that has such a parameter, beside the searched ones.
+
+    `noise` is the noise multiplier of the only private step, or one over its epsilon; with more private steps it is the
+    common factor of theirs. `nominal_rows` is the public number of rows of one training, or None.
+    """
+
+    adjacency: Adjacency | None
+    classes: list[Any] | None
+    nominal_rows: float | None
+    noise: float | None
+    base: Base | None
+    columns: int | None
+
+    def steps(self, estimator: Any) -> list[PrivateStep]:
+        """The private steps of an unfitted estimator, which is changed, with everything set."""
+        steps = private_steps(estimator, self.base, columns=self.columns)
+        for place in steps:
+            step = place.step
+            has = step.get_params(deep=False)
+            for name in ("random", "random_state"):
+                if has.get(name) is not None:
+                    raise ArgumentError(
+                        f"{place.path}{name} must stay None: every run draws from the search's own secret source. "
+                        "Give random= to the search to repeat it in a test"
+                    )
+            if self.adjacency is not None and "adjacency" in has:
+                step.set_params(adjacency=self.adjacency.value)
+            if self.classes is not None and "classes" in has and has["classes"] is None:
+                step.set_params(classes=self.classes)
+            if self.nominal_rows is not None and "nominal_rows" in has and has["nominal_rows"] is None:
+                step.set_params(nominal_rows=self.nominal_rows)
+            if self.noise is not None:
+                step.set_params(**_noise(place, self.noise, alone=len(steps) == 1))
+        return steps
+
+
+def noise_parameter(place: PrivateStep) -> tuple[str, bool]:
+    """The name of a step's noise parameter, and whether more noise means a smaller value."""
+    has = place.step.get_params(deep=False)
+    for name, inverse in (("noise_multiplier", False), ("epsilon", True)):
+        if name in has:
+            return name, inverse
+    raise ArgumentError(
+        f"{type(place.step).__name__} has neither noise_multiplier nor epsilon, so its noise cannot be chosen for a "
+        "total: give repetitions without epsilon, or epsilon without repetitions"
+    )
+
+
+def _noise(place: PrivateStep, noise: float, *, alone: bool) -> dict[str, float]:
+    name, inverse = noise_parameter(place)
+    own = 1.0 if alone else float(place.step.get_params(deep=False)[name])
+    return {name: own / noise if inverse else own * noise}
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """Rows, their labels and what else is given for each row, by name; private, or public for scoring."""
+
+    X: Any
+    y: Any
+    beside: Mapping[str, Any]
+
+    def at(self, positions: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """The rows at these positions."""
+        if len(positions) == len(self.y):
+            return self.X, self.y, dict(self.beside)
+        aligned = {
+            name: _safe_indexing(value, positions) if _one_a_row(value, len(self.y)) else value
+            for name, value in self.beside.items()
+        }
+        return _safe_indexing(self.X, positions), _safe_indexing(self.y, positions), aligned
+
+
+def _one_a_row(value: Any, rows: int) -> bool:
+    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__") and len(value) == rows
+
+
+def train(
+    estimator: Any, params: Mapping[str, Any], settings: Settings, rows: tuple[Any, Any, Any], random: RandomSource
+) -> Any:
+    """A fitted copy of `estimator` with these parameters. All that it draws comes from `random`."""
+    model = clone(estimator).set_params(**clone(dict(params), safe=False))
+    for place in settings.steps(model):
+        source = random.spawn(place.path) if place.path else random
+        has = place.step.get_params(deep=False)
+        if "random" in has:
+            place.step.set_params(random=source)
+        if "random_state" in has:
+            place.step.set_params(random_state=numpy_source(source))
+        if is_diffprivlib(place.step):
+            place.step.set_params(accountant=fresh_accountant())
+    X, y, beside = rows
+    return model.fit(X, y, **beside)
+
+
+@dataclass(frozen=True, repr=False)
+class SearchRun:
+    """The objective: train on each part's rows, score on those held out (or on public rows), with one noise for all.
+
+    The value is the packed model, or with `keyed` a key for the further run on all rows: 256 bits that nothing else is
+    drawn from, so that a resumed search trains the same final model.
+    """
+
+    estimator: Any
+    settings: Settings
+    rows: Rows
+    public: Rows | None
+    parts: Sequence[Part]
+    scoring: Scoring
+    keyed: bool
+
+    def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
+        """Train and score with these parameters."""
+        source = random.spawn("train")
+        models, total = [], 0
+        for fold, (training, held_out) in enumerate(self.parts):
+            own = source.spawn(fold) if len(self.parts) > 1 else source
+            model = train(self.estimator, params, self.settings, self.rows.at(training), own)
+            models.append(model)
+            X, y, _ = self.rows.at(held_out)
+            total += self.scoring.total(model, X, y)
+        model = models[0] if len(models) == 1 else average_of_folds(models)
+        if self.public is not None:
+            assert self.scoring.scorer is not None
+            score = float(self.scoring.scorer(model, self.public.X, self.public.y))
+        else:
+            score = self.scoring.noisy(total, random.spawn("score"))
+        return TrialOutput(score, random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model))
+
+
+class _Packer(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        """What must not leave with a model leaves None behind."""
+        if isinstance(obj, _SECRET):
+            return _nothing, ()
+        if type(obj).__name__ == "BudgetAccountant" and is_diffprivlib(obj):
+            return fresh_accountant, ()
+        return NotImplemented
+
+
+_SECRET = (
+    RandomSource,
+    np.random.RandomState,
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    standard_random.Random,
+)
+
+
+def _nothing() -> None:
+    return None
+
+
+def pack(model: Any) -> bytes:
+    """The bytes of a fitted model without any source of randomness."""
+    buffer = io.BytesIO()
+    _Packer(buffer, protocol=5).dump(model)
+    return buffer.getvalue()
+
+
+def unpack(value: bytes) -> Any:
+    """The model that was packed."""
+    return pickle.loads(value)

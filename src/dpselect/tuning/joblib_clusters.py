@@ -1,0 +1,270 @@
+"""What differs between joblib's backends: how to reach them, tell that they are gone, ask for resources, and leave."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import joblib
+from joblib.executor import get_memmapping_executor
+
+from dpselect.errors import ArgumentError, StudyError, missing_extra
+from dpselect.tuning.machine import REPLAYS
+from dpselect.tuning.remote_trial import Parcel, forget
+
+if TYPE_CHECKING:
+    from dpselect.tuning.joblib_executor import JoblibExecutor
+
+_DASK_TASKS: Final = 32
+"""Tasks that the scheduler has at least, because its round trips take longer than short trials."""
+
+__all__ = ["Cluster", "cluster_of", "refuse_here"]
+
+
+class Cluster(Protocol):
+    """A place that runs tasks, for the time of one session."""
+
+    @property
+    def own(self) -> bool:
+        """Whether its processes serve this session only."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """About how many tasks run at once."""
+        ...
+
+    def backend(self, parcel: Parcel) -> Mapping[str, Any]:
+        """The arguments of `joblib.Parallel` for one call, `n_jobs` included."""
+        ...
+
+    def alive(self) -> bool:
+        """Whether it still takes tasks."""
+        ...
+
+
+@contextmanager
+def cluster_of(executor: JoblibExecutor) -> Iterator[Cluster]:
+    """The cluster that an executor names; left when done, and stopped if it was started here."""
+    opened = {"loky": _loky, "dask": _dask, "ray": _ray}.get(executor.backend, _registered)
+    with opened(executor) as cluster:
+        yield cluster
+
+
+class _Local:
+    """joblib's own processes, or a backend of somebody else's, by its registered name."""
+
+    def __init__(self, name: str, workers: int, *, own: bool) -> None:
+        self.own = own
+        self.workers = workers
+        self._settings: dict[str, Any] = {"backend": name, "n_jobs": workers}
+        if name == "loky":
+            self._settings["max_nbytes"] = None  # no copies of the data in files of a temporary folder
+            self._settings["pre_dispatch"] = "n_jobs"  # one dead worker ends all of them, so keep few trials with them
+
+    def backend(self, parcel: Parcel) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol's
+        return self._settings
+
+    def alive(self) -> bool:
+        return True
+
+
+@contextmanager
+def _loky(executor: JoblibExecutor) -> Iterator[Cluster]:
+    workers = max(2, joblib.cpu_count()) if executor.workers is None else executor.workers
+    try:
+        yield _Local("loky", workers, own=True)
+    finally:
+        # Otherwise they would keep the job, and the data in it, for minutes.
+        get_memmapping_executor(workers).terminate(kill_workers=True)
+
+
+@contextmanager
+def _registered(executor: JoblibExecutor) -> Iterator[Cluster]:
+    yield _Local(executor.backend, executor.workers or max(2, joblib.cpu_count()), own=False)
+
+
+@contextmanager
+def _dask(executor: JoblibExecutor) -> Iterator[Cluster]:
+    try:
+        from distributed import Client, get_client
+    except ImportError:
+        raise missing_extra("dask", "an executor on Dask") from None
+    with _hushed("distributed", "distributed.client", quiet=executor.quiet):
+        try:
+            client = get_client() if executor.address is None else Client(executor.address, set_as_default=False)
+        except (OSError, ValueError):  # a timeout is an OSError
+            where = "address= or a Dask client" if executor.address is None else executor.address
+            raise StudyError(f"no Dask scheduler: {where} was not found") from None
+        try:
+            cluster = _Dask(client, executor)
+            cluster.check_resources()
+            yield cluster
+        finally:
+            if client.status == "running":  # else it would wait for the scheduler to come back
+                with contextlib.suppress(Exception):
+                    client.run(forget)
+            if executor.address is not None:
+                with contextlib.suppress(Exception):
+                    client.close(timeout=2)
+
+
+class _Dask:
+    own = False
+
+    def __init__(self, client: Any, executor: JoblibExecutor) -> None:
+        self._client = client
+        self._executor = executor
+
+    @property
+    def workers(self) -> int:
+        return self._executor.workers or sum(self._client.ncores().values())
+
+    def check_resources(self) -> None:
+        """A task that asks for what no worker has would wait for ever."""
+        wanted = self._executor.resources
+        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        enough = [all(worker["resources"].get(name, 0) >= much for name, much in wanted.items()) for worker in workers]
+        if not any(enough):
+            raise StudyError("no Dask worker has the resources that a trial asks for" if wanted else "no Dask worker")
+
+    def backend(self, parcel: Parcel) -> Mapping[str, Any]:
+        submit: dict[str, Any] = {"resources": dict(self._executor.resources)} if self._executor.resources else {}
+        backend = _dask_backend(self._client, parcel, submit, self._executor.workers)
+        return {"backend": backend, "n_jobs": -1, "pre_dispatch": max(_DASK_TASKS, 2 * self.workers)}
+
+    def alive(self) -> bool:
+        try:
+            self._client.sync(self._client.scheduler.identity, callback_timeout=5.0)
+        except Exception:
+            return False
+        return str(self._client.status) == "running"
+
+
+def _dask_backend(client: Any, parcel: Parcel, submit: dict[str, Any], workers: int | None) -> Any:
+    from joblib._dask import DaskDistributedBackend
+
+    class Backend(DaskDistributedBackend):  # type: ignore[misc]
+        """joblib's, which does not tell `Parallel` of a task whose worker died: it would wait for ever."""
+
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            # Of one job `Parallel` thinks that it may as well run in the calling process.
+            return workers or max(2, int(super().effective_n_jobs(n_jobs)))
+
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            future = super().submit(func, callback)
+            future.add_done_callback(lambda done: callback(done) if done.exception() else None)
+            return future
+
+        def retrieve_result_callback(self, out: Any) -> Any:
+            if isinstance(out, Future):
+                raise out.exception() or RuntimeError
+            return super().retrieve_result_callback(out)
+
+    # Sent to every worker once, so that no worker holds the only copy.
+    return Backend(client=client, scatter=[parcel], **submit)
+
+
+@contextmanager
+def _ray(executor: JoblibExecutor) -> Iterator[Cluster]:
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError:
+        raise missing_extra("ray", "an executor on Ray") from None
+    register_ray()
+    with _hushed("ray", quiet=executor.quiet):
+        started = not ray.is_initialized()
+        if started:
+            try:
+                ray.init(
+                    address=executor.address or "local",
+                    num_cpus=executor.workers if executor.address is None else None,
+                    log_to_driver=not executor.quiet,
+                    logging_level=logging.ERROR if executor.quiet else logging.INFO,
+                    include_dashboard=False if executor.address is None else None,
+                    configure_logging=not executor.quiet,
+                )
+            except (ConnectionError, ValueError, RuntimeError):
+                raise StudyError(f"no Ray cluster: {executor.address or 'a local one'} could not be reached") from None
+        try:
+            yield _Ray(ray, executor)
+        finally:
+            if started:
+                ray.shutdown()
+
+
+class _Ray:
+    own = True  # every search has actors, which are processes, of its own
+
+    def __init__(self, ray: Any, executor: JoblibExecutor) -> None:
+        self._ray = ray
+        wanted = {"num_cpus": 1.0, **executor.resources}
+        has = ray.cluster_resources()
+        named = {"num_cpus": "CPU", "num_gpus": "GPU"}
+        room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
+        workers = min(room, int(has.get("CPU", 0))) if executor.workers is None else executor.workers
+        if workers < 2 or workers > room or workers > has.get("CPU", 0):
+            # Ray would wait for ever for the actors that it cannot place.
+            raise StudyError(f"the Ray cluster has no room for {max(workers, 2)} workers with resources {wanted}")
+        builtin = {name: much for name, much in wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
+        others = {name: much for name, much in wanted.items() if name not in builtin}
+        # A worker that dies is started again, and its task is run again with the same key.
+        arguments = {**builtin, "resources": others, "max_restarts": -1, "max_task_retries": REPLAYS}
+        self._arguments = arguments
+        self.workers = workers
+
+    def backend(self, parcel: Parcel) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol's
+        return {"backend": _ray_backend(self._ray, self._arguments), "n_jobs": self.workers}
+
+    def alive(self) -> bool:
+        try:
+            return bool(self._ray.is_initialized() and self._ray.cluster_resources().get("CPU", 0) > 0)
+        except Exception:
+            return False
+
+
+def _ray_backend(ray: Any, arguments: dict[str, Any]) -> Any:
+    from ray.util.joblib.ray_backend import RayBackend
+
+    class Backend(RayBackend):  # type: ignore[misc]
+        """Ray's, which gives results in the order that they come in, but does not say so."""
+
+        supports_return_generator = True
+
+        def terminate(self) -> None:
+            # Ray would ask its actors to stop, which those that may be restarted answer with error messages.
+            pool: Any = getattr(self, "_pool", None)
+            if hasattr(pool, "_actor_pool"):
+                for actor, _ in pool._actor_pool:
+                    with contextlib.suppress(Exception):
+                        ray.kill(actor)
+                pool._actor_pool = []
+            super().terminate()
+
+    return Backend(ray_remote_args=arguments)
+
+
+@contextmanager
+def _hushed(*loggers: str, quiet: bool) -> Iterator[None]:
+    """Schedulers warn of each worker that dies and each task that they run again."""
+    found = [logging.getLogger(name) for name in loggers]
+    levels = [logger.level for logger in found]
+    if quiet:
+        for logger in found:
+            logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(found, levels, strict=True):
+            logger.setLevel(level)
+
+
+def refuse_here(backend: str) -> None:
+    """Refuse what would run trials in this process, or hang when a worker dies."""
+    if backend in ("threading", "sequential", "multiprocessing"):
+        raise ArgumentError(f"backend {backend!r} runs trials in this process or hangs when a worker dies; use 'loky'")

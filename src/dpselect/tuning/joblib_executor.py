@@ -1,0 +1,187 @@
+"""Trials through joblib: processes of this machine (loky), a Dask cluster, a Ray cluster.
+
+joblib ends a whole call with the first worker that dies, and does not say whose trial it was. So the trials that had
+not come back are run again in ever smaller groups, each with its own key, until the one that kills its worker is
+alone: only that one counts as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import warnings
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import joblib
+
+from dpselect.errors import ArgumentError, StudyError, integer, number
+from dpselect.tuning.executors import ExecutorLostError, Outcome, Session
+from dpselect.tuning.joblib_clusters import Cluster, cluster_of, refuse_here
+from dpselect.tuning.machine import REPLAYS
+from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
+from dpselect.tuning.trial import Job
+
+try:
+    import cloudpickle  # type: ignore[import-untyped]
+except ImportError:  # joblib before 1.6 brings its own
+    from joblib.externals import cloudpickle
+
+__all__ = ["JoblibExecutor"]
+
+
+@dataclass(frozen=True)
+class JoblibExecutor:
+    """Trials through a backend of joblib: "loky" (processes of this machine), "dask", "ray", or another by its name.
+
+    `workers` is how many run at once, 2 or more (None: all the cluster's). `address` is that of a running scheduler;
+    without it Dask takes the client of the caller, and Ray what the caller has started, or a new local cluster.
+    `resources` is what one trial needs: for Dask, by the names that its workers were started with; for Ray,
+    `num_cpus`, `num_gpus`, `memory` and names of its own. `quiet` and `threads` are as for `ProcessExecutor`.
+
+    The objective may be a lambda or defined in a notebook. It travels once to each worker on Dask and Ray, but with
+    every trial on loky: let it hold a path rather than large data there.
+
+    A worker that dies loses its trial, which is run again with its own key: by the cluster itself (up to 3 times), then
+    by the tuner. If the whole cluster is gone, `tune` raises `ExecutorLostError` and leaves a store to resume.
+
+    Whoever can look into the cluster sees the data, the keys and the number of runs: see THREATS.md.
+
+    >>> JoblibExecutor(workers=2).backend
+    'loky'
+    """
+
+    backend: str = "loky"
+    workers: int | None = None
+    address: str | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    quiet: bool = True
+    threads: int | None = 1
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.backend, str):
+            raise TypeError(f"backend must be the name of a backend of joblib, got {type(self.backend).__name__}")
+        refuse_here(self.backend)
+        if self.workers is not None:
+            # The tasks of a single worker joblib runs in the calling process; ProcessExecutor(workers=1) does not.
+            integer("workers", self.workers, at_least=2)
+        if self.address is not None and self.backend not in ("dask", "ray"):
+            raise ArgumentError("address goes with backend 'dask' or 'ray'")
+        if self.resources and self.backend not in ("dask", "ray"):
+            raise ArgumentError("resources go with backend 'dask' or 'ray'")
+        wanted = {
+            str(name): number(f"resources[{name!r}]", much, at_least=0.0) for name, much in self.resources.items()
+        }
+        object.__setattr__(self, "resources", wanted)
+
+    @contextmanager
+    def session(self, job: Job) -> Iterator[Session]:
+        """Reach the cluster and see that it can load the job.
+
+        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if there is no cluster, no worker
+        with the resources, or a worker that cannot load them, `MissingExtraError` without the packages.
+        """
+        try:
+            parcel = Parcel((socket.gethostname(), os.getpid()), secrets.token_bytes(16), cloudpickle.dumps(job))
+        except Exception as error:
+            raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
+        with cluster_of(self) as cluster:
+            session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own))
+            session.check_loaded()
+            yield session
+
+
+class _JoblibSession:
+    def __init__(self, cluster: Cluster, parcel: Parcel, manners: Manners) -> None:
+        self._cluster = cluster
+        self._parcel = parcel
+        self._manners = manners
+
+    def check_loaded(self) -> None:
+        """Ask each worker, or about as many times as there are workers."""
+        for attempt in range(REPLAYS + 1):
+            try:
+                greetings = (joblib.delayed(greet)(self._parcel, self._manners) for _ in range(self._cluster.workers))
+                loaded = list(self._parallel()(greetings))
+                break
+            except Exception as error:  # a worker may die at any time
+                if attempt == REPLAYS or not self._cluster.alive():
+                    raise StudyError(f"the cluster does not run tasks ({type(error).__name__})") from None
+        if not all(loaded):
+            raise StudyError(_UNLOADABLE)
+
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+        groups: list[deque[tuple[int, bytes]]] = []
+        unstarted = 0
+        while groups or trials:
+            group = groups.pop() if groups else trials
+            away: dict[int, bytes] = {}
+            try:
+                yield from self._run(group, away)
+            except _BrokenError:
+                unstarted = 0 if away else unstarted + 1
+                if unstarted > REPLAYS or not self._cluster.alive():
+                    raise ExecutorLostError("the cluster is gone; resume the search when there is one") from None
+                if group is not trials:
+                    groups.append(group)
+                suspects = sorted(away.items())
+                if len(suspects) == 1:
+                    yield Outcome(suspects[0][0], lost=True)
+                elif suspects:
+                    middle = len(suspects) // 2
+                    groups += [deque(suspects[middle:]), deque(suspects[:middle])]
+
+    def _run(self, group: deque[tuple[int, bytes]], away: dict[int, bytes]) -> Iterator[Outcome]:
+        """Run a group. Those that have not come back are in `away`."""
+
+        def tasks() -> Iterator[Any]:
+            while group:
+                index, key = group.popleft()
+                away[index] = key
+                yield joblib.delayed(run_trial)(self._parcel, Trial(index, key), self._manners)
+
+        try:
+            results = self._parallel()(tasks())
+        except (Exception, asyncio.CancelledError):
+            raise _BrokenError from None
+        with _closing(results):
+            while True:
+                try:
+                    outcome = next(results)
+                except StopIteration:
+                    return
+                except (Exception, asyncio.CancelledError):
+                    raise _BrokenError from None
+                if outcome is None:
+                    raise ExecutorLostError(_UNLOADABLE)
+                del away[outcome.index]
+                yield outcome
+
+    def _parallel(self) -> joblib.Parallel:
+        settings = self._cluster.backend(self._parcel)
+        return joblib.Parallel(return_as="generator_unordered", batch_size=1, verbose=0, **settings)
+
+
+_UNLOADABLE = (
+    "a worker is no process of its own, or could not load the objective; install dpselect and what the objective "
+    "imports on every worker, and try quiet=False on public data to see why"
+)
+
+
+@contextmanager
+def _closing(results: Any) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib tells how many tasks it cancels
+            results.close()
+
+
+class _BrokenError(Exception):
+    """joblib gave up the call: a worker died, or the cluster did."""

@@ -1,0 +1,113 @@
+"""Limits of one trial. Off by default, and counts rather than seconds where that is possible."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError, integer, number
+
+__all__ = ["LimitReachedError", "Limits", "count", "counting"]
+
+
+class LimitReachedError(Exception):
+    """A trial counted further than its limit; it fails. Says neither which count nor how far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one trial may use. A trial that uses more has failed, which ranks below every score.
+
+    `counts` limits what the objective counts with `dpselect.tuning.count(name)`: steps, rows, epochs. Such a limit is
+    part of the objective: whether a run reaches it follows from its data and its key, so a replay agrees, and the
+    guarantee of one run has to cover that it failed, as it has to for every other failure.
+
+    `seconds` and `memory_bytes` are not like that. How long a run takes, and how much it needs, depend on the data in
+    ways that no noise covers, and failing at a limit tells of it: one row that slows a run down can decide which run
+    wins. Setting either needs `failure_is_private=True`, by which you state that the guarantee of one run covers a
+    failure there too, because neither depends on any one row. A replay need not agree, so the outcome is recorded in
+    the store before anything follows from it, and never tried again. Such trials run in a process of their own, which
+    is killed at `seconds` of wall time; `memory_bytes` is the address space of that process, libraries included. Not on
+    Windows.
+
+    Raises `ArgumentError` for a limit out of range, and for seconds or bytes without `failure_is_private`.
+
+    >>> Limits(counts={"steps": 1000}).describe()
+    {'counts': {'steps': 1000}}
+    >>> Limits(seconds=60)
+    Traceback (most recent call last):
+    dpselect.errors.ArgumentError: seconds needs failure_is_private=True: no noise protects what such a failure tells
+    """
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+    seconds: float | None = None
+    memory_bytes: int | None = None
+    failure_is_private: bool = False
+
+    def __post_init__(self) -> None:
+        counts = {str(name): integer(f"counts[{name!r}]", most, at_least=0) for name, most in self.counts.items()}
+        object.__setattr__(self, "counts", counts)
+        if self.seconds is not None:
+            object.__setattr__(self, "seconds", number("seconds", self.seconds, above=0.0))
+        if self.memory_bytes is not None:
+            integer("memory_bytes", self.memory_bytes, at_least=1)
+        if self.supervised and os.name == "nt":
+            raise ArgumentError("limits in seconds or bytes are not available on Windows")
+        if self.supervised and self.failure_is_private is not True:
+            name = "seconds" if self.seconds is not None else "memory_bytes"
+            raise ArgumentError(f"{name} needs failure_is_private=True: no noise protects what such a failure tells")
+
+    @property
+    def supervised(self) -> bool:
+        """Whether trials need a process of their own that can be killed."""
+        return self.seconds is not None or self.memory_bytes is not None
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able description, without what is not limited."""
+        set_here = {"counts": dict(self.counts), "seconds": self.seconds, "memory_bytes": self.memory_bytes}
+        return {name: value for name, value in set_here.items() if value}
+
+
+class _Counter:
+    def __init__(self, most: Mapping[str, int]) -> None:
+        self._left = dict(most)
+
+    def add(self, name: str, amount: int) -> None:
+        if name in self._left:
+            self._left[name] -= amount
+            self.check()
+
+    def check(self) -> None:
+        if any(left < 0 for left in self._left.values()):
+            raise LimitReachedError
+
+
+_counter: Final[ContextVar[_Counter | None]] = ContextVar("dpselect_trial_counter", default=None)
+
+
+def count(name: str, amount: int = 1) -> None:
+    """Count steps, rows or anything else in an objective; ends the trial when it passes its limit.
+
+    Does nothing for a name without a limit, and outside a trial.
+
+    >>> count("steps")
+    """
+    counter = _counter.get()
+    if counter is not None:
+        counter.add(name, integer("amount", amount, at_least=0))
+
+
+@contextmanager
+def counting(limits: Limits | None) -> Iterator[None]:
+    """Count from zero in this block. An objective that swallows `LimitReachedError` is ended here all the same."""
+    counter = _Counter({} if limits is None else limits.counts)
+    token = _counter.set(counter)
+    try:
+        yield
+        counter.check()
+    finally:
+        _counter.reset(token)

@@ -1,0 +1,196 @@
+"""The worker's side of a trial that joblib sends somewhere: load the job once, be quiet, answer with an outcome.
+
+What a scheduler shows of a task is its name and, in logs and error messages, the `repr` of its arguments. So the key
+and the job travel inside objects whose `repr` says nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from threadpoolctl import ThreadpoolController
+
+from dpselect.tuning.executors import Outcome
+from dpselect.tuning.supervised import stop_children
+from dpselect.tuning.trial import Job, perform
+
+__all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_trial"]
+
+
+@dataclass(frozen=True)
+class Manners:
+    """How a worker behaves. `own` means that the process serves this search only, so nothing needs to be undone."""
+
+    quiet: bool
+    threads: int | None
+    own: bool
+
+
+class Parcel:
+    """A pickled job, named by random bytes, and the process that it comes from; its `repr` is a constant."""
+
+    def __init__(self, origin: tuple[str, int], name: bytes, content: bytes) -> None:
+        self.origin = origin
+        self.name = name
+        self.content = content
+
+    def __repr__(self) -> str:
+        return "<job>"
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + len(self.content)
+
+
+class Trial:
+    """An index and a key; its `repr` is a constant."""
+
+    __slots__ = ("index", "key")
+
+    def __init__(self, index: int, key: bytes) -> None:
+        self.index = index
+        self.key = key
+
+    def __repr__(self) -> str:
+        return "<trial>"
+
+
+_jobs: Final[dict[bytes, Job]] = {}
+_loading: Final = threading.Lock()
+
+
+def greet(parcel: Parcel, manners: Manners) -> bool:
+    """Load the job, and tell whether that worked."""
+    if _at_home(parcel):
+        return False
+    with quietly(manners):
+        return _job(parcel) is not None
+
+
+def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Outcome | None:
+    """Run one trial. None: this worker cannot load the job, which says nothing about the trial.
+
+    Whatever else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
+    the attempt is lost.
+    """
+    if _at_home(parcel):
+        return None
+    with quietly(manners):
+        job = _job(parcel)
+        if job is None:
+            return None
+        try:
+            return Outcome(trial.index, perform(job, trial.index, trial.key))
+        except BaseException:
+            return Outcome(trial.index, lost=True)
+
+
+def forget() -> None:
+    """Drop the job, and with it the data that the objective holds."""
+    stop_children()
+    with _loading:
+        _jobs.clear()
+
+
+def _at_home(parcel: Parcel) -> bool:
+    """Whether this is the tuner's own process, where a trial that dies takes the search with it.
+
+    joblib runs tasks there whenever it thinks that nothing is gained by sending them away.
+    """
+    return parcel.origin == (socket.gethostname(), os.getpid())
+
+
+def _job(parcel: Parcel) -> Job | None:
+    with _loading:
+        if parcel.name not in _jobs:
+            _jobs.clear()  # one search at a time, so that the data of an earlier one do not stay
+            try:
+                _jobs[parcel.name] = pickle.loads(parcel.content)
+            except BaseException:
+                return None
+        return _jobs[parcel.name]
+
+
+class _Surroundings:
+    """What a process shares among its threads, changed by the first trial to begin and restored by the last to end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._undo = ExitStack()
+        self._controller: ThreadpoolController | None = None
+        self._modules = 0
+
+    def enter(self, manners: Manners) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._change(manners)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._undo.close()
+
+    def _change(self, manners: Manners) -> None:
+        if manners.threads is not None:
+            if manners.own:
+                for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
+                    os.environ[f"{library}_NUM_THREADS"] = str(manners.threads)
+            # Looking for libraries takes milliseconds, and is of use only when something was imported since.
+            if self._controller is None or self._modules != len(sys.modules):
+                self._controller, self._modules = ThreadpoolController(), len(sys.modules)
+            self._undo.enter_context(self._controller.limit(limits=manners.threads))
+        if manners.quiet:
+            self._undo.enter_context(_muted())
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Nothing printed, warned or logged, by Python or by compiled code, leaves this process."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
+    try:
+        with open(os.devnull, "w") as null, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for descriptor in kept:
+                os.dup2(null.fileno(), descriptor)
+            with contextlib.redirect_stdout(null), contextlib.redirect_stderr(null):
+                yield
+    finally:
+        for descriptor, copy in kept.items():
+            os.dup2(copy, descriptor)
+            os.close(copy)
+        logging.disable(disabled)
+
+
+_surroundings: Final = _Surroundings()
+_settled: Final = threading.Event()
+
+
+@contextmanager
+def quietly(manners: Manners) -> Iterator[None]:
+    """Apply a worker's manners: for good where the process is its own, else while any trial runs in it."""
+    if manners.own and _settled.is_set():
+        yield
+        return
+    _surroundings.enter(manners)
+    if manners.own:
+        _settled.set()
+    try:
+        yield
+    finally:
+        if not manners.own:
+            _surroundings.leave()

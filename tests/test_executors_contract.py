@@ -1,0 +1,125 @@
+"""The contract of executors, against worker processes, loky, and real Dask and Ray clusters on loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+
+import pytest
+
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.testing.executor_contract import ExecutorContract, noisy, talkative, tuned
+from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor
+from dpselect.tuning.executors import Outcome
+from dpselect.tuning.remote_trial import Parcel, Trial
+from dpselect.tuning.trial import trial_key
+from tests.clusters import dask_cluster, ray_cluster
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL")
+
+
+@pytest.mark.slow  # test_tuning_executors.py has most of it
+class TestProcesses(ExecutorContract):
+    @pytest.fixture
+    def executor(self):
+        return ProcessExecutor(workers=2)
+
+
+@pytest.mark.slow  # loky starts all its workers anew after each that dies
+class TestLoky(ExecutorContract):
+    @pytest.fixture
+    def executor(self):
+        return JoblibExecutor(workers=2)
+
+
+@pytest.fixture(scope="module")
+def dask_executor():
+    with dask_cluster(workers=2) as cluster:
+        yield JoblibExecutor(backend="dask", address=cluster.address)
+
+
+class TestDask(ExecutorContract):
+    @pytest.fixture
+    def executor(self, dask_executor):
+        return dask_executor
+
+
+@pytest.fixture(scope="module")
+def ray_executor():
+    with ray_cluster(workers=2):
+        yield JoblibExecutor(backend="ray", workers=2)
+
+
+@pytest.mark.slow  # Ray takes some seconds to start
+class TestRay(ExecutorContract):
+    @pytest.fixture
+    def executor(self, ray_executor):
+        return ray_executor
+
+
+def test_loky_takes_a_lambda_and_leaves_no_worker_behind():
+    psutil = pytest.importorskip("psutil")
+    result = tuned(lambda params, random: noisy(params, random), JoblibExecutor(workers=2), 1)
+    assert result.value == tuned(noisy, InlineExecutor(), 1).value
+    commands = [" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)]
+    assert not [command for command in commands if "loky" in command and "resource_tracker" not in command]
+
+
+def test_what_a_scheduler_shows_of_a_trial_is_a_name(dask_executor):
+    """Names of tasks, their arguments' `repr` and the logs of scheduler and workers, while trials run and fail."""
+    distributed = pytest.importorskip("distributed")
+    shown = []
+    with distributed.Client(dask_executor.address, set_as_default=False) as client:
+
+        def look(done, total):
+            shown.append(client.run_on_scheduler(everything))
+
+        with pytest.warns(OperatorProgressWarning):
+            result = tuned(talkative, dask_executor, 2, operator_progress=look)
+        shown.append(str((client.get_worker_logs(), client.get_scheduler_logs())))
+    text = "".join(shown)
+    assert "batch_of_run_trial_1_calls-" in text
+    names = set(re.findall(r"batch_of_run_trial_1_calls-\w+", text))
+    assert all(len(name) == len("batch_of_run_trial_1_calls-") + 32 for name in names)
+    for secret in ("secret", str(result.value)[:8], trial_key(bytes(32), 0).hex()):
+        assert secret not in text
+
+
+def everything(dask_scheduler):
+    return str([(str(task.key), repr(task.run_spec), task.annotations) for task in dask_scheduler.tasks.values()])
+
+
+def test_what_travels_shows_nothing():
+    key = b"k" * 32
+    travelling = [Trial(7654321, key), Parcel(("host", 1), b"name", b"content"), Outcome(7654321, None, True)]
+    text = "".join(repr(thing) for thing in travelling)
+    assert not any(secret in text for secret in ("7654321", "kkk", key.hex(), "content", "lost", "True"))
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"workers": 1}, "workers"),
+        ({"backend": "threading"}, "backend"),
+        ({"address": "tcp://x"}, "address"),
+        ({"resources": {"GPU": 1}}, "resources"),
+        ({"backend": "dask", "resources": {"GPU": -1}}, "resources"),
+    ],
+)
+def test_bad_executors(options, name):
+    with pytest.raises(ArgumentError, match=name):
+        JoblibExecutor(**options)
+
+
+def test_resources_that_no_worker_has_are_refused(dask_executor):
+    executor = dataclasses.replace(dask_executor, resources={"GPU": 1})
+    with pytest.raises(StudyError, match="resources"):
+        tuned(noisy, executor, 1)
+
+
+@pytest.mark.slow
+def test_resources_that_ray_does_not_have_are_refused(ray_executor):
+    for options in ({"resources": {"num_gpus": 1}}, {"workers": 50}):
+        with pytest.raises(StudyError, match="no room"):
+            tuned(noisy, dataclasses.replace(ray_executor, **options), 1)

@@ -1,0 +1,285 @@
+"""Workers killed in every phase of a trial, a killed scheduler, a full disk: the released value is the same.
+
+Phases: queued (the worker is stopped before it gets its trial, then killed), running, result in flight (the worker dies
+within milliseconds of the end of its trial, while a result of some megabytes is on its way), reduction (while the tuner
+commits a result). Of each, CI runs one on Dask; the rest is slow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dpselect.errors import StudyError
+from dpselect.privacy import pure_dp
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed
+from dpselect.storage import durable
+from dpselect.testing.executor_contract import SPACE, noisy
+from dpselect.tuning import (
+    ExecutorLostError,
+    FileSpender,
+    InlineExecutor,
+    JoblibExecutor,
+    ProcessExecutor,
+    tune,
+)
+from tests.clusters import dask_cluster, end_group, ray_cluster, wait_until
+
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL"),
+    pytest.mark.filterwarnings("ignore::dpselect.tuning.OperatorProgressWarning"),
+]
+
+TRIALS = 8
+KEY = 7
+HEAVY = 4 << 20
+
+
+class Phased:
+    """A trial that says in files which process it is in, and dies once in the phase it is told."""
+
+    def __init__(self, folder: Path, phase: str) -> None:
+        self.folder = str(folder)
+        self.phase = phase
+
+    def once(self):
+        """True in one trial of all, in one process."""
+        try:
+            os.close(os.open(Path(self.folder) / "died", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    def __call__(self, params, random):
+        (Path(self.folder) / f"worker-{os.getpid()}").touch()
+        time.sleep(1.0 if self.phase == "slow" else 0.05)
+        if self.phase == "running" and self.once():
+            os.kill(os.getpid(), signal.SIGKILL)
+        score, value = noisy(params, random)
+        if self.phase == "in flight" and self.once():
+            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        return score, (value, bytes(HEAVY) if self.phase == "in flight" else b"")
+
+    def workers(self):
+        return [int(file.name.split("-")[1]) for file in Path(self.folder).glob("worker-*")]
+
+
+def searched(folder, objective, executor, *, resume=False, **options):
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    return tune(
+        objective,
+        space=SPACE,
+        base=pure_dp(epsilon=0.5),
+        repetitions=Fixed(count=TRIALS),
+        random=keyed_source(KEY),
+        executor=executor,
+        store=folder / "search.db",
+        ledger=FileSpender(folder / "budget.db", epsilon=50, delta=0),
+        payload_bytes=HEAVY + 4096,
+        resume=resume,
+        **options,
+    )
+
+
+def charges(folder):
+    with contextlib.closing(sqlite3.connect(folder / "budget.db")) as connection:
+        return connection.execute("SELECT settled FROM reservation").fetchall()
+
+
+@pytest.fixture(autouse=True)
+def state_home(monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", "")
+        return searched(folder, Phased(folder, "none"), InlineExecutor()).params
+
+
+@dataclass
+class StopsAWorker:
+    """Stops a worker before the first trial is sent, and kills it a second later."""
+
+    executor: JoblibExecutor
+    worker_processes: Callable[[], list[int]]
+    kill: Callable[[int], None]
+
+    @contextlib.contextmanager
+    def session(self, job):
+        with self.executor.session(job) as session:
+            stopped = self.worker_processes()[0]
+            os.kill(stopped, signal.SIGSTOP)
+            threading.Timer(1.0, self.kill, (stopped,)).start()
+            yield session
+
+
+def killed_in(phase, folder, executor, worker_processes):
+    """The parameters released by a search in which a worker is killed in one phase, and whether one was."""
+    objective = Phased(folder, phase)
+    killed = []
+
+    def kill(process):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+            killed.append(process)
+
+    def reducing(done, total):
+        if phase == "reduction" and not killed:
+            kill(objective.workers()[0])
+
+    if phase == "queued":
+        executor = StopsAWorker(executor, worker_processes, kill)
+    result = searched(folder, objective, executor, operator_progress=reducing)
+    if phase == "queued":
+        wait_until(lambda: killed)
+    assert charges(folder) == [(1,)]
+    return result.params, bool(killed) or (folder / "died").exists()
+
+
+PHASES = ["queued", "running", "in flight", "reduction"]
+
+
+@pytest.fixture(scope="module")
+def dask():
+    with dask_cluster(workers=2) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    "phase", [pytest.param(phase, marks=[pytest.mark.slow] if phase != "running" else []) for phase in PHASES]
+)
+def test_dask_worker_killed(phase, dask, expected, tmp_path):
+    wait_until(lambda: len(dask.worker_processes()) == 2)
+    executor = JoblibExecutor(backend="dask", address=dask.address)
+    assert killed_in(phase, tmp_path, executor, dask.worker_processes) == (expected, True)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    with ray_cluster(workers=2) as running:
+        yield running
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["running", "in flight", "reduction"])
+def test_ray_worker_killed(phase, ray, expected, tmp_path):
+    """Ray's workers are made when the search starts, so none can be stopped before."""
+    executor = JoblibExecutor(backend="ray", workers=2)
+    assert killed_in(phase, tmp_path, executor, list) == (expected, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["running", "in flight", "reduction"])
+@pytest.mark.parametrize("executor", [ProcessExecutor(workers=2), JoblibExecutor(workers=2)], ids=["process", "loky"])
+def test_local_worker_killed(phase, executor, expected, tmp_path):
+    assert killed_in(phase, tmp_path, executor, list) == (expected, True)
+
+
+def test_a_killed_dask_scheduler_leaves_a_search_to_resume(expected, tmp_path):
+    objective = Phased(tmp_path, "slow")
+    with dask_cluster(workers=2) as cluster:
+        executor = JoblibExecutor(backend="dask", address=cluster.address)
+
+        def reducing(done, total):
+            if done == 2:
+                cluster.kill()
+
+        started = time.monotonic()
+        with pytest.raises(ExecutorLostError):
+            searched(tmp_path, objective, executor, operator_progress=reducing)
+        assert time.monotonic() - started < 60
+    assert charges(tmp_path) == [(0,)]
+    objective.phase = "none"
+    assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
+    assert charges(tmp_path) == [(1,)]
+
+
+RAY_SEARCH = """
+import sys
+from pathlib import Path
+from dpselect.tuning import JoblibExecutor
+from tests.test_executors_kills import Phased, searched
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    searched(folder, Phased(folder, "none"), JoblibExecutor(backend="ray", workers=2))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_ray_cluster_leaves_a_search_to_resume(expected, tmp_path):
+    """Ray ends the driver with its cluster; both are killed here, as if the machine were switched off."""
+    pytest.importorskip("ray")
+    root = Path(__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    search = subprocess.Popen(
+        [sys.executable, "-c", RAY_SEARCH, str(tmp_path)], cwd=root, env=environment, start_new_session=True
+    )
+    objective = Phased(tmp_path, "none")
+    wait_until(objective.workers, 120)
+    end_group(search)
+    assert search.wait() < 0
+    assert len(charges(tmp_path)) == 1
+    assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
+    assert charges(tmp_path) == [(1,)]
+
+
+@pytest.mark.parametrize("commits", [4, 6])
+def test_a_full_disk_leaves_a_search_to_resume(commits, expected, tmp_path, monkeypatch):
+    real, saves = durable.commit, []
+
+    def commit(connection):
+        saves.append(1)
+        if len(saves) > commits:
+            raise sqlite3.OperationalError("database or disk is full")
+        real(connection)
+
+    objective = Phased(tmp_path, "none")
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "commit", commit)
+        with pytest.raises(StudyError, match="full"):
+            searched(tmp_path, objective, InlineExecutor())
+    assert charges(tmp_path) == [(0,)]
+    assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
+    assert charges(tmp_path) == [(1,)]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a file system")
+def test_a_disk_that_is_really_full(expected, tmp_path):
+    """File systems of growing size: wherever the search runs out of room, it goes on when there is more."""
+    refused, finished = 0, 0
+    for kilobytes in [256, 1024, *range(4096, 28000, 2048)]:
+        folder = tmp_path / str(kilobytes)
+        folder.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "none", str(folder)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:
+            pytest.skip("this machine does not let a file system be mounted")
+        try:
+            try:
+                result = searched(folder, noisy, InlineExecutor())
+                finished += 1
+            except StudyError:
+                refused += 1
+                subprocess.run(["mount", "-o", "remount,size=100m", str(folder)], check=True)
+                result = searched(folder, noisy, InlineExecutor(), resume=True)
+            assert result.params == expected
+            assert charges(folder) == [(1,)]
+        finally:
+            subprocess.run(["umount", str(folder)], check=True)
+    assert refused >= 3
+    assert finished >= 1

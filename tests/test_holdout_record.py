@@ -1,0 +1,277 @@
+"""The sealed record: what it hides, what it notices, and that its exposure never goes back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import stat
+from contextlib import closing
+
+import pytest
+
+from dpselect.errors import BudgetError, StudyError
+from dpselect.holdout.record import Record
+from dpselect.storage import durable
+from dpselect.storage.keys import state_folder
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "a.record"
+
+
+def make(path, **options):
+    return Record.create(path, kind="test", terms={"k": 3}, secret=b"SECRET-LABELS", exposure=(0, 0), **options)
+
+
+def say(record, word):
+    """Append one entry; its exposure is how many entries there are, of both kinds."""
+    with record.turn() as turn:
+        asked = exposure(turn.entries) + 1
+        turn.append({"word": word}, (asked, asked))
+
+
+def exposure(entries):
+    asked = 0
+    for entry in entries:
+        asked = max(asked, entry["lost"][0]) if "lost" in entry else asked + 1
+    return asked
+
+
+def entries(path):
+    with Record.open(path, kind="test").turn() as turn:
+        return turn.entries
+
+
+def execute(path, statement, *values):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement, values)
+        connection.commit()
+
+
+def counter_of(record):
+    return state_folder() / "records" / f"{record.identifier}.db"
+
+
+def test_entries_last_and_are_sealed(path):
+    record = make(path)
+    say(record, "SHIBBOLETH")
+    say(Record.open(path, kind="test"), "second")
+    assert entries(path) == [{"word": "SHIBBOLETH"}, {"word": "second"}]
+    assert Record.open(path, kind="test").secret() == b"SECRET-LABELS"
+    everything = b"".join(file.read_bytes() for file in path.parent.rglob("*") if file.is_file())
+    assert b"SHIBBOLETH" not in everything
+    assert b"SECRET" not in everything
+    assert b'{"k": 3}' in everything
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+def test_only_the_owner_can_read_anything(path):
+    record = make(path)
+    say(record, "a")
+    files = [path, counter_of(record), state_folder() / "keys" / f"{record.identifier}.key"]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600] * 3
+    assert all(stat.S_IMODE(file.parent.stat().st_mode) == 0o700 for file in files[1:])
+    assert sorted(file.name for file in path.parent.iterdir()) == ["a.record", "state"]  # nothing left over
+
+
+def test_a_file_is_never_replaced(path):
+    path.write_text("mine")
+    with pytest.raises(StudyError, match="exists already"):
+        make(path)
+    assert path.read_text() == "mine"
+
+
+def test_a_spender_that_refuses_leaves_no_file(path):
+    def refuse(identifier):
+        raise BudgetError("no")
+
+    with pytest.raises(BudgetError):
+        make(path, reserve=refuse)
+    assert [file for file in path.parent.rglob("*") if file.is_file()] == []
+
+
+def test_a_newer_format_is_refused(path):
+    make(path)
+    execute(path, "UPDATE about SET format = 2")
+    with pytest.raises(StudyError, match="newer version of dpselect"):
+        Record.open(path, kind="test")
+
+
+def test_an_older_format_that_never_was_is_refused(path):
+    make(path)
+    execute(path, "UPDATE about SET format = 0")
+    with pytest.raises(StudyError, match="damaged"):
+        Record.open(path, kind="test")
+
+
+def test_another_kind_is_refused(path):
+    make(path)
+    with pytest.raises(StudyError, match="another thing than a holdout"):
+        Record.open(path, kind="holdout")
+
+
+@pytest.mark.parametrize("content", [b"", b"id,label\n1,2\n", bytes(5000)])
+def test_what_is_no_record_is_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(StudyError):
+        Record.open(path, kind="test")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE about SET terms = '{"k": 4}'""",
+        "UPDATE about SET sealed = zeroblob(40)",
+        "UPDATE about SET sealed = x''",
+    ],
+)
+def test_changed_terms_or_secrets_are_noticed(path, statement):
+    make(path)
+    execute(path, statement)
+    with pytest.raises(StudyError, match="cannot be opened"):
+        Record.open(path, kind="test").secret()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entry SET sealed = zeroblob(60) WHERE sequence = 2",
+        "DELETE FROM entry WHERE sequence = 2",
+        "DELETE FROM entry WHERE sequence = 1",
+        "UPDATE entry SET sequence = 7 WHERE sequence = 3",
+        "UPDATE entry SET sealed = (SELECT sealed FROM entry WHERE sequence = 1) WHERE sequence = 2",
+    ],
+)
+def test_changed_entries_are_noticed(path, statement):
+    record = make(path)
+    for word in "abc":
+        say(record, word)
+    execute(path, statement)
+    with pytest.raises(StudyError, match="was changed"):
+        entries(path)
+
+
+def test_entries_of_another_record_are_noticed(path):
+    other = path.with_name("b.record")
+    for place in (path, other):
+        say(make(place), "a")
+    with closing(sqlite3.connect(other)) as connection:
+        (sealed,) = connection.execute("SELECT sealed FROM entry").fetchone()
+    execute(path, "UPDATE entry SET sealed = ?", sealed)
+    with pytest.raises(StudyError, match="was changed"):
+        entries(path)
+
+
+def test_without_its_key_nothing_is_read(path, monkeypatch):
+    make(path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "elsewhere"))
+    with pytest.raises(StudyError, match="key"):
+        Record.open(path, kind="test")
+
+
+def test_with_a_key_in_a_variable_the_counter_is_still_needed(path, monkeypatch):
+    monkeypatch.setenv("HOLDOUT_KEY", "A" * 43 + "=")
+    record = make(path, key_variable="HOLDOUT_KEY")
+    say(record, "a")
+    assert entries(path) == [{"word": "a"}]
+    monkeypatch.setenv("XDG_STATE_HOME", str(path.parent / "elsewhere"))
+    with pytest.raises(StudyError, match="no count of the answers"):
+        entries(path)
+
+
+def test_restoring_an_older_copy_cannot_lower_the_exposure(path):
+    record = make(path)
+    say(record, "a")
+    old = path.with_suffix(".old")
+    shutil.copy2(path, old)
+    for word in "bcd":
+        say(record, word)
+    for times in range(1, 4):
+        shutil.copy2(old, path)
+        # the restored copy knows one entry; the counter four, and each copy may hold one that it does not know of
+        assert exposure(entries(path)) == 4 + times
+    say(Record.open(path, kind="test"), "e")
+    assert exposure(entries(path)) == 8
+
+
+def test_deleting_the_last_entries_cannot_lower_the_exposure(path):
+    record = make(path)
+    for word in "abcd":
+        say(record, word)
+    execute(path, "DELETE FROM entry WHERE sequence > 1")
+    assert exposure(entries(path)) == 5
+
+
+def crash_before_the_counter(record, word, monkeypatch):
+    """Commit an entry to the file and die before the counter has it."""
+    real, count = durable.commit, []
+
+    def commit(connection):
+        count.append(1)
+        if len(count) == 2:
+            raise KeyboardInterrupt
+        real(connection)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "commit", commit)
+        with pytest.raises(KeyboardInterrupt):
+            say(record, word)
+
+
+def test_a_crash_between_file_and_counter_loses_nothing(path, monkeypatch):
+    record = make(path)
+    say(record, "a")
+    crash_before_the_counter(record, "b", monkeypatch)
+    assert entries(path) == [{"word": "a"}, {"word": "b"}]
+    say(record, "c")
+    assert exposure(entries(path)) == 3
+
+
+def test_a_crash_does_not_make_a_hole_for_copies(path, monkeypatch):
+    """A question on record but not counted, a restored copy, another question: the first file must not count as new."""
+    record = make(path)
+    say(record, "a")
+    before, with_x = path.with_suffix(".before"), path.with_suffix(".x")
+    shutil.copy2(path, before)
+    crash_before_the_counter(record, "x", monkeypatch)
+    shutil.copy2(path, with_x)
+    shutil.copy2(before, path)
+    say(record, "y")
+    shutil.copy2(with_x, path)  # as many entries as are counted, another history
+    with pytest.raises(StudyError, match="two copies"):
+        entries(path)
+    shutil.copy2(before, path)
+    assert exposure(entries(path)) == 3  # a, y, and the one that a copy may hold
+    shutil.copy2(with_x, path)
+    assert exposure(entries(path)) == 4  # x is on show now: it was counted
+
+
+def test_a_counter_of_another_history_is_refused(path):
+    record = make(path)
+    say(record, "a")
+    old = counter_of(record).with_suffix(".old")
+    shutil.copy2(counter_of(record), old)
+    say(record, "b")
+    say(record, "c")
+    shutil.copy2(old, counter_of(record))
+    with pytest.raises(StudyError, match="two copies"):
+        entries(path)
+
+
+def test_a_failed_write_shows_nothing_and_costs_nothing(path, monkeypatch):
+    record = make(path)
+
+    def full(connection):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "commit", full)
+        with pytest.raises(StudyError, match="cannot be written"):
+            say(record, "a")
+    assert entries(path) == []
+    say(record, "a")
+    assert json.dumps(entries(path)) == '[{"word": "a"}]'

@@ -1,0 +1,434 @@
+"""What a past Optuna search cost: reading its storage, and which price it can honestly have."""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.accounting import best_of
+from dpselect.cli.app import app
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.integrations.optuna_mark import DRAWN, MARK
+from dpselect.integrations.optuna_price import BEST_OF_FIXED, COMPOSITION, price_study
+from dpselect.integrations.optuna_study import PastStudy, PastTrial, read_study
+from dpselect.privacy import compose, gaussian
+from dpselect.repetitions import Fixed
+
+POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
+EXAMPLES = Path(__file__).parent.parent / "examples"
+LAW = json.dumps({"name": "FloatDistribution", "attributes": {"low": 1.0, "high": 8.0, "log": False, "step": None}})
+DECLARED = {"fixed_beforehand": True, "only_winner_seen": True}
+BASE = gaussian(noise_multiplier=4)
+
+
+def base(noise):
+    return BASE if noise is None else gaussian(noise_multiplier=noise)
+
+
+def independent(number, **changes):
+    """A trial as `IndependentSampler` leaves it."""
+    settings = {
+        "number": number,
+        "state": "COMPLETE",
+        "parameters": {"x": 2.0 + number},
+        "distributions": {"x": LAW},
+        "system_attributes": {MARK: 1, DRAWN + "x": 1},
+    }
+    return PastTrial(**{**settings, **changes})
+
+
+def study(*trials, **changes):
+    return PastStudy(
+        **{"name": "s", "directions": 1, "trials": trials or tuple(map(independent, range(10))), **changes}
+    )
+
+
+# prices
+
+
+def test_by_default_everything_that_began_is_composed():
+    """Ten Gaussians of noise 4 are one of noise 4 / sqrt(10)."""
+    priced = price_study(study(), base=base)
+    assert priced.rule == COMPOSITION
+    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
+        gaussian(noise_multiplier=4 / 10**0.5).epsilon(1e-6), rel=1e-9
+    )
+    assert priced.guarantee.epsilon_bracket(1e-6)[0] == 0.0  # only part of it may have been seen
+    assert len(priced.missing) == 2
+    assert priced.rests_on[0].startswith("owed: the number of runs was fixed beforehand")
+
+
+def test_an_independent_study_with_both_declarations_is_the_best_of_a_fixed_number():
+    priced = price_study(study(), base=base, **DECLARED)
+    assert priced.rule == BEST_OF_FIXED
+    assert priced.missing == ()
+    assert priced.guarantee.epsilon(1e-6) == best_of(BASE, Fixed(count=10)).epsilon(1e-6)
+    assert priced.guarantee.epsilon(1e-6) < price_study(study(), base=base).guarantee.epsilon(1e-6)
+
+
+OTHER = LAW.replace("8.0", "4.0")
+BROKEN = {
+    "pruned": ([independent(1, state="PRUNED")], "not every run is complete"),
+    "failed": ([independent(1, state="FAIL")], "not every run is complete"),
+    "running": ([independent(1, state="RUNNING")], "not every run is complete"),
+    "waiting": ([independent(1, state="WAITING", system_attributes={})], "not every run is complete"),
+    "no mark": ([independent(1, system_attributes={DRAWN + "x": 1})], "does not show independent sampling"),
+    "other mark": ([independent(1, system_attributes={MARK: 2, DRAWN + "x": 1})], "does not show independent"),
+    "not drawn": ([independent(1, system_attributes={MARK: 1})], "not drawn by the independent sampler"),
+    "enqueued": (
+        [independent(1, system_attributes={MARK: 1, DRAWN + "x": 1, "fixed_params": {"y": 1}})],
+        "enqueued",
+    ),
+    "retry": (
+        [independent(1, system_attributes={MARK: 1, DRAWN + "x": 1, "failed_trial": 0, "retry_history": [0]})],
+        "tried again",
+    ),
+    "narrowed": ([independent(1, distributions={"x": OTHER})], "search space"),
+    "conditional": ([independent(1, distributions={}, parameters={})], "search space"),
+}
+
+
+@pytest.mark.parametrize(("more", "condition"), BROKEN.values(), ids=BROKEN)
+def test_each_missing_condition_is_named_and_alone_decides(more, condition):
+    priced = price_study(study(independent(0), *more), base=base, **DECLARED)
+    assert len(priced.missing) == 1
+    assert condition in priced.missing[0]
+    assert priced.rule == COMPOSITION
+
+
+@pytest.mark.parametrize(("flag", "option"), [("fixed_beforehand", "--fixed-b"), ("only_winner_seen", "--only-w")])
+def test_each_declaration_is_needed(flag, option):
+    priced = price_study(study(), base=base, **{**DECLARED, flag: False})
+    assert len(priced.missing) == 1
+    assert option in priced.missing[0]
+
+
+def test_several_objectives_and_fewer_runs_than_planned():
+    assert "several objectives" in price_study(study(directions=2), base=base, **DECLARED).missing[0]
+    priced = price_study(study(), base=base, planned=40, **DECLARED)
+    assert priced.missing == ("40 runs were planned and 10 began",)
+    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
+        gaussian(noise_multiplier=4 / 40**0.5).epsilon(1e-6), rel=1e-9
+    )
+    with pytest.raises(ArgumentError, match="10 runs began"):
+        price_study(study(), base=base, planned=9)
+
+
+def test_runs_that_never_began_cost_nothing_and_a_study_without_runs_has_no_price():
+    waiting = independent(10, state="WAITING")
+    more = study(*map(independent, range(10)), waiting)
+    assert price_study(more, base=base).guarantee.epsilon(1e-6) == price_study(study(), base=base).guarantee.epsilon(
+        1e-6
+    )
+    with pytest.raises(ArgumentError, match="no run that began"):
+        price_study(study(replace(waiting, number=0)), base=base)
+
+
+def test_other_and_deleted_studies_are_owed_for():
+    rests_on = price_study(study(others=("b",), deleted=2), base=base).rests_on
+    assert any("1 other studies" in line for line in rests_on)
+    assert any("2 studies deleted" in line for line in rests_on)
+
+
+# noise that differs between runs
+
+
+def test_noise_drawn_independently_is_composed_as_drawn():
+    priced = price_study(study(), base=base, noise_parameter="x", **DECLARED)
+    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
+        compose(*[gaussian(noise_multiplier=2.0 + k) for k in range(10)]).epsilon(1e-6), rel=1e-9
+    )
+    assert "different guarantees" in priced.missing[0]
+    assert any(line.startswith("recorded: the noise") for line in priced.rests_on)
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [
+        [independent(0, system_attributes={}), independent(1, system_attributes={})],
+        [independent(0), independent(1, distributions={"x": LAW.replace("8.0", "9.0")})],
+        [independent(0), independent(1, parameters={}, distributions={})],
+    ],
+    ids=["any sampler", "range moved", "one holds none"],
+)
+def test_noise_that_may_follow_the_scores_is_priced_at_the_least_possible(trials):
+    """A sampler may go down to noise 1 after seeing good scores: the composition of 2 and 3 is no bound for that."""
+    priced = price_study(study(*trials), base=base, noise_parameter="x")
+    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
+        gaussian(noise_multiplier=1 / 2**0.5).epsilon(1e-6), rel=1e-9
+    )
+    assert any("less noise than 1" in line for line in priced.rests_on)
+
+
+def test_noise_from_attributes():
+    trials = [independent(k, user_attributes={"sigma": 5.0 + k}) for k in range(2)]
+    priced = price_study(study(*trials), base=base, noise_parameter="sigma")
+    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
+        gaussian(noise_multiplier=5 / 2**0.5).epsilon(1e-6), rel=1e-9
+    )
+    with pytest.raises(ArgumentError, match="planned"):
+        price_study(study(), base=base, noise_parameter="x", planned=20)
+    for wrong in (0.0, -1.0, float("nan")):
+        with pytest.raises(ArgumentError, match="sigma"):
+            price_study(study(independent(0, user_attributes={"sigma": wrong})), base=base, noise_parameter="sigma")
+    with pytest.raises(ArgumentError, match="no run holds it"):
+        price_study(study(), base=base, noise_parameter="sgima")
+    with pytest.raises(TypeError, match="sigma"):
+        price_study(study(independent(0, user_attributes={"sigma": "5"})), base=base, noise_parameter="sigma")
+
+
+# storages, written by Optuna itself
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """One search by Optuna in an SQLite file and in a journal; and one by IndependentSampler."""
+    optuna = pytest.importorskip("optuna")
+    from dpselect.integrations.optuna import IndependentSampler
+
+    folder = tmp_path_factory.mktemp("optuna")
+    backend = optuna.storages.journal.JournalFileBackend(str(folder / "past.log"))
+    storages = {"past.db": f"sqlite:///{folder}/past.db", "past.log": optuna.storages.JournalStorage(backend)}
+
+    def objective(trial):
+        rate = trial.suggest_float("rate", 1e-3, 1.0, log=True)
+        trial.suggest_int("layers", 1, 4)
+        trial.suggest_categorical("kind", ["a", None, 2.5])
+        trial.set_user_attr("sigma", 2.0)
+        trial.report(rate, 0)
+        if trial.number == 3:
+            raise ValueError
+        if trial.number == 4:
+            raise optuna.TrialPruned
+        return rate
+
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    loaded = {}
+    for name, storage in storages.items():
+        past = optuna.create_study(study_name="first", storage=storage, sampler=optuna.samplers.RandomSampler(seed=1))
+        past.enqueue_trial({"rate": 0.5})
+        past.optimize(objective, n_trials=6, catch=(ValueError,))
+        past.ask()
+        past.enqueue_trial({"rate": 0.25})
+        optuna.create_study(study_name="second", storage=storage)
+        optuna.create_study(study_name="third", storage=storage)
+        optuna.delete_study(study_name="third", storage=storage)
+        loaded[name] = optuna.load_study(study_name="first", storage=storage).get_trials()
+    own = optuna.create_study(
+        storage=f"sqlite:///{folder}/independent.db",
+        study_name="own",
+        sampler=IndependentSampler(),
+        pruner=optuna.pruners.NopPruner(),
+    )
+    own.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("one", 1, 1), n_trials=4)
+    optuna.logging.set_verbosity(level)
+    return folder, loaded
+
+
+@pytest.mark.parametrize("name", ["past.db", "past.log"])
+def test_a_storage_is_read_as_optuna_reads_it(written, name):
+    folder, loaded = written
+    past = read_study(str(folder / name), name="first")
+    assert len(past.trials) == len(loaded[name]) == 8
+    for ours, theirs in zip(past.trials, loaded[name], strict=True):
+        assert (ours.number, ours.state) == (theirs.number, theirs.state.name)
+        assert ours.parameters == theirs.params
+        assert ours.user_attributes == theirs.user_attrs
+        assert ours.intermediate_values == len(theirs.intermediate_values)
+        assert {k: json.loads(v)["name"] for k, v in ours.distributions.items()} == {
+            k: type(v).__name__ for k, v in theirs.distributions.items()
+        }
+    assert [trial.enqueued for trial in past.trials] == [True, *[False] * 6, True]
+    assert past.others == ("second",)
+    assert past.deleted == (1 if name == "past.log" else 0)  # a database forgets
+    assert past.directions == 1
+
+
+@pytest.mark.parametrize("name", ["past.db", "past.log"])
+def test_reading_writes_nothing(written, tmp_path, name):
+    shutil.copy(written[0] / name, tmp_path)
+    before = (tmp_path / name).read_bytes()
+    (tmp_path / name).chmod(0o444)
+    read_study(str(tmp_path / name), name="first")
+    assert (tmp_path / name).read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_database_address(written, tmp_path):
+    assert len(read_study(f"sqlite:///{written[0]}/past.db", name="first").trials) == 8
+    with pytest.raises(FileNotFoundError):
+        read_study(f"sqlite:///{tmp_path}/absent.db")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ArgumentError, match="no driver is installed for nosuch"):
+        read_study("nosuch://name:secret@host/database")
+    with pytest.raises(ArgumentError, match="no database URL"):
+        read_study("://")
+
+
+@pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
+def test_a_study_on_postgresql():
+    optuna = pytest.importorskip("optuna")
+    url = POSTGRES.replace("postgresql://", "postgresql+psycopg://", 1)
+    past = optuna.create_study(study_name="account", storage=url, load_if_exists=True)
+    past.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    read = read_study(POSTGRES, name="account")
+    assert [trial.parameters for trial in read.trials] == [trial.params for trial in past.get_trials()]
+    optuna.delete_study(study_name="account", storage=url)
+
+
+def test_without_optuna_and_torch_accounts_work_and_the_others_name_the_extra(tmp_path):
+    (tmp_path / "state.json").write_text('{"history": [[1.0, 0.01, 1000]], "mechanism": "rdp"}')
+    (tmp_path / "state.pt").write_bytes(b"PK rest")
+    script = f"""
+import importlib, importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split(".")[0] in ("optuna", "torch", "opacus"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+from typer.testing import CliRunner
+from dpselect.cli.app import app
+def account(*arguments):
+    return CliRunner().invoke(app, ["account", "--delta", "1e-5", *arguments])
+folder = {str(tmp_path)!r}
+assert account("--optuna", {str(EXAMPLES / "past_search.log")!r}, "--base", "pure:epsilon=1").exit_code == 0
+assert account("--opacus", folder + "/state.json").exit_code == 0
+print(account("--opacus", folder + "/state.pt").exception)
+for name in ("optuna", "optuna_trial", "opacus"):
+    try:
+        importlib.import_module("dpselect.integrations." + name)
+    except ImportError as error:
+        print(error)
+"""
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    extras = ["torch", "optuna", "optuna", "torch"]
+    assert [line.split("pip install ")[1] for line in printed.splitlines()] == [f'"dpselect[{e}]"' for e in extras]
+
+
+def test_the_independent_sampler_leaves_what_the_price_needs(written):
+    past = read_study(str(written[0] / "independent.db"))
+    assert price_study(past, base=base, **DECLARED).rule == BEST_OF_FIXED
+
+
+def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp_path):
+    optuna = pytest.importorskip("optuna")
+    from dpselect.integrations.optuna import IndependentSampler
+
+    with pytest.raises(ArgumentError, match="NopPruner"):
+        optuna.create_study(sampler=IndependentSampler()).optimize(lambda trial: 0.0, n_trials=1)
+    sampler = optuna.samplers.PartialFixedSampler({"x": 0.5}, IndependentSampler())
+    past = optuna.create_study(
+        storage=f"sqlite:///{tmp_path}/fixed.db", sampler=sampler, pruner=optuna.pruners.NopPruner()
+    )
+    past.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    priced = price_study(read_study(str(tmp_path / "fixed.db")), base=base, **DECLARED)
+    assert len(priced.missing) == 1
+    assert "not drawn" in priced.missing[0]
+
+
+def test_missing_trials_are_noticed(written, tmp_path):
+    shutil.copy(written[0] / "past.db", tmp_path)
+    with sqlite3.connect(tmp_path / "past.db") as connection:
+        connection.execute("DELETE FROM trials WHERE number = 2")
+    with pytest.raises(ContentError, match="lacks trials"):
+        read_study(str(tmp_path / "past.db"), name="first")
+
+
+def test_an_unknown_schema_is_refused(written, tmp_path):
+    shutil.copy(written[0] / "past.db", tmp_path)
+    with sqlite3.connect(tmp_path / "past.db") as connection:
+        connection.execute("UPDATE version_info SET schema_version = 13")
+    with pytest.raises(ContentError, match="13"):
+        read_study(str(tmp_path / "past.db"), name="first")
+
+
+def test_which_study_is_meant(written):
+    with pytest.raises(ArgumentError, match="2 studies; give one of 'first', 'second'"):
+        read_study(str(written[0] / "past.db"))
+    with pytest.raises(ArgumentError, match="no study 'fourth'"):
+        read_study(str(written[0] / "past.log"), name="fourth")
+
+
+def test_a_journal_cut_short_in_its_last_line_and_one_damaged_elsewhere(written, tmp_path):
+    lines = (written[0] / "past.log").read_bytes()
+    cut = tmp_path / "cut.log"
+    cut.write_bytes(lines[:-10])
+    assert len(read_study(str(cut), name="first").trials) == 8
+    cut.write_bytes(lines.replace(b'{"op_code":6', b'{"op_code":"6', 1))
+    with pytest.raises(ContentError, match="line "):
+        read_study(str(cut), name="first")
+
+
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"{}\n", b"[1]\n", b"SQLite format 3\0rubbish"])
+def test_files_that_are_no_storage(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    with pytest.raises(ContentError):
+        read_study(str(tmp_path / "file"))
+    with pytest.raises(FileNotFoundError):
+        read_study(str(tmp_path / "absent"))
+    assert not (tmp_path / "absent").exists()
+
+
+def test_a_database_of_something_else(tmp_path):
+    with sqlite3.connect(tmp_path / "other.db") as connection:
+        connection.execute("CREATE TABLE t (x)")
+    with pytest.raises(ContentError, match="Optuna"):
+        read_study(str(tmp_path / "other.db"))
+
+
+# the command
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["account", "--delta", "1e-6", *map(str, arguments)])
+
+
+def test_the_command_names_what_is_missing(written):
+    result = run("--optuna", written[0] / "past.db", "--study-name", "first", "--base", "gaussian:noise_multiplier=4")
+    assert result.exit_code == 0
+    assert "4 complete, 1 failed, 1 pruned, 1 running, 1 waiting" in result.stdout
+    assert "missing for the price of the best of a fixed number:" in result.stdout
+    seven = gaussian(noise_multiplier=4 / 7**0.5).epsilon(1e-6)
+    assert f"epsilon {seven:.6g} " in result.stdout
+
+
+def test_the_command_in_json(written):
+    arguments = ["--optuna", written[0] / "independent.db", "--base", "gaussian:noise_multiplier=4", "--json"]
+    plain = json.loads(run(*arguments).stdout)
+    best = json.loads(run(*arguments, "--fixed-beforehand", "--only-winner-seen").stdout)
+    assert plain["bound"] == COMPOSITION
+    assert best["bound"] == BEST_OF_FIXED
+    assert best["missing_for_best_of_fixed"] == []
+    assert best["epsilon"] < plain["epsilon"]
+    assert best["trials"]["complete"] == 4
+
+
+def test_the_command_takes_noise_from_runs(written):
+    arguments = ["--optuna", written[0] / "past.log", "--study-name", "first", "--noise-parameter", "sigma"]
+    result = run(*arguments, "--base", "gaussian:noise_multiplier=4")
+    # the run that was only asked for holds none: all seven at 2
+    assert f"epsilon {gaussian(noise_multiplier=2 / 7**0.5).epsilon(1e-6):.6g} " in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--base", "pure:epsilon=1"],
+        ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--fixed-beforehand"],
+        ["--base", "pure:epsilon=1", "--repetitions", "fixed:count=2", "--optuna", "x.db"],
+        ["--base", "pure:epsilon=1", "--bound", "pure", "--optuna", "x.db"],
+        ["--base", "pure:epsilon=1", "--opacus", "x.json", "--repetitions", "fixed:count=2"],
+        ["--opacus", "x.json", "--optuna", "x.db", "--noise-parameter", "sigma"],
+    ],
+)
+def test_options_that_do_not_go_together(arguments):
+    assert isinstance(run(*arguments).exception, ArgumentError)

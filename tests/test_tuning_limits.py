@@ -1,0 +1,210 @@
+"""Limits of one trial, and the padding of the whole search."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.privacy import pure_dp
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed, Harmonic
+from dpselect.testing.executor_contract import SPACE, noisy
+from dpselect.tuning import InlineExecutor, JoblibExecutor, Limits, ProcessExecutor, count, tune, tuner
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits in seconds and bytes need POSIX")
+
+
+def tuned(objective, *, trials=6, key=1, **options):
+    return tune(
+        objective, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=trials), random=keyed_source(key),
+        **options,
+    )  # fmt: skip
+
+
+def parameters(key, trials=6):
+    """The `x` of every trial."""
+    found = []
+    tuned(lambda params, random: (found.append(params["x"]), (0.0, None))[1], trials=trials, key=key)
+    return sorted(found)
+
+
+def stepping(params, random):
+    """Takes 10 x steps, and prefers large x."""
+    for _ in range(int(10 * params["x"])):
+        count("steps")
+        count("others")
+    return params["x"], params["x"]
+
+
+def swallowing(params, random):
+    """Tries to go on after its limit."""
+    for _ in range(int(10 * params["x"])):
+        with contextlib.suppress(Exception):
+            count("steps")
+    return params["x"], params["x"]
+
+
+class Hungry:
+    """Sleeps, takes memory or dies where `x` is large; counts attempts in a file."""
+
+    def __init__(self, how, above, folder=None):
+        self.how = how
+        self.above = above
+        self.folder = folder and str(folder)
+
+    def __call__(self, params, random):
+        if self.folder:
+            with (Path(self.folder) / repr(params["x"])).open("a") as file:
+                file.write("x")
+        if params["x"] > self.above:
+            if self.how == "sleep":
+                time.sleep(60)
+            elif self.how == "die":
+                os.kill(os.getpid(), 9)
+            else:
+                bytearray(6 << 30)
+        return params["x"], params["x"]
+
+
+@pytest.mark.parametrize("objective", [stepping, swallowing])
+def test_a_count_beyond_its_limit_is_a_failed_run(objective):
+    limit = 5
+    expected = max(x for x in parameters(3) if int(10 * x) <= limit)
+    assert tuned(objective, key=3, limits=Limits(counts={"steps": limit})).value == expected
+    assert tuned(objective, key=3, limits=Limits(counts={"nothing": 0})).value == max(parameters(3))
+    assert tuned(objective, key=3).value == max(parameters(3))
+
+
+def test_a_count_limit_is_the_same_in_workers():
+    limits = Limits(counts={"steps": 5})
+    expected = tuned(stepping, key=3, limits=limits).value
+    assert tuned(Stepping(), key=3, limits=limits, executor=ProcessExecutor(workers=1)).value == expected
+
+
+class Stepping:
+    def __call__(self, params, random):
+        return stepping(params, random)
+
+
+def test_seconds_end_a_trial_and_it_is_not_tried_again(tmp_path):
+    found = parameters(3)
+    objective = Hungry("sleep", found[-2] + 1e-12, tmp_path)
+    result = tuned(objective, key=3, limits=Limits(seconds=1.0, failure_is_private=True))
+    assert result.value == found[-2]
+    assert (tmp_path / repr(found[-1])).read_text() == "x"
+
+
+def test_bytes_end_a_trial():
+    found = parameters(3)
+    limits = Limits(memory_bytes=4 << 30, failure_is_private=True)
+    assert tuned(Hungry("eat", found[-2] + 1e-12), key=3, limits=limits).value == found[-2]
+
+
+@pytest.mark.slow
+def test_a_child_that_dies_is_a_lost_trial(tmp_path):
+    found = parameters(3)
+    limits = Limits(memory_bytes=4 << 30, failure_is_private=True)
+    result = tuned(Hungry("die", found[-2] + 1e-12, tmp_path), key=3, limits=limits)
+    assert result.value == found[-2]
+    assert (tmp_path / repr(found[-1])).read_text() == "xxxx"  # once, and three replays
+
+
+@pytest.mark.slow
+def test_limits_hold_in_workers(tmp_path):
+    found = parameters(3)
+    limits = Limits(seconds=2.0, failure_is_private=True)
+    for executor in (ProcessExecutor(workers=2), JoblibExecutor(workers=2)):
+        assert tuned(Hungry("sleep", found[-2] + 1e-12), key=3, limits=limits, executor=executor).value == found[-2]
+
+
+def test_the_outcome_of_a_limit_is_recorded(tmp_path, monkeypatch):
+    """Resumed after the limit was met, a search does not try that trial again, though it would now succeed."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "attempts"
+    folder.mkdir()
+    found = parameters(3)
+    objective = Hungry("sleep", found[-2] + 1e-12, folder)
+
+    def interrupted(result):
+        raise KeyboardInterrupt
+
+    options = {"key": 3, "limits": Limits(seconds=1.0, failure_is_private=True), "store": tmp_path / "s.db"}
+    with pytest.raises(KeyboardInterrupt):
+        tuned(objective, release=interrupted, **options)
+    objective.above = 2.0
+    assert tuned(objective, resume=True, **options).value == found[-2]
+    assert (folder / repr(found[-1])).read_text() == "x"
+
+
+def test_limits_must_not_change_before_a_resume(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def interrupted(result):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tuned(stepping, limits=Limits(counts={"steps": 3}), release=interrupted, store=tmp_path / "s.db")
+    with pytest.raises(StudyError, match="changed"):
+        tuned(stepping, limits=Limits(counts={"steps": 4}), resume=True, store=tmp_path / "s.db")
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"seconds": 5}, {"memory_bytes": 1 << 30}, {"seconds": 5, "failure_is_private": 1}],
+)
+def test_seconds_and_bytes_need_a_statement(limits):
+    with pytest.raises(ArgumentError, match="failure_is_private"):
+        Limits(**limits)
+
+
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [({"seconds": 0}, "seconds"), ({"counts": {"steps": -1}}, "steps"), ({"memory_bytes": 0}, "memory_bytes")],
+)
+def test_bad_limits(limits, name):
+    with pytest.raises((ArgumentError, TypeError), match=name):
+        Limits(failure_is_private=True, **limits)
+
+
+@pytest.mark.parametrize(("elapsed", "wait"), [(0.0, 10.0), (3.0, 7.0), (10.0, 0.0), (10.5, 9.5), (39.0, 1.0)])
+def test_the_release_waits_for_a_multiple(elapsed, wait, monkeypatch):
+    slept = []
+    monkeypatch.setattr(tuner.time, "monotonic", lambda: 100.0 + elapsed)
+    monkeypatch.setattr(tuner.time, "sleep", slept.append)
+    tuner._wait_for_a_multiple(10.0, since=100.0)
+    assert slept == [pytest.approx(wait, abs=1e-9)]
+
+
+def test_padding_comes_before_the_release_is_written():
+    moments = []
+    started = time.monotonic()
+    tuned(noisy, pad_seconds=1.0, release=lambda result: moments.append(time.monotonic() - started))
+    assert moments[0] >= 1.0
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_bad_padding(seconds):
+    with pytest.raises(ArgumentError, match="pad_seconds"):
+        tuned(noisy, pad_seconds=seconds)
+
+
+def test_padding_to_a_public_number_of_runs(monkeypatch):
+    """`constant_runs` executes the law's limit whatever K is, and counts the first K only."""
+    runs = []
+
+    def counted(params, random):
+        runs.append(params["x"])
+        return params["x"], params["x"]
+
+    monkeypatch.setattr(Harmonic, "sample", lambda self, random=None: 2)
+    result = tune(
+        counted, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=Harmonic(limit=7), constant_runs=True,
+        executor=InlineExecutor(),
+    )  # fmt: skip
+    assert len(runs) == 7
+    assert result.value == max(runs[:2])
