@@ -1,6 +1,6 @@
 """What a trivial trial costs on workers: this library on processes, loky, Dask and Ray, beside Ray Tune and Optuna.
 
-    python benchmarks/cluster.py [--trials 1000] [--ray-tune-trials 40] [--workers 2] [--folder DIR]
+    python benchmarks/cluster.py [--trials 1000] [--ray-tune-trials 10] [--workers 2] [--folder DIR]
 
 All contenders run in one process, one after another, on the same two workers, and every one keeps its trials durably:
 this library in its sealed store, Optuna in SQLite (its workers are threads of this process), Ray Tune in its folder.
@@ -131,7 +131,7 @@ def measure(name: str, run: Run, trials: int, parent: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--ray-tune-trials", type=int, default=40)
+    parser.add_argument("--ray-tune-trials", type=int, default=10)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=None, help="on the disk to measure (default: a temporary one)")
     options = parser.parse_args()

@@ -189,11 +189,13 @@ def test_sums_of_noise_stay_within_the_bound(count, scale):
 
 
 def test_private_ranges_are_drawn_at_the_rate_of_shifted_targets(monkeypatch):
+    def draw(column, *, size, target, rate, random):
+        rates.append(rate)
+        return 9
+
     rates = []
-    monkeypatch.setattr(
-        "dpselect.ordered.private_range.draw_code",
-        lambda column, *, size, target, rate, random: rates.append(rate) or 9,
-    )
+    # by its name in sys.modules: the package has a function of the same name
+    monkeypatch.setattr(sys.modules["dpselect.ordered.private_range"], "draw_code", draw)
     for adjacency in (ADD, REPLACE):
         private_range([1.0], epsilon=1.0, adjacency=adjacency)
     assert rates == [Fraction(1, 4)] * 4  # half of epsilon for each end, over 2 D = 2
