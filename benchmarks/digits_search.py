@@ -28,7 +28,7 @@ from dpselect.randomness import system_source
 from dpselect.study import load_model, load_study, run_study
 from dpselect.study.data import load, open_table
 from dpselect.study.learners import recipe_of
-from dpselect.study.run import _law, _space
+from dpselect.study.prepare import law_of, space_of
 from dpselect.study.schema import Study
 from dpselect.study.split import validation_mask
 
@@ -80,7 +80,7 @@ class ByComposition:
         source, best, seconds = system_source(), None, []
         for _ in range(FIXED_RUNS):
             start = time.perf_counter()
-            drawn = _space(self.study).sample(source)
+            drawn = space_of(self.study).sample(source)
             model = self.recipe.estimator(self.noise, drawn, source).fit(*self.training)
             correct = int(np.sum(model.predict(self.validation[0]) == self.validation[1]))
             score = noisy_count(correct, epsilon=self.score_epsilon, random=source)
@@ -113,7 +113,7 @@ def main() -> None:
             )
             for i in range(repetitions)
         ]
-        law = _law(study)
+        law = law_of(study)
         print(f"| test accuracy, {repetitions} repetitions | mean | standard deviation |\n|---|---|---|")
         row("not private (the better of logistic regression and a network)", plain)
         row(f"private search, total epsilon {study.privacy.epsilon:g}", [accuracy for accuracy, _ in searches])

@@ -24,8 +24,8 @@ from dpselect.integrations.opacus import PrivateTraining
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.randomness import RandomSource, discrete_laplace
 from dpselect.repetitions import Harmonic, Repetitions
+from dpselect.storage.durable import write_atomically
 from dpselect.tuning import Categorical, InlineExecutor, LogUniform, ProcessExecutor, Space, TuneResult, tune
-from dpselect.tuning.durable import write_atomically
 
 DELTA = 1e-5
 NOMINAL_ROWS = 1440  # public: what the training part has, more or less

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import shutil
 import signal
-import socket
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -48,33 +51,45 @@ def end_group(process):
 @contextlib.contextmanager
 def dask_cluster(workers, *, options=()):
     distributed = pytest.importorskip("distributed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
-    listen = ["--host", address, "--no-dashboard"]
-    scheduler = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", *listen], **quiet)
-    cluster = DaskCluster(address, scheduler)
-    try:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, contextlib.ExitStack() as undo:
+        where = Path(folder, "scheduler.json")
+        listen = ["--host", "tcp://127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(where)]
+        listen += ["--idle-timeout", "15m"]  # should this process be killed
+        scheduler = subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", *listen], **quiet)
+        undo.callback(end_group, scheduler)
+        wait_until(lambda: where.exists() and where.read_text().rstrip().endswith("}"))
+        cluster = DaskCluster(json.loads(where.read_text())["address"], scheduler)
+        undo.callback(cluster.kill)
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.address, "--nthreads", "1"]
+        command += ["--no-dashboard", "--host", "127.0.0.1", "--local-directory", folder, "--death-timeout", "60"]
         for _ in range(workers):
-            command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
-            command += ["--no-dashboard", "--host", "127.0.0.1", *options]
-            cluster.nannies.append(subprocess.Popen(command, **quiet))
-        with distributed.Client(address, timeout=60, set_as_default=False) as client:
-            client.wait_for_workers(workers, timeout=60)
+            cluster.nannies.append(subprocess.Popen([*command, *options], **quiet))
+        if workers:
+            with distributed.Client(cluster.address, timeout=60, set_as_default=False) as client:
+                client.wait_for_workers(workers, timeout=60)
         yield cluster
-    finally:
-        cluster.kill()
 
 
 @contextlib.contextmanager
 def ray_cluster(workers):
+    """In a folder with a short name, because Ray puts sockets below it, and with little memory."""
     ray = pytest.importorskip("ray")
-    ray.init(address="local", num_cpus=workers, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     try:
+        ray.init(
+            address="local",
+            num_cpus=workers,
+            object_store_memory=200 << 20,
+            log_to_driver=False,
+            logging_level="ERROR",
+            include_dashboard=False,
+            _temp_dir=folder,
+        )
         yield ray
     finally:
         ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def wait_until(condition, seconds=60.0):

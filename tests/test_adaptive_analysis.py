@@ -1,4 +1,4 @@
-"""Sessions: what they certify, refuse, charge, hide, and how estimators are evaluated."""
+"""An analysis: what it certifies, refuses, charges and hides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import pickle
 import re
 import warnings
-from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 import pytest
 
 from dpselect.adaptive import (
-    AdaptiveAnalysis,
     Verified,
     explicit_grid,
     float_grid,
@@ -27,48 +25,13 @@ from dpselect.adaptive import (
     uniform_grid,
 )
 from dpselect.adaptive.choosing import choice_epsilon, summed_ranks
-from dpselect.adaptive.effective_rounds import EffectiveRounds
 from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan_multiplicative_weights
 from dpselect.adaptive.subsamples import cut_into_blocks, evaluate
-from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError
+from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError
 from dpselect.ledger import Ledger
-from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
 from dpselect.randomness import keyed_source
-
-
-class Recorder:
-    """A spender that records, and refuses after `limit` reservations."""
-
-    def __init__(self, limit: int = 10**9) -> None:
-        self.limit = limit
-        self.reserved: list[tuple[str, Guarantee | OutputGuarantee]] = []
-        self.settled: list[str] = []
-
-    def reserve(self, guarantee: Guarantee | OutputGuarantee, *, label: str, identifier: str) -> Receipt:
-        if len(self.reserved) >= self.limit:
-            raise BudgetError("spent")
-        self.reserved.append((identifier, guarantee))
-        return Receipt(label, identifier, {})
-
-    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
-        self.settled.append(identifier)
-        return Receipt("all", identifier, {})
-
-
-def normal_rows(count: int = 60_000, mean: float = 0.3) -> np.ndarray:
-    return np.random.default_rng(0).normal(mean, 1.0, count)
-
-
-def analysis(data: Any = None, **changes: Any) -> AdaptiveAnalysis:
-    settings: dict[str, Any] = {
-        "queries": 5,
-        "subsample_size": 20,
-        "failure_probability": 0.05,
-        "grid_size": 1001,
-        "random": keyed_source(1),
-    }
-    return AdaptiveAnalysis(normal_rows() if data is None else data, **(settings | changes))
+from tests.adaptive_sessions import Recorder, analysis, normal_rows
 
 
 @pytest.mark.parametrize("mechanism", ["binary_search", "exponential"])
@@ -207,6 +170,10 @@ def test_the_grid_is_limited_and_bounds_are_needed() -> None:
         session.estimate(np.mean, lower=-2, upper=2)  # all doubles
     with pytest.raises(ArgumentError, match="lower and upper"):
         session.estimate(np.mean)
+    with pytest.raises(ArgumentError, match="a function of a block"):
+        session.estimate(0.3, lower=0, upper=1, granularity=0.1)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="a function of a block"):
+        session.choose([np.mean, "median"])  # type: ignore[list-item]
     assert session.remaining == 5
     assert session.estimate(np.mean, grid=explicit_grid([-1, 0.3, 7])).value == 0.3
     wide = analysis(grid_size=2**64)
@@ -231,61 +198,6 @@ def test_failing_blocks_count_and_say_nothing() -> None:
         assert analysis().estimate(lambda rows: "text", lower=-2, upper=2, granularity=0.01).value == -2
         assert analysis().estimate(lambda rows: 1 / 0, lower=-2, upper=2, granularity=0.01).value == -2
         assert analysis().estimate(lambda rows: math.inf, lower=-2, upper=2, granularity=0.01).value == 2
-
-
-def test_evaluation_of_blocks() -> None:
-    data = np.arange(23.0)
-    blocks = cut_into_blocks(data, subsample_size=5, order="given", random=keyed_source(1))
-    assert (blocks.count, blocks.size) == (4, 5)  # three rows are left out
-    expected = [2.0, 7.0, 12.0, 17.0]
-    assert evaluate(np.mean, blocks).tolist() == expected
-    assert evaluate(np.mean, blocks, axis=True).tolist() == expected
-
-    def moody(rows: np.ndarray, axis: int) -> np.ndarray:
-        if np.any(rows == 7.0):
-            raise ValueError
-        return rows.mean(axis=axis)
-
-    found = evaluate(moody, blocks, axis=True)
-    assert np.isnan(found[1])
-    assert found[[0, 2, 3]].tolist() == [2.0, 12.0, 17.0]
-    # a shape may depend on the data too: it tells nothing
-    assert np.isnan(evaluate(lambda rows, axis: rows, blocks, axis=True)).all()
-    dropping = evaluate(lambda rows, axis: rows[rows[:, 0] != 5.0].mean(axis=axis), blocks, axis=True)
-    assert np.isnan(dropping[1])
-    assert dropping[[0, 2, 3]].tolist() == [2.0, 12.0, 17.0]
-    shuffled = cut_into_blocks(data, subsample_size=5, order="random", random=keyed_source(1))
-    assert len(np.unique(shuffled.rows)) == 20
-    with pytest.raises(ContentError, match="subsample_size"):
-        cut_into_blocks(data, subsample_size=24, order="given", random=keyed_source(1))
-    with pytest.raises(ArgumentError, match="order"):
-        cut_into_blocks(data, subsample_size=4, order="sorted", random=keyed_source(1))  # type: ignore[arg-type]
-
-
-def test_parallel_evaluation_gives_the_same_values() -> None:
-    blocks = cut_into_blocks(normal_rows(2000), subsample_size=20, order="given", random=keyed_source(1))
-    assert evaluate(np.median, blocks, jobs=2).tolist() == evaluate(np.median, blocks).tolist()
-
-
-def test_frames_tuples_and_lists() -> None:
-    pandas = pytest.importorskip("pandas")
-    rows = normal_rows(400)
-    expected = evaluate(np.mean, cut_into_blocks(rows, subsample_size=20, order="random", random=keyed_source(2)))
-    frame = pandas.DataFrame({"x": rows, "y": 1.0})
-    source = keyed_source(2)
-    of_frame = evaluate(
-        lambda part: part["x"].mean(), cut_into_blocks(frame, subsample_size=20, order="random", random=source)
-    )
-    pair = cut_into_blocks((rows, rows), subsample_size=20, order="random", random=keyed_source(2))
-    listed = cut_into_blocks(rows.tolist(), subsample_size=20, order="random", random=keyed_source(2))
-    assert np.allclose(of_frame, expected)
-    assert np.allclose(evaluate(lambda part: part[0].mean(), pair), expected)
-    assert np.allclose(evaluate(lambda part, axis: part[1].mean(axis=axis), pair, axis=True), expected)
-    assert np.allclose(evaluate(np.mean, listed), expected)
-    with pytest.raises(ArgumentError, match="tuple"):
-        cut_into_blocks((rows, rows[1:]), subsample_size=20, order="given", random=keyed_source(2))
-    with pytest.raises(ArgumentError, match="axis"):
-        evaluate(np.mean, cut_into_blocks(frame, subsample_size=20, order="given", random=source), axis=True)
 
 
 def test_heavy_tails_without_a_variance() -> None:
@@ -378,84 +290,6 @@ def test_sessions_do_not_copy_fork_or_show_data() -> None:
         session.verify(np.mean, 0.3)
 
 
-def test_effective_rounds_move_on_when_they_over_fit() -> None:
-    """An analyst who hill-climbs on exact answers is caught by the verification and gets the next set."""
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(400_000, 3))
-    session = EffectiveRounds(
-        features, rounds=3, queries=200, subsample_size=5, failure_probability=0.05, random=keyed_source(3)
-    )
-    for column in range(3):
-        found = session.estimate(lambda rows, axis, column=column: rows[..., column].mean(axis=axis),
-                                 lower=-3, upper=3, granularity=0.001, axis=True).value  # fmt: skip
-        assert abs(found) < 0.35
-    assert session.rounds_left == 3
-    # an answer that the current set gets wrong: stand in for over-fitting by a set with other rows
-    session._blocks.data[session._blocks.rows[: session._size]] += 5.0
-    moved = session.estimate(lambda rows, axis: rows[..., 0].mean(axis=axis), lower=-9, upper=9, granularity=0.01,
-                             axis=True)  # fmt: skip
-    assert abs(moved.value) < 0.35
-    assert session.rounds_left == 2
-    with pytest.raises(TypeError, match="copied or pickled"):
-        pickle.dumps(session)
-    session._process = os.getpid() + 1
-    with pytest.raises(ForkedSourceError):
-        session.estimate(np.mean, lower=-9, upper=9, granularity=0.01)
-    with pytest.raises(ArgumentError, match="needs"):
-        EffectiveRounds(features[:100], rounds=3, queries=200, subsample_size=5, failure_probability=0.05)
-
-
-def test_means() -> None:
-    spender = Recorder()
-    means = AdaptiveMeans(
-        normal_rows(200_000), queries=3, failure_probability=0.05, spender=spender, random=keyed_source(1)
-    )
-    assert abs(means.mean(np.sin, lower=-1, upper=1).value - math.sin(0.3) * math.exp(-0.5)) < 2 * means.plan.error
-    assert means.mean(lambda rows: 1 / 0, lower=2, upper=4).value < 2 + 2 * means.plan.error
-    assert means.mean(lambda rows: np.full(len(rows), np.nan), lower=2, upper=4).value < 2 + 2 * means.plan.error
-    with pytest.raises(BudgetError):
-        means.mean(np.sin, lower=-1, upper=1)
-    assert len(spender.reserved) == len(spender.settled) == 3
-    assert math.isclose(means.guarantee.gaussian_mu or 0, means.plan.answer_mu)
-
-
-@pytest.mark.parametrize("fails", ["raises", "drops"])
-def test_one_row_never_decides_over_the_others(fails: str) -> None:
-    """A function of all rows that fails because of one of them: that row counts as the lower bound, no other does."""
-    rows = np.ones(20_000)
-    rows[7] = -1.0
-
-    def fragile(values: np.ndarray) -> np.ndarray:
-        if fails == "drops":
-            return values[values > 0]
-        if np.any(values < 0):
-            raise ValueError
-        return values
-
-    means = AdaptiveMeans(rows, queries=1, failure_probability=0.05, random=keyed_source(1))
-    assert means.mean(fragile, lower=0, upper=1).value > 0.9
-
-
-def test_multiplicative_weights_answer_and_refuse() -> None:
-    plan = plan_multiplicative_weights(queries=5, universe=11, grid_size=11, failure_probability=0.05)
-    data = np.random.default_rng(0).binomial(10, 0.3, plan.blocks)
-    session = MultiplicativeWeights(
-        data, universe=11, queries=5, grid_size=11, failure_probability=0.05, random=keyed_source(1)
-    )
-    assert session.estimate(np.arange(11), lower=0, upper=10, granularity=1).value in (2, 3, 4)
-    assert session.estimate(-np.arange(11.0), lower=-10, upper=0, granularity=1).value in (-2, -3, -4)
-    with pytest.raises(ArgumentError, match="every code"):
-        session.estimate(np.arange(10), lower=0, upper=10, granularity=1)
-    with pytest.raises(ArgumentError, match="needs"):
-        MultiplicativeWeights(data[:100], universe=11, queries=5, grid_size=11, failure_probability=0.05)
-    with pytest.raises(ContentError, match="whole numbers"):
-        MultiplicativeWeights([0, 99], universe=11, queries=5, grid_size=11, failure_probability=0.05)
-    for _ in range(3):
-        session.estimate(np.arange(11), lower=0, upper=10, granularity=1)
-    with pytest.raises(BudgetError):
-        session.estimate(np.arange(11), lower=0, upper=10, granularity=1)
-
-
 def test_another_quantile_than_the_median() -> None:
     """Exponential rows, blocks of one: answers lie between the 60 and 95 per cent quantiles of a row."""
     rows = np.random.default_rng(2).exponential(1.0, 30_000)
@@ -503,17 +337,6 @@ def test_parallel_blocks_that_raise_say_nothing() -> None:
     alone, shared = evaluate(fragile, blocks), evaluate(fragile, blocks, jobs=2)
     assert np.array_equal(alone, shared, equal_nan=True)
     assert np.isnan(alone).mean() == 3 / 8
-
-
-def test_an_estimator_cannot_change_what_the_next_question_sees() -> None:
-    blocks = cut_into_blocks(np.arange(20.0), subsample_size=5, order="given", random=keyed_source(1))
-
-    def greedy(rows: np.ndarray, axis: int) -> np.ndarray:
-        rows += 100.0
-        return rows.mean(axis=axis)
-
-    assert evaluate(greedy, blocks, axis=True).tolist() == [102.0, 107.0, 112.0, 117.0]
-    assert evaluate(np.mean, blocks, axis=True).tolist() == [2.0, 7.0, 12.0, 17.0]
 
 
 def test_a_ledger_pays_for_verifications_and_weights(tmp_path: Path) -> None:

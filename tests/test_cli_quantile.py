@@ -72,6 +72,14 @@ def test_whole_numbers_moments_and_private_bounds(people, tmp_path):
     assert abs(shown["quantiles"][0]["value"] - 50_000) < 2000
 
 
+def test_a_plot_that_cannot_be_written_does_not_lose_the_answer(people, tmp_path):
+    (tmp_path / "cdf.png").mkdir()
+    arguments = ("--column", "income", "--q", "0.5", "--epsilon", "1", *BOUNDS, "--plot", str(tmp_path / "cdf.png"))
+    result = CliRunner().invoke(app, ["quantile", str(people), *arguments])
+    assert isinstance(result.exception, ArgumentError)
+    assert result.stdout.startswith("q 0.5: ")
+
+
 def test_a_ledger_pays_and_a_refusal_reads_nothing(people, tmp_path, monkeypatch):
     where = str(tmp_path / "budget.db")
     with Ledger.open(where) as ledger:
@@ -173,9 +181,9 @@ def test_a_file_as_people_have_them(tmp_path):
         run(path, "--column", "x", "--q", "0.5", "--epsilon", "4", *BOUNDS, "--granularity", "1", "--json")
     )
     assert shown["quantiles"][0]["value"] == 5
-    assert "low" in run(
-        path, "--column", "grade", "--q", "0.5", "--epsilon", "4", "--category", "low", "--category", "high"
-    )
+    grades = ("--q", "0.2", "--q", "0.9", "--epsilon", "4", "--category", "low", "--category", "high")
+    assert "q 0.2: low" in run(path, "--column", "grade", *grades, "--plot", tmp_path / "grades.png")
+    assert (tmp_path / "grades.png").stat().st_size > 1000
     many = [word for k in range(1, 20) for word in ("--q", str(k / 20))]
     options = ("--lower", "0", "--upper", "100", "--granularity", "1", "--json")
     shown = json.loads(run(path, "--column", "x", *many, "--epsilon", "1", *options))

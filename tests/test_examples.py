@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import runpy
 import sys
 from pathlib import Path
 
@@ -143,3 +144,51 @@ def test_leaderboard(capsys, monkeypatch, tmp_path):
     assert max(abs(found["scores"] - 0.5), abs(found["claims"] - 0.5)) < found["certified"] < found["ordinary"]
     assert max(found["scores"], found["claims"]) < 0.58
     assert capsys.readouterr().out.count("this holdout has given all its answers") == 2
+
+
+def notebook(name, tmp_path, monkeypatch):
+    """Run a notebook-as-script in quick mode; what its cells defined."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--quick"])
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))
+
+
+def test_notebook_tune_and_release(tmp_path, monkeypatch, capsys):
+    cells = notebook("tune_and_release", tmp_path, monkeypatch)
+    assert cells["refused"]
+    assert cells["found"].release["found"]
+    assert cells["found"].release["guarantee"]["epsilon"] <= 4.0
+    assert "refused: " in capsys.readouterr().out
+
+
+def test_notebook_year_of_budget(tmp_path, monkeypatch, capsys):
+    """The medians of 4,000 rows at epsilon 0.1 err by a few hundredths; the truth is 4.19."""
+    cells = notebook("year_of_budget", tmp_path, monkeypatch)
+    assert cells["refused"]
+    assert len(cells["answered"]) == 12
+    assert all(3.9 < answer < 4.5 for answer in cells["answered"])
+    # twelve medians at 0.1, twelve alarms at 0.02, and a sparse vector at 0.4 at most
+    assert 1.44 <= cells["spent"] <= 1.84 + 1e-9
+    assert "verified" in capsys.readouterr().out
+
+
+def test_notebook_salary_quantiles(tmp_path, monkeypatch, capsys):
+    """With the key of quick mode; the true median is 38,900."""
+    cells = notebook("salary_quantiles", tmp_path, monkeypatch)
+    assert 38_000 < cells["middle"].value < 40_000
+    assert cells["low"] <= 38_900 <= cells["high"]
+    assert list(cells["found"].value) == sorted(cells["found"].value)
+    assert cells["total"] == pytest.approx(0.6, rel=1e-9)
+    assert "gap" in capsys.readouterr().out
+
+
+def test_notebook_last_years_search(tmp_path, monkeypatch, capsys):
+    """The order of the prices follows from which search tells more; the noise for the grid's price is less."""
+    cells = notebook("last_years_search", tmp_path, monkeypatch)
+    prices = cells["prices"]
+    grid, fixed = prices["grid of 24, composed"], prices["random search, 24 fixed beforehand"]
+    assert prices["one training"] < prices["logarithmic, 24 on average"] < fixed < grid
+    assert prices["grid, half of it stopped at half time by plan"] < grid
+    assert 0.3 < cells["noise"] < 1.1
+    assert "the grid had 1.10" in capsys.readouterr().out

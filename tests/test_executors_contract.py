@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.testing.executor_contract import ExecutorContract, noisy, talkative, tuned
-from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor
+from dpselect.testing.executor_contract import ExecutorContract, job_of, noisy, talkative, tuned
+from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor, joblib_clusters
 from dpselect.tuning.executors import Outcome
-from dpselect.tuning.remote_trial import Parcel, Trial
+from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import trial_key
 from tests.clusters import dask_cluster, ray_cluster
 
@@ -92,9 +97,39 @@ def everything(dask_scheduler):
 
 def test_what_travels_shows_nothing():
     key = b"k" * 32
-    travelling = [Trial(7654321, key), Parcel(("host", 1), b"name", b"content"), Outcome(7654321, None, True)]
+    travelling = [Trial(7654321, key), Parcel(b"content"), Outcome(7654321, None, True)]
     text = "".join(repr(thing) for thing in travelling)
     assert not any(secret in text for secret in ("7654321", "kkk", key.hex(), "content", "lost", "True"))
+
+
+def test_a_job_is_not_run_in_the_process_that_sends_it():
+    """Wherever joblib takes it; host names and process ids may be those of another container."""
+    manners = Manners(quiet=False, threads=None, own=True)
+    parcel = Parcel(pickle.dumps(job_of(noisy)))
+    trial = Trial(0, bytes(32))
+    for here in (parcel, pickle.loads(pickle.dumps(parcel))):
+        assert not greet(here, manners)
+        assert run_trial(here, trial, manners) is None
+    code = "import pickle, sys; from dpselect.tuning import remote_trial as r\n"
+    code += "parcel, manners = pickle.load(sys.stdin.buffer); print(r.greet(parcel, manners))"
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps((parcel, manners)), capture_output=True, check=True
+    )
+    assert elsewhere.stdout.strip() == b"True"
+
+
+@pytest.mark.parametrize("parent", ["/tmp", "long"])
+def test_a_ray_of_our_own_leaves_nothing_and_fits_its_sockets(parent, tmp_path, monkeypatch):
+    """A path of 107 bytes at most; and logs that count tasks are for nobody else's eyes, then or later."""
+    parent = parent if parent != "long" else str(tmp_path / ("x" * 100))
+    os.makedirs(parent, exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", parent)
+    with joblib_clusters._ray_folder() as folder:
+        assert len(f"{folder}/session_2026-11-21_20-57-35_830075_1234567/sockets/plasma_store") <= 103
+        Path(folder).mkdir()
+        Path(folder).chmod(0o777)  # as Ray does
+        assert Path(folder).parent.stat().st_mode & 0o077 == 0
+    assert not Path(folder).parent.exists()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Phases: queued (the worker is stopped before it gets its trial, then killed), running, result in flight (the worker dies
 within milliseconds of the end of its trial, while a result of some megabytes is on its way), reduction (while the tuner
-commits a result). Of each, CI runs one on Dask; the rest is slow.
+commits a result). CI runs one kill on Dask and one on Ray; the rest is slow.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.storage import durable
-from dpselect.testing.executor_contract import SPACE, noisy
+from dpselect.testing.executor_contract import SPACE, Dying, noisy, one_trial_of, tuned
 from dpselect.tuning import (
     ExecutorLostError,
     FileSpender,
     InlineExecutor,
     JoblibExecutor,
+    Limits,
     ProcessExecutor,
     tune,
 )
@@ -169,14 +170,54 @@ def test_dask_worker_killed(phase, dask, expected, tmp_path):
     assert killed_in(phase, tmp_path, executor, dask.worker_processes) == (expected, True)
 
 
+@pytest.mark.slow
+def test_a_trial_that_kills_every_dask_worker_that_it_gets_has_failed(dask, tmp_path):
+    """The others are not blamed for what it does to the worker that holds them too."""
+    where = one_trial_of(4)
+    result = tuned(Dying(tmp_path, where, times=99), JoblibExecutor(backend="dask", address=dask.address), 4)
+    others = sorted(float(file.name) for file in tmp_path.iterdir() if not where[0] <= float(file.name) <= where[1])
+    assert len(others) == 5
+    assert result.value in others
+
+
+@pytest.mark.slow
+def test_two_searches_on_one_dask_cluster_do_not_disturb_each_other(dask):
+    """Neither drops the other's job, nor ends the processes that its limited trials run in."""
+    executor, limits = JoblibExecutor(backend="dask", address=dask.address), Limits(seconds=60, failure_is_private=True)
+    expected = tuned(noisy, InlineExecutor(), 1).value
+    found = []
+
+    def several():
+        found.extend(tuned(noisy, executor, 1, limits=limits).value for _ in range(3))
+
+    thread = threading.Thread(target=several)
+    thread.start()
+    found.append(tuned(napping, executor, 1, limits=limits).value)
+    thread.join()
+    assert found == [expected] * 4
+
+
+def napping(params, random):
+    time.sleep(0.5)
+    return noisy(params, random)
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_without_workers_is_refused():
+    with dask_cluster(workers=0) as cluster, pytest.raises(StudyError, match="no Dask worker"):
+        tuned(noisy, JoblibExecutor(backend="dask", address=cluster.address), 1)
+
+
 @pytest.fixture(scope="module")
 def ray():
     with ray_cluster(workers=2) as running:
         yield running
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("phase", ["running", "in flight", "reduction"])
+@pytest.mark.parametrize(
+    "phase",
+    ["running", pytest.param("in flight", marks=pytest.mark.slow), pytest.param("reduction", marks=pytest.mark.slow)],
+)
 def test_ray_worker_killed(phase, ray, expected, tmp_path):
     """Ray's workers are made when the search starts, so none can be stopped before."""
     executor = JoblibExecutor(backend="ray", workers=2)

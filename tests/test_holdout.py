@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Holdout
 from dpselect.holdout.draws import Draws
+from dpselect.holdout.files import class_names
 from dpselect.holdout.machine import Entry, Exposure, fold
 from dpselect.holdout.scores import area_under_curve
 from dpselect.ledger import Ledger
@@ -44,6 +47,7 @@ def make(folder, **changes):
         "answers": 4,
         "failure_probability": 0.05,
     }
+    folder.mkdir(exist_ok=True)
     return Holdout.create(folder / "labels.holdout", **{**public, **changes})
 
 
@@ -176,6 +180,7 @@ def test_predictions_that_do_not_fit_cost_nothing(folder):
     ("changes", "error", "message"),
     [
         ({"labels": ["SECRET", *classes()[1:]], "metric": "absolute-error", "bound": 1}, ContentError, "'label'"),
+        ({"labels": ["", *classes()[1:]]}, ContentError, "rows without a label"),
         ({"ids": [7] * ROWS}, ContentError, "'id' has an id more than once"),
         ({"labels": classes()[1:]}, ContentError, "differ in length"),
         ({"labels": [1] * ROWS, "metric": "auc", "positive": 1}, ContentError, "two classes"),
@@ -206,6 +211,48 @@ def test_classes_are_numbers_or_texts(folder):
     assert ask(texts, np.where(classes() == 1, "dog", "Cat")).value == pytest.approx(
         np.mean(classes() == 1), abs=texts.terms.plan.tolerance
     )
+
+
+def test_how_a_row_is_read_does_not_depend_on_the_others(folder):
+    """One row of another kind changes the score by that row only; noise for one row must be enough."""
+    for number, odd in enumerate(["1", "abc", "nan", "1_0", "1e400", str(2**60)]):
+        holdout = make(folder / str(number), labels=[odd, *["1"] * (ROWS - 1)])
+        scored = holdout._scored(holdout._places, ["1.0", *["True"] * (ROWS - 1)], "prediction")
+        assert scored.total() >> 30 == ROWS - (odd != "1")
+
+
+def test_texts_that_python_reads_as_numbers_stay_apart():
+    names = ["10", "1_0", "1e400", "inf", "nan", str(2**60), str(2**60 + 1), "é", "e\u0301", "true", "\ud800"]
+    assert len(set(class_names(names))) == len(names)
+    assert class_names(["-0", "0.0", "False", " 0 "]) == ["0.0"] * 4
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_what_is_in_the_clear_does_not_depend_on_labels(folder, epsilon):
+    seen = []
+    rows = 8000
+    for name, share in (("a", 0.3), ("b", 0.4)):
+        labels = np.where(np.random.default_rng(0).random(rows) < share, "cat", "a long name of a class")
+        for metric, positive in (("accuracy", None), ("auc", "cat")):
+            if metric == "auc" and epsilon is None:
+                continue  # how many rows the rarer class has is public then
+            where = folder / f"{name}-{metric}"
+            holdout = make(where, ids=range(rows), labels=labels, metric=metric, positive=positive, epsilon=epsilon)
+            with closing(sqlite3.connect(where / "labels.holdout")) as file:
+                seen.append((metric, holdout.status(), file.execute("SELECT length(sealed) FROM about").fetchone()))
+    half = len(seen) // 2
+    assert seen[:half] == seen[half:]
+
+
+def test_privacy_is_told_at_the_delta_that_was_asked_for(folder):
+    make(folder, epsilon=1.0, delta=1e-9, failure_probability=0.2)
+    told = Holdout.open(folder / "labels.holdout").status()["row_privacy"]
+    assert told["delta"] == 1e-9
+    assert 0.0 < told["epsilon"] <= 1.0
+
+
+def test_a_perfect_score_is_shown_as_one(folder):
+    assert ask(make(folder), classes()).value == 1.0
 
 
 def test_bounded_errors_are_in_their_unit(folder):
@@ -348,7 +395,7 @@ def test_a_restored_file_tells_the_same_and_has_less_left(folder):
     shutil.copy2(folder / "old", folder / "labels.holdout")
     again = ask(Holdout.open(folder / "labels.holdout"), spoiled(classes(), 0.2))
     assert again.value == second.value  # the noise is a function of the question
-    assert (second.questions_left, again.questions_left) == (18, 16)
+    assert (second.questions_left, again.questions_left) == (18, 17)
 
 
 def test_what_is_no_holdout(folder):

@@ -138,8 +138,8 @@ def test_an_older_copy_cannot_lower_the_exposure(path):
     analysis.verify("c", np.mean, 0.3, axis=True)
     shutil.copy2(old, path)
     again = opened(path)
-    assert again.remaining == 1  # two were asked, and a copy may hold one more
-    assert again.refusals_left == 1
+    assert again.remaining == 2  # as before
+    assert again.refusals_left == 2
 
 
 def test_a_ledger_is_charged_question_by_question(path):
@@ -174,6 +174,8 @@ def test_wrong_use(path):
         analysis.verify("a", np.mean, 0.3, axis=True)
     with pytest.raises(ArgumentError, match="grid has"):
         analysis.estimate("a", np.mean, lower=-100, upper=100, granularity=0.01)
+    with pytest.raises(ArgumentError, match="question must be a text"):
+        analysis.estimate(3, np.mean, **GRID)
     assert analysis.remaining == 4
     with pytest.raises(StudyError, match="exists already"):
         SavedAnalysis.create(path, ROWS, **TERMS)

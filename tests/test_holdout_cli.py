@@ -99,6 +99,7 @@ def test_a_life(folder, capsys):
         (("plan", "--questions", 5), 2, "--rows or --error"),
         (("plan", "--questions", 5, "--error", 0.1, "--rarer", 5), 2, "go with --rows"),
         (("plan", "--questions", 5, "--rows", 1000, "--metric", "recall"), 2, "metric must be one of"),
+        (("plan", "--questions", 5, "--rows", 1000, "--metric", "auc", "--rarer", 600), 2, "rarer"),
     ],
 )
 def test_wrong_use(folder, capsys, arguments, expected, message):

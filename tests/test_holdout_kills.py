@@ -56,14 +56,14 @@ def test_kills_around_durable_writes(tmp_path):
     assert killed(reports) == 16
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(80, marks=pytest.mark.slow)])
 def test_kills_inside_the_writes_of_the_database(shim, tmp_path, count):
     reports = harness("inside", tmp_path / "kills", count, 1, preload=shim)
     assert wrongs(reports) == []
     assert killed(reports) == count
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_full_disk(shim, tmp_path, count):
     reports = harness("full", tmp_path / "full", count, 1, preload=shim)
     assert wrongs(reports) == []
@@ -78,12 +78,13 @@ def test_zoo_a_record_that_forgets_is_caught(tmp_path):
 
 
 @pytest.mark.slow
-def test_two_hundred_kills(tmp_path):
-    everywhere = harness("writes", tmp_path / "writes", 140, 1)
+def test_kills_around_every_durable_write_and_by_the_clock(tmp_path):
+    everywhere = harness("writes", tmp_path / "writes", 60, 1)
     assert len({tuple(report["instant"]) for report in everywhere}) == 2 * everywhere[0]["writes"]
-    anytime = harness("random", tmp_path / "random", 100, 2)
+    anytime = harness("random", tmp_path / "random", 60, 2)
     assert wrongs(everywhere + anytime) == []
-    assert killed(everywhere + anytime) >= 200
+    assert killed(everywhere) == 60
+    assert killed(anytime) >= 40
 
 
 def hammered(folder, processes, each):
@@ -99,4 +100,4 @@ def test_four_processes_on_one_holdout(tmp_path):
 
 @pytest.mark.slow
 def test_eight_processes_on_one_holdout(tmp_path):
-    hammered(tmp_path / "hammer", 8, 50)
+    hammered(tmp_path / "hammer", 8, 10)

@@ -3,6 +3,7 @@
 
 import importlib.util
 import json
+import math
 import os
 import pickle
 import signal
@@ -142,7 +143,7 @@ def test_nothing_raw_stays_on_the_module():
 def test_it_learns():
     inputs, targets = rows(600)
     targets = inputs[:, :3].argmax(dim=1)
-    module = plan(sampling_rate=0.5, steps=40, expected_batch_size=300.0).fit(
+    module = plan(sampling_rate=0.5, steps=25, expected_batch_size=300.0).fit(
         linear, lambda p: torch.optim.Adam(p, lr=0.05), LOSS, inputs, targets, random=keyed_source(1)
     )
     assert (module(inputs).argmax(dim=1) == targets).double().mean() > 0.85
@@ -173,6 +174,24 @@ def test_what_training_refuses():
         plan().fit(lambda: torch.nn.Sequential(torch.nn.BatchNorm1d(4), linear()), descent, LOSS, inputs, targets)
 
 
+class LastMean(torch.nn.Module):
+    """Keeps a mean of its inputs, raw; without a parameter of its own, so that Opacus lets it pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, inputs):
+        if len(inputs):
+            self.mean = inputs.mean(dim=0)
+        return inputs
+
+
+def test_a_module_that_keeps_raw_inputs_in_a_buffer_does_not_leave():
+    with pytest.raises(ArgumentError, match="buffer"):
+        plan().fit(lambda: torch.nn.Sequential(LastMean(), linear()), descent, LOSS, *rows(20), random=keyed_source(1))
+
+
 # a privacy engine's guarantee
 
 
@@ -190,7 +209,11 @@ def made_private(**options):
 
 def test_an_engines_guarantee():
     found = engine_guarantee(*made_private(), steps=30, size_is_public=True)
-    assert found.epsilon(1e-5) == dp_sgd(noise_multiplier=1.0, sampling_rate=0.1, steps=30).epsilon(1e-5)
+    # a uniform of 24 bits is below the single-precision number next to 0.1 a little more often than with rate 0.1
+    drawn = math.ceil(float(np.float32(0.1)) * 2**24) / 2**24
+    assert dp_sgd(noise_multiplier=1.0, sampling_rate=drawn, steps=30).epsilon(1e-5) <= found.epsilon(1e-5)
+    exact = dp_sgd(noise_multiplier=1.0, sampling_rate=0.1, steps=30).epsilon(1e-5)
+    assert exact < found.epsilon(1e-5) < 1.0001 * exact
     layers = made_private(max_grad_norm=[1.0, 0.5], clipping="per_layer")
     assert engine_guarantee(*layers, steps=30, size_is_public=True).epsilon(1e-5) == found.epsilon(1e-5)
 
@@ -235,8 +258,8 @@ def test_against_opacuss_own_accountants():
         ours = history_guarantee(history).epsilon(delta)
         prv, renyi = PRVAccountant(), RDPAccountant()
         prv.history = renyi.history = history
-        assert prv.get_epsilon(delta, eps_error=0.001) - 0.002 <= ours <= renyi.get_epsilon(delta)
-        assert ours <= prv.get_epsilon(delta, eps_error=0.001)
+        estimate = prv.get_epsilon(delta, eps_error=0.002)
+        assert estimate - 0.004 <= ours <= min(estimate, renyi.get_epsilon(delta))
 
 
 # saved states
@@ -348,7 +371,7 @@ def test_the_examples_law_and_price():
     assert [round(part.epsilon(example.DELTA), 3) for part in example.parts()] == [1.6, 0.5]
 
 
-@pytest.mark.parametrize("row", [0, 5, 1795])
+@pytest.mark.parametrize("row", [5, *(pytest.param(row, marks=pytest.mark.slow) for row in (0, 1795))])
 def test_one_scoring_row_moves_the_score_by_at_most_one_and_the_model_not_at_all(row, monkeypatch):
     example = load_example(steps=1)
     monkeypatch.setattr(example, "discrete_laplace", lambda scale, random: 0)

@@ -39,7 +39,7 @@ def independent(number, **changes):
         "state": "COMPLETE",
         "parameters": {"x": 2.0 + number},
         "distributions": {"x": LAW},
-        "system_attributes": {MARK: 1, DRAWN + "x": 1},
+        "system_attributes": {MARK: ["s", number], DRAWN + "x": 1},
     }
     return PastTrial(**{**settings, **changes})
 
@@ -81,13 +81,15 @@ BROKEN = {
     "waiting": ([independent(1, state="WAITING", system_attributes={})], "not every run is complete"),
     "no mark": ([independent(1, system_attributes={DRAWN + "x": 1})], "does not show independent sampling"),
     "other mark": ([independent(1, system_attributes={MARK: 2, DRAWN + "x": 1})], "does not show independent"),
-    "not drawn": ([independent(1, system_attributes={MARK: 1})], "not drawn by the independent sampler"),
+    "not drawn": ([independent(1, system_attributes={MARK: ["s", 1]})], "not drawn by the independent sampler"),
+    "copied": ([independent(1, system_attributes={MARK: ["t", 1], DRAWN + "x": 1})], "copied from another study"),
+    "picked": ([independent(1, system_attributes={MARK: ["s", 7], DRAWN + "x": 1})], "copied from another study"),
     "enqueued": (
-        [independent(1, system_attributes={MARK: 1, DRAWN + "x": 1, "fixed_params": {"y": 1}})],
+        [independent(1, system_attributes={MARK: ["s", 1], DRAWN + "x": 1, "fixed_params": {"y": 1}})],
         "enqueued",
     ),
     "retry": (
-        [independent(1, system_attributes={MARK: 1, DRAWN + "x": 1, "failed_trial": 0, "retry_history": [0]})],
+        [independent(1, system_attributes={MARK: ["s", 1], DRAWN + "x": 1, "failed_trial": 0, "retry_history": [0]})],
         "tried again",
     ),
     "narrowed": ([independent(1, distributions={"x": OTHER})], "search space"),
@@ -316,6 +318,25 @@ for name in ("optuna", "optuna_trial", "opacus"):
 def test_the_independent_sampler_leaves_what_the_price_needs(written):
     past = read_study(str(written[0] / "independent.db"))
     assert price_study(past, base=base, **DECLARED).rule == BEST_OF_FIXED
+
+
+def test_the_best_runs_picked_out_of_a_study_are_no_study_of_few_runs(tmp_path):
+    optuna = pytest.importorskip("optuna")
+    from dpselect.integrations.optuna import IndependentSampler
+
+    def new(name):
+        storage = f"sqlite:///{tmp_path}/{name}.db"
+        return optuna.create_study(
+            study_name=name, storage=storage, sampler=IndependentSampler(), pruner=optuna.pruners.NopPruner()
+        )
+
+    whole, few = new("whole"), new("few")
+    whole.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
+    few.add_trials(sorted(whole.trials, key=lambda trial: trial.value)[:2])
+    assert price_study(read_study(str(tmp_path / "whole.db")), base=base, **DECLARED).missing == ()
+    missing = price_study(read_study(str(tmp_path / "few.db")), base=base, **DECLARED).missing
+    assert len(missing) == 1
+    assert "copied" in missing[0]
 
 
 def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp_path):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ordered import median, private_range, quantile, quantile_interval
-from dpselect.ordered.columns import ChunkedColumn
+from dpselect.ordered.columns import ChunkedColumn, PaddedColumn
 from dpselect.ordered.declared import declare_column
 from dpselect.ordered.domains import Binades, Doubles, Grid, Timestamps, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn, draw_code, exponential_interior_point, window_of
@@ -386,6 +386,39 @@ def test_intervals_hold_the_quantile_and_ranges_the_data():
         low, high = private_range(rows * 1e-200 + 3e-200, epsilon=1.0, random=random).value
         assert np.sum(rows * 1e-200 + 3e-200 < low) <= 60
         assert 1e-198 < high <= 1e-196
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("rows", [[0.5], [999.0] * 4, [0.0, 1000.0], [0.5] * 25, list(range(100))])
+def test_intervals_hold_their_quantile_however_few_rows_there_are(rows):
+    """One row's target would lie 70 ranks outside the column; without rows added, nearly all of these fail."""
+    random, failures = keyed_source(6), 0
+    for _ in range(60):
+        low, high = quantile_interval(rows, q=0.5, lower=0.0, upper=1000.0, epsilon=1.0, random=random).value
+        failures += np.sum(np.array(rows) < low - 1e-6) > len(rows) / 2
+        failures += np.sum(np.array(rows) <= high + 1e-6) < len(rows) / 2
+    assert failures <= 14  # at a true rate of 0.05 more than 14 of 60 have probability 1e-6
+
+
+@pytest.mark.parametrize("size", [1, 6, 2**70])
+@pytest.mark.parametrize("rows", [[], [0], [0, 0, 3, 5], [2, 2, 4], [5]])
+def test_padded_columns_have_the_ranks_of_padded_rows(rows, size):
+    rows, pad = [min(row, size - 1) for row in rows], 3
+    padded = [0] * pad + rows + [size - 1] * pad
+    domain = WholeNumbers(0, size - 1)
+    values = rows if size > 2**64 else np.array(rows, dtype=np.int64)
+    mine, theirs = PaddedColumn(SortedColumn(values, domain), size, pad), SortedColumn(padded, domain)
+    assert mine.total == theirs.total
+    for first in range(-1, len(padded) + 3):
+        for last in range(max(first, 1), len(padded) + 3):
+            got, wanted = mine.window(first, last), window_of(padded, 0, 0)
+            ranks = wanted.counts.cumsum()
+            start, stop = wanted.codes.index(int(got.codes[0])), wanted.codes.index(int(got.codes[-1]))
+            assert [int(code) for code in got.codes] == wanted.codes[start : stop + 1]
+            assert got.counts.tolist() == wanted.counts[start : stop + 1].tolist()
+            assert (got.before, got.after) == (ranks[start] - wanted.counts[start], ranks[-1] - ranks[stop])
+            assert got.before < max(first, 1) <= mine.total or first > mine.total
+            assert got.after <= max(mine.total - last, 0)
 
 
 @pytest.mark.statistical

@@ -18,7 +18,7 @@ from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn, window_of
 from dpselect.ordered.recursive_quantiles import cutting_tree, equal_share, recursive_codes
 from dpselect.ordered.scattered import ScatteredColumn, fine_bits
-from dpselect.ordered.tree_quantiles import node_counts, tree_levels
+from dpselect.ordered.tree_quantiles import TreeAnswer, _below, node_counts, tree_levels
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -198,6 +198,19 @@ def test_chunks_give_the_same_ranks_as_an_array(total):
         assert np.array_equal(mine.counts, theirs.counts)
 
 
+def test_chunks_count_a_heavy_atom_where_they_collect_none_of_it():
+    rows = np.random.default_rng(2).permutation(np.append(np.zeros(40_000), np.linspace(-1.0, 1.0, 9_000)))
+    domain = Grid(-(2**20), 2**20, Fraction(1, 2**16))
+    passes = []
+    chunked = ChunkedColumn(lambda: passes.append(1) or iter(np.array_split(rows, 7)), domain)
+    ordered = SortedColumn(np.sort(rows), domain)
+    for number, (first, last) in enumerate(((20_000, 20_040), (4000, 4100), (44_000, 45_000)), start=1):
+        mine, theirs = chunked.window(first, last), ordered.window(first, last)
+        assert (mine.before, mine.after) == (theirs.before, theirs.after)
+        assert (mine.codes.tolist(), mine.counts.tolist()) == (theirs.codes.tolist(), theirs.counts.tolist())
+        assert len(passes) == 1 + number  # a survey, and one for each: a wrong count would be read again, wider
+
+
 def test_a_single_quantile_and_wrong_arguments():
     assert quantiles_plan(epsilon=1.0, qs=[0.5, 0.5]).method == "independent"
     with pytest.raises(ArgumentError, match="qs"):
@@ -243,6 +256,18 @@ def test_tree_noise_is_calibrated_and_without_noise_it_is_exact(monkeypatch, adj
         released.plan.rank_errors(121)
     with pytest.raises(ArgumentError, match="tree"):
         quantiles(rows, qs=qs, lower=0, upper=12_000, epsilon=0.75, method="tree")
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 17, 255, 256, 300, 4096])
+def test_stated_errors_of_trees_have_the_noise_of_every_node_of_a_running_count(size, monkeypatch):
+    asked = []
+    monkeypatch.setattr("dpselect.ordered.tree_quantiles.sum_of_noise", lambda *given: asked.append(given) or 3.0)
+    TreeAnswer([0], 9, [0.5], Fraction(7, 2)).rank_errors([Fraction(1, 2)], size, 0.05)
+    ((count, scale, failure),) = asked
+    ones = [np.ones(len(level), dtype=np.int64) for level in node_counts(np.zeros(size, dtype=np.int64))]
+    nodes = max(_below(ones, code) for code in range(size + 1))
+    assert count >= nodes
+    assert (scale, failure) == (3.5, 0.05 / size)
 
 
 def test_trees_of_any_content_give_increasing_answers():

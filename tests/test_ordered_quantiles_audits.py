@@ -188,17 +188,20 @@ def test_sums_of_noise_stay_within_the_bound(count, scale):
         assert law[values > bound / 2.0].sum() > failure
 
 
-def test_private_ranges_are_drawn_at_the_rate_of_shifted_targets(monkeypatch):
+@pytest.mark.parametrize("call", [private_range, lambda rows, **o: quantile_interval(rows, q=0, lower=0, upper=9, **o)])
+def test_ends_are_drawn_at_the_rate_of_shifted_targets(monkeypatch, call):
+    """Two draws at half of epsilon = 1, where one row moves all scores by one."""
+    rates = []
+
     def draw(column, *, size, target, rate, random):
         rates.append(rate)
-        return 9
+        return 0
 
-    rates = []
-    # by its name in sys.modules: the package has a function of the same name
     monkeypatch.setattr(sys.modules["dpselect.ordered.private_range"], "draw_code", draw)
     for adjacency in (ADD, REPLACE):
-        private_range([1.0], epsilon=1.0, adjacency=adjacency)
-    assert rates == [Fraction(1, 4)] * 4  # half of epsilon for each end, over 2 D = 2
+        released = call([1.0], epsilon=1.0, adjacency=adjacency)
+        assert released.guarantee.epsilon(delta=0) == 1.0
+    assert rates == [Fraction(1, 4)] * 4
 
 
 def test_atoms_of_streams_are_counted():
@@ -249,19 +252,24 @@ def test_every_function_pays_before_it_reads(ledger, monkeypatch):
     assert budget.remaining().epsilon == before
 
 
-def test_a_killed_run_stays_charged(tmp_path):
+@pytest.mark.parametrize(
+    ("stop", "status"), [("os._exit(77)", 77), ("os.kill(os.getpid(), signal.SIGINT) or time.sleep(9)", 130)]
+)
+def test_a_run_that_is_killed_or_interrupted_stays_charged(tmp_path, stop, status):
     where = str(tmp_path / "budget.db")
     with Ledger.open(where) as record:
         record.create_budget("all", epsilon=3)
     (tmp_path / "rows.csv").write_text("x\n" + "\n".join(str(k) for k in range(100)))
     script = (
-        "import os, sys; from dpselect.ordered.columns import ChunkedColumn; from dpselect.cli.app import main\n"
-        "ChunkedColumn._survey = lambda _: os._exit(77)\n"
+        "import os, signal, sys, time\n"
+        "from dpselect.ordered.columns import ChunkedColumn; from dpselect.cli.app import main\n"
+        f"ChunkedColumn._survey = lambda _: {stop}\n"
         f"sys.argv = {['dpselect', 'quantile', str(tmp_path / 'rows.csv'), '--column', 'x', '--q', '0.5', '--epsilon', '2', '--lower', '0', '--upper', '99', '--ledger', where, '--budget', 'all']}\n"  # noqa: E501
         "main()"
     )
     ended = subprocess.run([sys.executable, "-c", script], env=os.environ, check=False, capture_output=True)
-    assert (ended.returncode, ended.stdout) == (77, b"")
+    assert (ended.returncode, ended.stdout) == (status, b"")
+    assert b"Traceback" not in ended.stderr
     with Ledger.open(where) as record:
         assert record.budget("all").remaining().epsilon == 1
         record.verify()

@@ -324,6 +324,18 @@ def test_sizes_under_replace_one_and_for_other_tasks():
             threshold_rows(method="interior-point", **options, **wrong)
 
 
+@pytest.mark.parametrize(("bits", "rows"), [(32, 2483), (1024, 12_019)])
+def test_sizes_for_any_labels_from_the_derivation(bits, rows):
+    """The least N with a/N + 3 sqrt(log(4/b)/(2N)) <= 0.1, a = log(4 |X|/b) rounded up, b = 0.05."""
+    assert threshold_rows(domain_size=2**bits, error=0.1, epsilon=1.0, realisable=False) == rows
+    a = math.ceil(bits * math.log(2.0) + math.log(80.0))
+
+    def excess(count):
+        return a / count + 3.0 * math.sqrt(math.log(80.0) / (2.0 * count))
+
+    assert excess(rows) <= 0.1 < excess(rows - 1)
+
+
 def test_the_table_of_the_page():
     """docs/thresholds-and-rectangles.md: rows for error 0.1 at epsilon 1, delta 1e-6."""
     page = (Path(__file__).parent.parent / "docs" / "thresholds-and-rectangles.md").read_text()

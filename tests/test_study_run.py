@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import dpselect
+import dpselect.study.prepare
 import dpselect.study.run
 from dpselect.errors import BudgetError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import load_study, parse_study, run_study
-from dpselect.study.run import _law
+from dpselect.study.prepare import law_of
 from tests.test_study_schema import STUDY, changed
 
 
@@ -24,7 +25,7 @@ def own_state(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
     """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
-    original = dpselect.study.run.price_study
+    original = dpselect.study.prepare.price_study
 
     def remembered(study, recipe, law):
         facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
@@ -32,10 +33,19 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law)
         return PRICES[facts]
 
-    monkeypatch.setattr("dpselect.study.run.price_study", remembered)
+    facts_of = dpselect.study.run.search_facts
+
+    def remembered_facts(*, search, **public):
+        if id(search) not in FACTS or public["budget"] is not None:
+            FACTS[id(search)] = facts_of(search=search, **public)
+        return FACTS[id(search)]
+
+    monkeypatch.setattr("dpselect.study.prepare.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.run.search_facts", remembered_facts)
 
 
 PRICES = {}
+FACTS = {}
 
 
 def inline(document, **runs):
@@ -59,7 +69,10 @@ def test_a_release_has_model_page_and_json(tmp_path):
     assert release["score"] is None
     assert set(release["parameters"]) == {"learning_rate"}
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 4
+    facts = json.loads((tmp_path / "out" / "facts.json").read_text())
+    assert facts["epsilon"] == release["guarantee"]["epsilon"]
+    assert facts["budget"] is None
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "src=" not in page
     assert "<script" not in page
@@ -95,11 +108,12 @@ def files_of(folder):
 def test_what_is_written_does_not_depend_on_the_number_of_runs(tmp_path):
     """Two keys that draw the smallest and the largest K: same files, same sizes, and pages that differ only in the
     winner's parameters."""
-    law = _law(parse_study(STUDY))
+    law = law_of(parse_study(STUDY))
     keys = {law.sample(keyed_source(key)): key for key in range(60, -1, -1)}
     assert set(keys) == {1, 2, 3}
     seen = []
     for count in (1, 3):
+        FACTS.clear()  # so that both searches compute what they show
         folder = tmp_path / f"k{count}"
         release = run(tmp_path, folder=folder.name, key=keys[count]).release
         page = (folder / "report.html").read_text().replace(str(release["parameters"]["learning_rate"]), "RATE")
@@ -177,7 +191,7 @@ def run_price(tmp_path):
     from dpselect.study.price import price_study
 
     study = inline(STUDY)
-    return price_study(study, recipe_of(study, nominal_rows=120.0), _law(study)).search.statement(delta=1e-5).epsilon
+    return price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study)).search.statement(delta=1e-5).epsilon
 
 
 def test_public_validation_costs_nothing_and_scores_exactly(tmp_path):
@@ -196,7 +210,7 @@ def test_the_example_studies_are_valid(name):
     from pathlib import Path
 
     study = load_study(Path(__file__).parent.parent / "examples" / f"{name}.toml")
-    assert _law(study).limit is not None
+    assert law_of(study).limit is not None
 
 
 def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
@@ -279,6 +293,10 @@ def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
         assert ledger.verify()
     assert release["receipt"]["sequence"] >= 1
     assert release["receipt"]["head"]
+    moved = json.loads((tmp_path / "out" / "facts.json").read_text())["budget"]
+    assert moved["before"] == {"epsilon": 0.0, "delta": 0.0}
+    assert moved["after"]["epsilon"] == pytest.approx(release["guarantee"]["epsilon"], rel=1e-9)
+    assert moved["epsilon"] == 4.0
     with pytest.raises(BudgetError, match="left"):
         run(tmp_path, changed("privacy", privacy), folder="second")
 

@@ -183,6 +183,7 @@ def test_the_whole_procedure(tmp_path):
     assert receipt.charged["epsilon"] == pytest.approx(total.epsilon(1e-6))
 
 
+@pytest.mark.slow
 def test_the_page_runs(tmp_path, monkeypatch):
     """docs/adaptive-search.md: every number that a block prints is the one in its comment."""
     text = (Path(__file__).parent.parent / "docs" / "adaptive-search.md").read_text(encoding="utf-8")

@@ -196,6 +196,13 @@ def test_the_embedding_at_cumulative_distance():
                 assert max((abs(u[k] - v[k]) for k in {*u, *v}), default=0) <= 4 * d
 
 
+@pytest.mark.parametrize(("distance", "level"), [(1, 1), (2, 1), (2, 3)])
+def test_the_choice_is_scaled_to_what_a_node_may_move(distance, level):
+    """The slice is at distance 2 d there, d doubled from level to level; a weight is a difference of two counts."""
+    choice = SupportChoice(epsilon_test=1.0, epsilon_draw=1.0, delta_test=0.1, ratio=0.1, size=9, distance=distance)
+    assert choice.movement(level) == 2 * (2 * distance * 2 ** (level - 1))
+
+
 def test_singletons_and_replacements_are_cumulatively_adjacent():
     assert all(cumulative_distance([a], [b], 8) <= 1 for a in range(8) for b in range(8))
     assert cumulative_distance([2, 4, 6, 8], [1, 3, 5, 7], 9) == 1

@@ -413,6 +413,47 @@ def test_one_threshold_for_the_whole_recursion():
     assert len({limit for _, limit in seen}) > 1
 
 
+def test_every_point_is_used_once_and_the_border_alone_decides():
+    """Slices are taken away before the next is cut; the last draw sees the ends, not the points between them."""
+    points = array([0, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 7, 7, 14, 15])
+    seen = {}
+
+    class Middle:
+        def visit(self, branch):
+            pass
+
+        def laplace(self, _):
+            return 0
+
+        def reaches(self, value, limit, _):
+            return value >= limit
+
+        def interior(self, codes, size, _):
+            seen["depths"] = (np.sort(codes).tolist(), size)
+            return 1
+
+        def heaviest(self, weights, *_):
+            seen["weights"] = weights.tolist()
+            return int(np.argmax(weights))
+
+        def index(self, scores, _):
+            seen["scores"] = scores
+            return 2
+
+    p = replace(TWO, border=2, deepest=3, base_bits=2, threshold=50)
+    found = tree_log.draw_tree_log(points, 4, p, Middle())
+    # between the ends the heavy path leads to 4 by [0, 8), [4, 8) and [4, 6); 4, 4 and 5 are the deepest
+    assert seen["depths"] == ([1, 1, 1, 1, 1, 2, 2, 2], 4)
+    assert seen["weights"] == [3]
+    # depth 2: the node [0, 8) and its leaves 0, 7 and 3, between two of the border's four points
+    assert seen["scores"] == [1, 2, 2]
+    assert found == 3
+
+
+def test_the_split_of_a_node_is_the_last_leaf_under_its_left_child():
+    assert search_tree.heavy_path(array([0, 0, 1, 4, 6]), 3) == (0, 2, [(2, 3), (0, 1), (1, 0)])
+
+
 def test_a_promise_that_is_not_checked_is_caught():
     """OneHeavyRound on any data: without Gamma's test below it, a tie that turns tells the new point."""
     p = replace(TWO, heavy_threshold=6, promise=9)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -13,8 +16,11 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
-from dpselect.testing.executor_contract import SPACE, noisy
-from dpselect.tuning import InlineExecutor, JoblibExecutor, Limits, ProcessExecutor, count, tune, tuner
+from dpselect.testing.executor_contract import SPACE, Unloadable, noisy
+from dpselect.tuning import InlineExecutor, JoblibExecutor, Limits, ProcessExecutor, count, supervised, tune, tuner
+from dpselect.tuning.supervised import stop_children
+from dpselect.tuning.trial import Job, perform
+from tests.clusters import wait_until
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits in seconds and bytes need POSIX")
 
@@ -120,6 +126,103 @@ def test_limits_hold_in_workers(tmp_path):
     limits = Limits(seconds=2.0, failure_is_private=True)
     for executor in (ProcessExecutor(workers=2), JoblibExecutor(workers=2)):
         assert tuned(Hungry("sleep", found[-2] + 1e-12), key=3, limits=limits, executor=executor).value == found[-2]
+
+
+class Locked:
+    """Cannot be pickled."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __call__(self, params, random):
+        return noisy(params, random)
+
+
+@pytest.mark.parametrize(("objective", "error"), [(Locked(), ArgumentError), (Unloadable(), StudyError)])
+def test_what_a_child_cannot_run_is_refused_before_anything_is_charged(objective, error):
+    """Not taken for a trial that fails each time: that would be nothing found at the full price."""
+
+    class Ledger:
+        def reserve(self, *_, **__):
+            raise AssertionError("charged")
+
+    with pytest.raises(error, match="objective"):
+        tuned(objective, limits=Limits(seconds=60, failure_is_private=True), ledger=Ledger())
+
+
+SCRIPT = """
+from dpselect.privacy import pure_dp
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed
+from dpselect.tuning import Limits, ProcessExecutor, Uniform, tune
+
+def objective(params, random):
+    return params["x"], params["x"]
+
+if __name__ == "__main__":
+    result = tune(
+        objective, space={"x": Uniform(0.0, 1.0)}, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2),
+        random=keyed_source(1), executor=ProcessExecutor(workers=1),
+        limits=Limits(seconds=60, failure_is_private=True),
+    )
+    print(result.value is not None)
+"""
+
+
+@pytest.mark.slow
+def test_limits_with_the_objective_of_a_script(tmp_path):
+    """It is in the worker's `__main__`, which the child does not have."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ran = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "True")
+
+
+@pytest.mark.slow
+def test_a_search_that_ends_leaves_the_trials_of_another_alone(tmp_path):
+    """Searches on one cluster share its workers, and there the threads that trials run in."""
+    limits = Limits(seconds=60, failure_is_private=True)
+    go = tmp_path / "go"
+
+    def waiting(params, random):
+        wait_until(go.exists)
+        return noisy(params, random)
+
+    other, ending = (Job(objective, SPACE, 1 << 16, limits) for objective in (waiting, noisy))
+    found = []
+    thread = threading.Thread(target=lambda: found.append(perform(other, 0, bytes(32))))
+    thread.start()
+    perform(ending, 0, bytes(32))
+    try:
+        wait_until(lambda: any(child.job is other and child.busy for child in supervised._children))
+        stop_children(ending)
+        assert [child.job is other for child in supervised._children] == [True]
+        go.touch()
+        thread.join()
+        assert found[0] is not None
+        stop_children(ending)  # an idle child that nobody is left to end
+        assert not supervised._children
+    finally:
+        stop_children()
+
+
+@pytest.mark.slow
+def test_what_a_trial_has_started_ends_with_it(tmp_path):
+    def starting(params, random):
+        started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        (tmp_path / str(started.pid)).touch()
+        started.wait()
+
+    assert tuned(starting, trials=1, limits=Limits(seconds=1.0, failure_is_private=True)).value is None
+    (started,) = tmp_path.iterdir()
+    wait_until(lambda: not_running(int(started.name)))
+
+
+def not_running(process):
+    """Dead, or a zombie whose new parent has not yet looked."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def test_the_outcome_of_a_limit_is_recorded(tmp_path, monkeypatch):

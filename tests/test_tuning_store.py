@@ -6,6 +6,8 @@ import base64
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -48,6 +50,18 @@ def path(tmp_path, keys):
         search = sealed_search(store).finish(1, Candidate(1, 0.25, b"t" * 16, b"winner")).lose(2)
         store.save(search)
     return path
+
+
+def test_an_attempt_in_this_process_does_not_let_other_processes_in(path, keys):
+    """Whoever closes a file loses, on POSIX, every lock that its process holds on it."""
+    code = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT stage FROM search')"
+    with opened(path, keys, resume=True) as store:
+        store.load()
+        for resume in (False, True):
+            with pytest.raises(StudyError), opened(path, keys, resume=resume):
+                pass
+        other = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    assert "locked" in other.stderr
 
 
 def test_a_search_comes_back(path, keys):

@@ -246,9 +246,10 @@ def adaptive_best_of(
     left out in the light of others; every proposal's density with respect to one fixed, data-independent prior lies in
     [`lower_ratio`, `upper_ratio`] (`dpselect.tuning.AdaptiveProposal` keeps it there); a run's own randomness is
     fresh; proposals look at outputs that `base` covers, scores of earlier runs included, and at nothing else of the
-    data; nothing but the best output is released. `base` is the guarantee of one run with a candidate drawn from the
-    prior, the candidate being part of its output: so one that holds for every candidate will do, and so does the
-    `mixture` of candidates with the prior's weights.
+    data; nothing but the best output is released. `base` holds for every candidate, or is the `mixture` of candidates
+    with the prior's weights. An average in any other form, such as a profile worked out for a candidate drawn from the
+    prior, cannot be told from the first kind, and composing it would be wrong: give it with `bound="profile"`, which
+    takes averages under the prior only.
 
     `bound` is "profile" (hockey-stick bounds), "renyi", "pure", "composition" (of all runs, where there are few), or
     None for the smallest of all. With both ratios 1

@@ -21,7 +21,7 @@ from dpselect.repetitions import (
     ZeroTruncatedPoisson,
 )
 
-__all__ = ["base_named", "law_named", "parse_settings"]
+__all__ = ["LAW_NAMES", "base_named", "law_named", "parse_settings"]
 
 GRID: Final = "grid"
 """A sweep over different candidates, once each. Not a repetition law: its price is composition."""
@@ -48,6 +48,9 @@ _LAWS: Final[Mapping[str, Callable[..., Repetitions]]] = {
     "uniform": Uniform,
     "fixed": Fixed,
 }
+
+LAW_NAMES: Final = tuple(_LAWS)
+"""The names that `law_named` knows."""
 
 _BASES: Final[Mapping[str, Callable[..., Guarantee]]] = {
     "pure": pure_dp,

@@ -16,6 +16,7 @@ from dpselect.accounting.best_of import best_of
 from dpselect.accounting.calibrate import calibrate
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.privacy import Guarantee
+from dpselect.privacy.notebook import bound, grid
 from dpselect.repetitions import (
     BetaBinomial,
     Harmonic,
@@ -148,6 +149,14 @@ class Plan:
     def best(self) -> Option:
         """The option that serves the goal best."""
         return self.options[0]
+
+    def _repr_html_(self) -> str:
+        head = ("law", "noise", f"epsilon at delta {self.delta:g}", "utility", "mean runs", "99 %", "limit")
+        rows = [
+            (option.family, option.noise or "fixed", bound(option.epsilon), option.utility, *option.runs)
+            for option in self.options
+        ]
+        return grid("Plan, the best option first", head, rows)
 
 
 def plan(

@@ -41,8 +41,15 @@ Array = NDArray[np.float64]
 class NegativeBinomialLaw(Protocol):
     """A truncated negative binomial law: geometric and logarithmic ones too."""
 
-    eta: float
-    gamma: float
+    @property
+    def eta(self) -> float:
+        """The shape, above -1."""
+        ...
+
+    @property
+    def gamma(self) -> float:
+        """The scale, in (0, 1)."""
+        ...
 
     @property
     def mean(self) -> float:

@@ -20,6 +20,7 @@ from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan
 from dpselect.adaptive.planner import AnalysisPlan, ConcentratedPlan, plan_analysis, plan_concentrated
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.adaptive.spread import (
+    cantelli_tail,
     error_from_mean_deviation,
     error_from_standard_deviation,
     hoeffding_subsample,
@@ -46,6 +47,7 @@ __all__ = [
     "VerificationPlan",
     "Verified",
     "break_even",
+    "cantelli_tail",
     "certifies",
     "certifies_interval",
     "choice_error",

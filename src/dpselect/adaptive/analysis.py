@@ -198,6 +198,7 @@ class AdaptiveAnalysis:
         Raises `BudgetError` when no question is left or the spender refuses, `ArgumentError` for a grid that is larger
         than planned. Its guarantee is that of this one answer, for a row.
         """
+        _check_callable(estimator)
         points = read_grid(lower, upper, granularity, grid)
         if points.size > self._plan.grid_size:
             raise ArgumentError(
@@ -234,6 +235,7 @@ class AdaptiveAnalysis:
         functions = list(candidates.values()) if isinstance(candidates, Mapping) else list(candidates)
         if not functions:
             raise ArgumentError("candidates must not be empty")
+        _check_callable(*functions)
 
         def answer(blocks: Blocks) -> Any:
             values = np.array([evaluate(one, blocks, axis=axis, jobs=self._jobs) for one in functions])
@@ -251,6 +253,7 @@ class AdaptiveAnalysis:
         Raises `ArgumentError` when no verifications were planned, `BudgetError` when none is left.
         """
         verification = self._planned_verification()
+        _check_callable(estimator)
         number("guess", guess)
         if verification.remaining < 1:
             raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
@@ -329,6 +332,12 @@ class AdaptiveAnalysis:
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise TypeError("an AdaptiveAnalysis is not copied or pickled: two copies would spend one budget twice")
+
+
+def _check_callable(*estimators: Any) -> None:
+    """Before anything is charged: what fails on every block would cost a question and say nothing."""
+    if not all(callable(one) for one in estimators):
+        raise ArgumentError("an estimator must be a function of a block")
 
 
 def _plain_median(values: NDArray[np.float64], grid: Domain) -> int:

@@ -13,10 +13,12 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.account import account
+from dpselect.cli.examples import add_examples
 from dpselect.cli.holdout import holdout_app
 from dpselect.cli.ledger import ledger_app
 from dpselect.cli.plan import plan
 from dpselect.cli.quantile import quantile
+from dpselect.cli.report import report
 from dpselect.cli.reproduce import reproduce
 from dpselect.cli.tune import tune
 from dpselect.errors import ArgumentError, BudgetError, ContentError
@@ -27,16 +29,17 @@ app = typer.Typer(
     name="dpselect",
     help="Differentially private selection: choose among private runs and know what the choice cost.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command()(tune)
+app.command()(report)
 app.command()(account)
 app.command()(plan)
 app.command()(quantile)
 app.command()(reproduce)
 app.add_typer(ledger_app)
 app.add_typer(holdout_app)
+add_examples(app)
 
 
 def _version(shown: bool) -> None:

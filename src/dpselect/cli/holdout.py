@@ -96,7 +96,7 @@ def create(
     else:
         with Ledger.open(ledger, create=False) as record:
             made = Holdout.create(to, **columns, **terms, spender=record.budget(budget), label=f"holdout {to.name}")
-    found = {"holdout": str(to), **made.terms.describe(delta=delta)}
+    found = {"holdout": str(to), **made.terms.describe()}
     if as_json:
         typer.echo(json.dumps(found))
         return

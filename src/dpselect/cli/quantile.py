@@ -107,8 +107,6 @@ def quantile(
         {"q": float(wanted), "value": _plain(value), "rank_error_95": error}
         for wanted, value, error in zip(plan.qs, release.value, errors, strict=True)
     ]
-    if plot is not None:
-        _draw(plot, column, rows)
     result: dict[str, Any] = {
         "column": column,
         "quantiles": rows,
@@ -121,10 +119,14 @@ def quantile(
         result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
     if as_json:
         typer.echo(json.dumps(result))
-        return
-    for row in rows:
-        typer.echo(f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)")
-    typer.echo(f"epsilon {result['epsilon']:.6g}, delta {delta or 0:g}, adjacency {result['adjacency']}")
+    else:
+        for row in rows:
+            typer.echo(
+                f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)"
+            )
+        typer.echo(f"epsilon {result['epsilon']:.6g}, delta {delta or 0:g}, adjacency {result['adjacency']}")
+    if plot is not None:  # last: what was paid for is on the screen already
+        _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
 
 
 def _domain_size(source: ColumnSource, bounds: tuple[Any, Any], step: Any, category: list[str] | None) -> int:
@@ -204,11 +206,16 @@ def _progress() -> Iterator[Progress | None]:
     stream.write("\n")
 
 
-def _draw(path: Path, column: str, rows: list[dict[str, Any]]) -> None:
+def _draw(path: Path, column: str, points: list[tuple[float, Any]], category: list[str] | None) -> None:
     from matplotlib.figure import Figure
 
     axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots()
-    values = [np.datetime64(row["value"]) if isinstance(row["value"], str) else row["value"] for row in rows]
-    axes.plot(values, [row["q"] for row in rows], marker="o")
+    places = [category.index(value) if category else value for _, value in points]
+    axes.plot(places, [q for q, _ in points], marker="o")
+    if category:
+        axes.set_xticks(range(len(category)), category)
     axes.set(xlabel=column, ylabel="share of rows at most this", title="private quantiles", ylim=(0, 1))
-    figure.savefig(path)
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise ArgumentError(f"--plot: {path} cannot be written: {error.strerror}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dpselect.cli.account import JSON_HELP
 from dpselect.errors import ArgumentError
@@ -41,13 +43,15 @@ def reproduce(
     """
     chosen = paper_named(paper)
     folder = Path(f"reproduce-{paper}") if output is None else output
-    done = _run(chosen, quick=quick, files=_files(data or []))
+    given = _files(data or [], chosen)
+    _prepare(folder)
+    done = _run(chosen, quick=quick, files=given)
     paths = write(done, folder)
     if as_json:
         typer.echo(json.dumps(describe(done)))
     else:
         console = Console(width=None if sys.stdout.isatty() else 160)
-        console.print(chosen.citation)
+        console.print(chosen.citation, markup=False)
         for table in tables(done):
             console.print(table)
         for name, part in done.parts.items():
@@ -60,25 +64,40 @@ def reproduce(
 
 def _run(paper: Paper, *, quick: bool, files: dict[str, str]) -> Reproduction:
     start = time.perf_counter()
-    console = Console(stderr=True)
     expected = paper.quick_seconds if quick else paper.full_seconds
     parts: dict[str, Part] = {}
-    with console.status(f"{paper.name}: about {expected:.0f} s in all") as status:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(paper.name, total=len(paper.parts))
         context = Context(
             quick,
             keyed_source(_SEED),
             files,
-            lambda name: status.update(
-                f"{paper.name}: {name} ({len(parts) + 1} of {len(paper.parts)}; about {expected:.0f} s in all)"
-            ),
+            lambda what: shown.update(task, description=f"{paper.name} (about {expected:.0f} s in all): {what}"),
         )
         for name, part in paper.run(context):
             parts[name] = part
+            shown.advance(task)
     return Reproduction(paper=paper, quick=quick, parts=parts, seconds=time.perf_counter() - start)
 
 
-def _files(given: list[str]) -> dict[str, str]:
+def _prepare(folder: Path) -> None:
+    """Before minutes of work, not after."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"output: {folder} cannot be made a folder ({error.strerror})") from None
+    if not os.access(folder, os.W_OK):
+        raise ArgumentError(f"output: {folder} cannot be written to")
+
+
+def _files(given: list[str], paper: Paper) -> dict[str, str]:
     pairs = [item.partition("=") for item in given]
     if any(not name or not file for name, _, file in pairs):
         raise ArgumentError("data must be NAME=FILE")
+    for name, _, file in pairs:
+        if name not in paper.takes:
+            raise ArgumentError(f"data: {paper.name} takes {', '.join(paper.takes) or 'no files'}, not {name}")
+        if not Path(file).is_file():
+            raise ArgumentError(f"data: {file} is not a file")
     return {name: file for name, _, file in pairs}

@@ -1,47 +1,43 @@
-"""`dpselect tune STUDY.toml`: run a study."""
+"""`dpselect tune STUDY.toml`: check a study, run it, or print the schema of study files."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpselect.cli.account import JSON_HELP
+from dpselect.cli.progress import law_in_words, showing
+from dpselect.errors import ArgumentError
 
 __all__ = ["tune"]
 
-
-def _elapsed() -> Callable[[float], None] | None:
-    """Show elapsed time on a terminal; nothing else about a search is public while it runs."""
-    stream = sys.stderr  # trials run with the standard streams pointed elsewhere
-    if not stream.isatty():
-        return None
-
-    def show(seconds: float) -> None:
-        stream.write(f"\rsearching ... {int(seconds)} s ")
-        stream.flush()
-
-    return show
+_INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
 
 
-def _counts() -> Callable[[int, int], None]:
-    stream = sys.stderr
+def _schema(asked: bool) -> None:
+    if asked:
+        from dpselect.study import study_schema
 
-    def show(done: int, total: int) -> None:
-        stream.write(f"\roperator only: {done} of {total} trials ")
-        stream.flush()
-
-    return show
+        typer.echo(json.dumps(study_schema(), indent=2))
+        raise typer.Exit
 
 
 def tune(
     study: Annotated[Path, typer.Argument(help="The study file (TOML).")],
     output: Annotated[Path | None, typer.Option(help="Output folder, in place of the study's.")] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Check all that can be checked without reading a row, and say the price; nothing is spent."
+        ),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a search that was interrupted.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     operator_progress: Annotated[
         bool,
         typer.Option(
@@ -50,38 +46,73 @@ def tune(
         ),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    schema: Annotated[  # noqa: ARG001 - eager: its callback prints and leaves
+        bool,
+        typer.Option("--schema", callback=_schema, is_eager=True, help="Print the JSON schema of study files."),
+    ] = False,
 ) -> None:
     """Search privately for the best model and write one release: the model, release.json and report.html."""
-    from dpselect.study import load_study, run_study  # scikit-learn takes a second to import
+    from dpselect.study import check_study, law_of, load_study, run_study  # scikit-learn takes a second to import
 
+    if quiet and operator_progress:
+        raise ArgumentError("--quiet and --operator-progress exclude each other")
     parsed = load_study(study)
+    base_folder = study.resolve().parent
+    law = law_of(parsed)
+    if check:
+        with showing(law, quiet=quiet, operator=False):
+            found = check_study(parsed, base_folder=base_folder, folder=output, resume=resume)
+        typer.echo(json.dumps(found) if as_json else _checked(found, law_in_words(law)))
+        return
     if operator_progress:
         sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")
-    finished = run_study(
-        parsed,
-        base_folder=study.resolve().parent,
-        folder=output,
-        resume=resume,
-        progress=None if operator_progress else _elapsed(),
-        operator_progress=_counts() if operator_progress else None,
-    )
-    if operator_progress or sys.stderr.isatty():
-        sys.stderr.write("\n")
+        warnings.filterwarnings("ignore", message="operator_progress")  # said above, in the user's words
+    try:
+        with showing(law, quiet=quiet, operator=operator_progress) as shown:
+            finished = run_study(
+                parsed,
+                base_folder=base_folder,
+                folder=output,
+                resume=resume,
+                progress=shown.progress,
+                operator_progress=shown.operator_progress,
+            )
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted: --resume goes on with this search, and charges nothing again\n")
+        raise typer.Exit(_INTERRUPTED) from None
     if finished.key_variable is not None:
         sys.stderr.write(f"drop the environment variable {finished.key_variable} now: it holds the key\n")
-    release = finished.release
-    if as_json:
-        typer.echo(json.dumps(release))
-        return
+    typer.echo(json.dumps(finished.release) if as_json else _released(finished.release, finished.folder))
+
+
+def _checked(found: dict[str, Any], runs: str) -> str:
+    from dpselect.report.charts import above
+
+    noise = ", ".join(f"{name} = {value:.4g}" for name, value in found["noise"].items())
+    lines = [
+        f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
+        f"the whole search will cost epsilon {above(found['epsilon'])} at delta {above(found['delta'])}, "
+        f"{found['adjacency']}",
+        f"one run: epsilon {above(found['single_run_epsilon'])}; {found['learner']} with {noise}",
+        f"number of runs: {runs}",
+    ]
+    return "\n".join(lines)
+
+
+def _released(release: dict[str, Any], folder: Path) -> str:
+    from dpselect.report.charts import above
+
     guarantee = release["guarantee"]
-    typer.echo(f"the whole search: epsilon {guarantee['epsilon']:.4g}, delta {guarantee['delta']:g}")
-    typer.echo(f"adjacency: {guarantee['adjacency']}")
+    chosen = 'none ("nothing found" is an outcome like another)'
     if release["found"]:
         chosen = ", ".join(
             f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
             for name, value in release["parameters"].items()
         )
-        typer.echo(f"released: {chosen}")
-    else:
-        typer.echo('released: none ("nothing found" is an outcome like another)')
-    typer.echo(f"look at {finished.folder / 'report.html'}")
+    lines = [
+        f"the whole search: epsilon {above(guarantee['epsilon'])}, delta {above(guarantee['delta'])}",
+        f"adjacency: {guarantee['adjacency']}",
+        f"released: {chosen}",
+        f"look at {folder / 'report.html'}",
+    ]
+    return "\n".join(lines)

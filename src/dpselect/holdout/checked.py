@@ -62,8 +62,8 @@ def mu_of_pure(epsilon: SupportsFloat) -> float:
 
 
 def _pure_of_mu(mu: float) -> float:
-    """The largest epsilon, nearly, that `mu` covers."""
-    return float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 1e-8)
+    """The largest epsilon up to 30, nearly, that `mu` covers."""
+    return min(float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 1e-8), 30.0)
 
 
 def _tail(rows: float, epsilon: float) -> float:

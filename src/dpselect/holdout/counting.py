@@ -64,8 +64,8 @@ def _furthest(sample: float, bound: float, end: float) -> float:
 class CountingPlan:
     """`questions` questions, `answers` of which may be answered by a score; `rows` is N of the theorem.
 
-    A claim within `tolerance` of the score on the rows is confirmed; other scores are rounded to multiples of
-    `tolerance`.
+    A claim within `tolerance` of the score on the rows is confirmed; other scores are rounded to a grid on [0, 1] whose
+    steps are at most `tolerance`.
     """
 
     questions: int
@@ -78,8 +78,8 @@ class CountingPlan:
 
     @property
     def grid_size(self) -> int:
-        """G: the multiples of `tolerance` that a score in [0, 1] can be rounded to."""
-        return math.floor(1.0 / self.tolerance + 0.5) + 2
+        """G: the points of the grid, 0 and 1 among them."""
+        return math.ceil(1.0 / self.tolerance) + 1
 
     @property
     def bound(self) -> float:
@@ -130,7 +130,8 @@ class CountingPlan:
 
     def rounded(self, score: float) -> float:
         """What is shown of a score."""
-        return min(round(round(score / self.tolerance) * self.tolerance, 12), 1.0)
+        steps = self.grid_size - 1
+        return round(score * steps) / steps
 
 
 def plan_counting(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.randomness import RandomSource, keyed_source
 
-__all__ = ["Draws", "fingerprint"]
+__all__ = ["Draws", "class_codes", "fingerprint"]
 
 
 def fingerprint(key: bytes, *parts: bytes) -> str:
@@ -17,6 +21,17 @@ def fingerprint(key: bytes, *parts: bytes) -> str:
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
+
+
+def class_codes(key: bytes, names: Sequence[str]) -> NDArray[np.uint64]:
+    """Classes as numbers of one size, so that the size of what is sealed tells nothing about them.
+
+    Two classes have the same number with probability 2**-64.
+    """
+    codes = {
+        name: int(fingerprint(key, b"class", name.encode("utf-8", "surrogatepass"))[:16], 16) for name in set(names)
+    }
+    return np.array([codes[name] for name in names], dtype=np.uint64)
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
 
-__all__ = ["aligned", "numbers", "read_columns", "texts", "unique_ids"]
+__all__ = ["aligned", "class_names", "numbers", "read_columns", "texts", "unique_ids"]
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
@@ -29,11 +29,11 @@ def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
             header = [name.strip() for name in next(reader, [])]
             rows = [row for row in reader if row]
     except (UnicodeDecodeError, csv.Error):
-        raise ContentError(f"{path.name} is not a CSV file in UTF-8") from None
+        raise ContentError(f"{path.name} is not a CSV file (commas, UTF-8)") from None
     places = []
     for column in columns:
         if header.count(column) != 1:
-            raise ContentError(f"{path.name} must have one column {column!r}")
+            raise ContentError(f"{path.name} must have one column {column!r}, with commas between columns")
         places.append(header.index(column))
     if not rows:
         raise ContentError(f"{path.name} has no rows")
@@ -69,16 +69,33 @@ def aligned(places: dict[str, int], ids: Sequence[str], values: Sequence[str], c
     return [values[given[name]] for name in places]
 
 
-def numbers(values: Iterable[str], column: str, *, strict: bool) -> NDArray[np.float64]:
-    """Texts as finite numbers; what is none raises `ContentError`, or becomes NaN when not `strict`."""
+def class_names(values: Iterable[str]) -> list[str]:
+    """Classes by one name each: 1, 1.0 and True are the same one, as are 0 and False.
+
+    Each text is read by itself: were 1 and 1.0 the same only when all labels are numbers, one row could change how the
+    others are scored, and no noise would hide it.
+
+    >>> class_names(["1", "1.0", "True", "cat", "1_0", "inf"])
+    ['1.0', '1.0', '1.0', 'cat', '1_0', 'inf']
+    """
+    return [_class_name({"True": "1", "False": "0"}.get(value, value)) for value in values]
+
+
+def _class_name(text: str) -> str:
+    number = _number(text) + 0.0  # no negative zero
+    return repr(number) if abs(number) < 2.0**53 else text  # beyond, two classes could be one double
+
+
+def numbers(values: Iterable[str], column: str) -> NDArray[np.float64]:
+    """Texts as finite numbers; what is none raises `ContentError`."""
     found = np.array([_number(value) for value in values])
-    if strict and not np.isfinite(found).all():
+    if not np.isfinite(found).all():
         raise ContentError(f"column {column!r} must hold finite numbers only")
     return found + 0.0  # no negative zero
 
 
 def _number(text: str) -> float:
     try:
-        return float(text)
+        return float("nan") if "_" in text else float(text)  # Python reads 1_0 as 10
     except ValueError:
         return float("nan")

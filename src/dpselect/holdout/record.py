@@ -9,9 +9,12 @@ folder, where the key lies too, has a counter of its own for each record: how ma
 chain, and the exposure. An entry is committed to the file, then to the counter, and only then shown:
 
 - the file is one entry ahead: a crash in between; the counter follows;
-- the file is behind: an older copy was restored. The exposure becomes the counter's and one more of each kind, since
-  the copy may hold one entry that was never counted, and this is noted as an entry;
+- the file is behind: an older copy was restored. Its last entry may never have been counted and is dropped; the
+  exposure becomes the counter's. This loss is an entry itself;
 - anything else: file and counter belong to different histories, and the record is refused.
+
+All entries before the last one of any file are counted or dropped: one is appended only when file and counter agree, or
+is a loss. So what a file shows was counted, whatever copies there are.
 
 The counter's lock is held from reading the entries to committing the next one, so that processes take turns.
 """
@@ -161,10 +164,12 @@ class Record:
         finally:
             with suppress(OSError):
                 part.unlink()
-            if not made and key_variable is None:  # they open nothing
+            if not made:  # what is left opens nothing
                 with suppress(OSError, StudyError):
-                    keys.destroy(identifier)
                     _counter_path(identifier, create=False).unlink()
+            if not made and key_variable is None:
+                with suppress(OSError):
+                    keys.destroy(identifier)
         return cls(path, {**row, "sealed": sealed}, keys)
 
     @classmethod
@@ -211,12 +216,12 @@ class Record:
         while True:
             with _transaction(_counter_path(self.identifier, create=False)) as counter:
                 entries, tips = self._entries()
-                if self._agrees(counter, tips):
+                if self._agrees(counter, entries, tips):
                     yield Turn(entries, partial(self._append, counter, tips[-1]))
                     return
             # mended, and committed; look again
 
-    def _agrees(self, counter: sqlite3.Connection, tips: list[_Tip]) -> bool:
+    def _agrees(self, counter: sqlite3.Connection, entries: list[dict[str, Any]], tips: list[_Tip]) -> bool:
         """Whether file and counter tell the same; mends what may be mended and says no."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
@@ -224,16 +229,18 @@ class Record:
         known, tip = _Tip(found[0], bytes(found[1])), tips[-1]
         if known == tip:
             return True
+        exposure = tuple(json.loads(found[2]))
         if tip.sequence < known.sequence:
-            exposure = [count + 1 for count in json.loads(found[2])]
             after = _Tip(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
-            self._append(counter, after, {"lost": exposure}, tuple(exposure))
+            self._append(counter, after, {"lost": exposure}, exposure)
+            return False
+        if tip.sequence == known.sequence + 1 and "lost" in entries[-1]:  # a crash amid the lines above
+            _raise(counter, tip, exposure)
             return False
         if len(tips) > 1 and tips[-2] == known:
-            # what the entry exposed is not in the clear; the state is folded from the file, and the counter's exposure
-            # counts only when the file is behind, so it may be too large by one
-            exposure = [count + 1 for count in json.loads(found[2])]
-            _raise(counter, tip, tuple(exposure))
+            # what the entry exposed the counter does not know; it may be too large by one until the next entry, and
+            # counts only when the file is behind
+            _raise(counter, tip, tuple(count + 1 for count in exposure))
             return False
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
@@ -248,9 +255,9 @@ class Record:
         _raise(counter, _Tip(sequence, _next_head(tip.head, sequence, sealed)), exposure)
 
     def _entries(self) -> tuple[list[dict[str, Any]], list[_Tip]]:
-        """All entries, and the chain's end after each."""
+        """The entries that count, and the chain's end after each that there is."""
         tips = [_Tip(0, _first_head(self._row, bytes(self._row["sealed"])))]
-        entries = []
+        entries: list[dict[str, Any]] = []
         try:
             with closing(durable.connect(self._path, exclusive=False)) as file:
                 rows = file.execute("SELECT sequence, sealed FROM entry ORDER BY sequence").fetchall()
@@ -258,7 +265,10 @@ class Record:
             raise _unusable(self._path) from None
         for sequence, sealed in rows:
             head = tips[-1].head
-            entries.append(json.loads(self._open(bytes(sealed), _place(head, sequence))))
+            entry = json.loads(self._open(bytes(sealed), _place(head, sequence)))
+            if "lost" in entry and entries and "lost" not in entries[-1]:
+                entries.pop()
+            entries.append(entry)
             tips.append(_Tip(sequence, _next_head(head, sequence, bytes(sealed))))
         return entries, tips
 

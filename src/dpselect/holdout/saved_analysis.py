@@ -101,7 +101,9 @@ class SavedAnalysis:
         record = Record.create(
             Path(path),
             kind=_KIND,
-            terms={name: float(value) if name in _NUMBERS else value for name, value in terms.items()},
+            terms={
+                name: float(value) if name in _NUMBERS and value is not None else value for name, value in terms.items()
+            },
             secret=json.dumps({"key": system_source().bytes(32).hex(), "data": joblib.hash(data)}).encode(),
             exposure=(0, 0, 0),
             key_variable=key_variable,
@@ -261,7 +263,9 @@ class SavedAnalysis:
 
     def _named(self, *parts: str) -> str:
         self._check_process()
-        return fingerprint(self._key, *(part.encode() for part in parts))
+        if not all(isinstance(part, str) for part in parts):
+            raise ArgumentError("question must be a text")
+        return fingerprint(self._key, *(part.encode("utf-8", "surrogatepass") for part in parts))
 
     def _source(self, label: str) -> RandomSource:
         return keyed_source(self._key).spawn(label)

@@ -29,13 +29,14 @@ class Metric:
     name: str
     row_values: Callable[[Any, Any, float], Array] | None
     numeric: bool
-    """Whether labels and predictions must be numbers."""
+    """Whether predictions must be numbers."""
     bounded: bool
     """Whether `bound`, the largest value of a row, must be given."""
 
 
 def _absolute_error(labels: Any, predictions: Any, bound: float) -> Array:
-    return np.minimum(np.abs(labels - predictions), bound) / bound
+    with np.errstate(over="ignore"):
+        return np.minimum(np.abs(labels - predictions), bound) / bound
 
 
 def _squared_error(labels: Any, predictions: Any, bound: float) -> Array:

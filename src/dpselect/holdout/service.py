@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, SupportsFloat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, number
-from dpselect.holdout.draws import Draws, fingerprint
-from dpselect.holdout.files import aligned, numbers, texts, unique_ids
+from dpselect.holdout.draws import Draws, class_codes, fingerprint
+from dpselect.holdout.files import aligned, class_names, numbers, texts, unique_ids
 from dpselect.holdout.machine import Entry, State, fold
 from dpselect.holdout.record import Record
 from dpselect.holdout.scores import METRICS, Scored
@@ -24,6 +25,8 @@ from dpselect.randomness import system_source
 __all__ = ["Holdout", "Score"]
 
 _KIND = "holdout"
+_FORMATS = {"accuracy": "<u8", "absolute-error": "<f8", "squared-error": "<f8", "auc": "?"}
+"""A label's. All labels of a holdout have one size, so that the size of what is sealed tells nothing about them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +80,7 @@ class Holdout:
         self._terms = Terms.parse(record.terms)
         self._key = bytes.fromhex(secret["key"])
         self._places: dict[str, int] = {name: place for place, name in enumerate(secret["ids"])}
-        self._numeric: bool = secret["numeric"]
-        self._labels = np.array(secret["labels"], dtype=float if self._numeric else object)
-        if self._terms.metric.name == "auc":
-            self._labels = self._labels.astype(bool)
+        self._labels = np.frombuffer(bytes.fromhex(secret["labels"]), dtype=_FORMATS[self._terms.metric.name])
 
     @classmethod
     def create(
@@ -111,8 +111,9 @@ class Holdout:
         Args:
             path: the new file; its key goes to the per-user state folder.
             ids: one public name a row, all different.
-            labels: classes for accuracy (numbers when all are, else texts), numbers for errors, two classes for auc.
-                The rows must be independent draws from one population, and nobody may have seen these labels (owed).
+            labels: classes for accuracy (`class_names` says which are the same), numbers for errors, two classes for
+                auc. The rows must be independent draws from one population, and nobody may have seen these labels
+                (owed).
             metric: "accuracy", "absolute-error", "squared-error" or "auc".
             bound: for errors: the largest error of a row, larger ones count as this.
             positive: for auc: the class that scores should be higher for. How many rows it has becomes public.
@@ -136,7 +137,8 @@ class Holdout:
         if len(names) != len(classes):
             raise ContentError("ids and labels differ in length")
         unique_ids(names, id_column)
-        found, numeric, rarer = _labels(metric, classes, None if positive is None else str(positive), label_column)
+        key = system_source().bytes(32)
+        found, rarer = _sealed_labels(metric, classes, positive, label_column, key)
         choice = choose_plan(
             metric=metric,
             rows=len(names),
@@ -153,14 +155,22 @@ class Holdout:
         plan = choice.plan
         if spender is not None and (plan.row_privacy is None or epsilon is None):
             raise ArgumentError("a ledger needs epsilon: without it nothing is promised to a row")
-        terms = Terms(metric=kind, bound=scale, rows=len(names), id_column=id_column, plan=plan, reason=choice.reason)
+        terms = Terms(
+            metric=kind,
+            bound=scale,
+            rows=len(names),
+            id_column=id_column,
+            plan=plan,
+            reason=choice.reason,
+            delta=number("delta", delta, above=0.0, below=1.0),
+        )
 
         def reserve(identifier: str) -> None:
             if spender is not None and plan.row_privacy is not None:
                 spender.reserve(plan.row_privacy, label=label, identifier=identifier)
                 spender.settle(identifier)
 
-        secret = {"key": system_source().bytes(32).hex(), "ids": names, "labels": found, "numeric": numeric}
+        secret = {"key": key.hex(), "ids": names, "labels": found.tobytes().hex()}
         record = Record.create(
             Path(path),
             kind=_KIND,
@@ -210,8 +220,7 @@ class Holdout:
         claimed = None
         if claim is not None:
             claimed = number("claim", claim, at_least=0.0, at_most=self._terms.bound) / self._terms.bound
-        content = scored.predictions.tobytes() if self._numeric else json.dumps(scored.predictions.tolist()).encode()
-        predicted = fingerprint(self._key, content)
+        predicted = fingerprint(self._key, scored.predictions.tobytes())
         question = fingerprint(self._key, predicted.encode(), repr(claimed).encode())
         with self._record.turn() as turn:
             state = self._state(turn.entries)
@@ -250,11 +259,8 @@ class Holdout:
 
     def _scored(self, ids: list[str], predictions: list[str], column: str) -> Scored:
         terms = self._terms
-        values: Any = aligned(self._places, ids, predictions, terms.id_column)
-        if self._numeric:
-            values = numbers(values, column, strict=terms.metric.numeric)
-        else:
-            values = np.array(values, dtype=object)
+        given = aligned(self._places, ids, predictions, terms.id_column)
+        values: Any = numbers(given, column) if terms.metric.numeric else class_codes(self._key, class_names(given))
         return Scored(terms.metric, self._labels, values, terms.bound)
 
     def _shown(self, entry: Entry, repeated: bool, state: State) -> Score:
@@ -273,15 +279,20 @@ class Holdout:
         return f"<Holdout {self._terms.metric.name}, {self._terms.plan.mechanism}>"
 
 
-def _labels(metric: str, classes: list[str], positive: str | None, column: str) -> tuple[list[Any], bool, int | None]:
-    """The labels as they are sealed, whether predictions must be read as numbers, and the size of the rarer class."""
+def _sealed_labels(
+    metric: str, classes: list[str], positive: Any, column: str, key: bytes
+) -> tuple[NDArray[Any], int | None]:
+    """The labels as they are sealed, of one size each, and for auc the size of the rarer class."""
+    if "" in classes:
+        raise ContentError(f"column {column!r} has rows without a label")
+    names = class_names(classes)
     if metric == "auc":
-        first = [label == positive for label in classes]
-        rarer = min(sum(first), len(first) - sum(first))
-        if len(set(classes)) != 2 or rarer < 4:
+        (name,) = class_names(texts([positive]))
+        first = np.array([label == name for label in names])
+        rarer = min(int(first.sum()), len(first) - int(first.sum()))
+        if len(set(names)) != 2 or rarer < 4:
             raise ContentError(f"column {column!r} must hold two classes, one of them the positive one, of 4 rows each")
-        return first, True, rarer
-    found = numbers(classes, column, strict=METRICS[metric].numeric)
-    if metric == "accuracy" and not np.all(np.abs(found) < 2.0**53):  # beyond, two classes could be one double
-        return classes, False, None
-    return found.tolist(), True, None
+        return first, rarer
+    if metric == "accuracy":
+        return class_codes(key, names).astype(_FORMATS[metric]), None
+    return numbers(classes, column).astype(_FORMATS[metric]), None

@@ -71,6 +71,8 @@ class Terms:
     id_column: str
     plan: Plan
     reason: str
+    delta: float = 1e-6
+    """With which the privacy of a row is described."""
 
     @property
     def statement(self) -> str:
@@ -89,7 +91,7 @@ class Terms:
             f"population's {self.metric.name}, {chance}."
         )
 
-    def describe(self, *, delta: float = 1e-6) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """A JSON-able summary."""
         plan = self.plan
         return {
@@ -103,7 +105,7 @@ class Terms:
             "tolerance": plan.tolerance * self.bound,
             "validity": self.statement,
             "reason": self.reason,
-            "row_privacy": None if plan.row_privacy is None else plan.row_privacy.describe(delta=delta),
+            "row_privacy": None if plan.row_privacy is None else plan.row_privacy.describe(delta=self.delta),
         }
 
     def fields(self) -> dict[str, Any]:
@@ -116,6 +118,7 @@ class Terms:
             "mechanism": self.plan.mechanism,
             "plan": self.plan.fields(),
             "reason": self.reason,
+            "delta": self.delta,
         }
 
     @staticmethod
@@ -131,6 +134,7 @@ class Terms:
             id_column=fields["id_column"],
             plan=plan,
             reason=fields["reason"],
+            delta=fields["delta"],
         )
 
 
@@ -186,7 +190,9 @@ def choose_plan(
     questions = integer("questions", questions, at_least=1)
     answers = integer("answers", answers, at_least=1, at_most=questions)
     chance = number("failure_probability", failure_probability, at_least=1e-12, at_most=0.25)
-    least = rows // 2 if rarer is None else integer("rarer", rarer, at_least=4)
+    least = rows // 2 if rarer is None else integer("rarer", rarer, at_least=4, at_most=rows // 2)
+    if epsilon is not None:
+        least = rows // 2  # how many rows a class has is not public then, so nothing public may depend on it
     near = 1.0 / math.sqrt(least if metric == "auc" else rows)
     if tolerance is not None:
         near = number("tolerance", tolerance, at_least=1e-5, at_most=0.25)

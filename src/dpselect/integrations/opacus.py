@@ -27,6 +27,9 @@ except ImportError:
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
 
+_SAMPLING: Final = 2.0**-23
+"""Opacus compares single-precision uniforms, multiples of 2**-24, with the rate: so much likelier is a row at most."""
+
 _KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClipping)
 
 
@@ -78,15 +81,17 @@ class PrivateTraining:
         """Train and return a module.
 
         `make_module()` builds it and `make_optimizer(parameters)` a torch optimizer. `loss(outputs, targets)` gives
-        one loss for each row of the batch (`reduction="none"`); row i's may depend on row i only. `inputs` and
-        `targets` are tensors with one row each; there may be none.
+        one loss for each row of the batch (`reduction="none"`); row i's output and loss may depend on row i only.
+        `inputs` and `targets` are tensors with one row each; there may be none. What the module keeps of its inputs
+        elsewhere than in parameters, no noise covers: nothing it must be (owed; changed buffers are noticed).
 
         Batches and noise are drawn from `random`. Torch's own draws (initial weights, dropout), whose secrecy nothing
         rests on, are seeded from it, and torch's state outside is left as it was. A row whose gradient is not finite
         counts as zero.
 
         Raises `ArgumentError` for inputs and targets of different lengths, a loss that is not one number for each row,
-        or a module that Opacus cannot give per-row gradients (batch normalisation, for one).
+        a module that Opacus cannot give per-row gradients (batch normalisation, for one), or one whose buffers training
+        changes.
         """
         source = resolve(random)
         if len(inputs) != len(targets):
@@ -96,6 +101,7 @@ class PrivateTraining:
             module = make_module()
             if ModuleValidator.validate(module, strict=False):
                 raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
+            buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
             wrapped = GradSampleModule(module.train(), loss_reduction="sum")
             optimizer = _OurNoise(
                 make_optimizer(wrapped.parameters()),
@@ -114,6 +120,9 @@ class PrivateTraining:
                 losses.sum().backward()
                 optimizer.step()
             wrapped.remove_hooks()
+        for name, buffer in module.named_buffers():
+            if name not in buffers or not torch.equal(buffer, buffers[name]):
+                raise ArgumentError("make_module: training changes a buffer of this module, which no noise covers")
         return _plain(module).eval()
 
 
@@ -184,5 +193,4 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
             "number public, or use PrivateTraining, which fixes them beforehand"
         )
     noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0)
-
-    return dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=steps)
+    return dp_sgd(noise_multiplier=noise, sampling_rate=min(rate + _SAMPLING, 1.0), steps=steps)

@@ -191,4 +191,4 @@ class IndependentSampler(BaseSampler):  # type: ignore[misc]
                 f"the study has a pruner ({type(study.pruner).__name__}): create it with "
                 "pruner=optuna.pruners.NopPruner(), or runs depend on the scores of others"
             )
-        study._storage.set_trial_system_attr(trial._trial_id, MARK, MARK_VERSION)
+        study._storage.set_trial_system_attr(trial._trial_id, MARK, [study.study_name, trial.number])

@@ -161,6 +161,8 @@ def _missing(
         )
     elif any(trial.not_drawn for trial in runs):
         yield "some parameters were not drawn by the independent sampler (enqueued or fixed)"
+    if any(trial.copied(study.name) for trial in runs):
+        yield "some runs were copied from another study: which others there were cannot be seen"
     if any(trial.enqueued for trial in runs):
         yield "some runs were enqueued with parameters that somebody chose"
     if any(trial.retried for trial in study.trials):

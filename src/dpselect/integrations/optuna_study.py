@@ -49,7 +49,11 @@ class PastTrial:
     @property
     def marked(self) -> bool:
         """Whether `IndependentSampler` began it, in a study without a pruner."""
-        return bool(self.system_attributes.get(MARK) == MARK_VERSION)
+        return isinstance(self.system_attributes.get(MARK), list)
+
+    def copied(self, study: str) -> bool:
+        """Whether its mark is that of another study or place, so that other runs may have been left behind."""
+        return self.marked and self.system_attributes[MARK] != [study, self.number]
 
     @property
     def not_drawn(self) -> tuple[str, ...]:

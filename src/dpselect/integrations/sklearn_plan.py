@@ -10,6 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from dpselect.accounting import best_of, calibrate
+from dpselect.accounting.best_of import smallest_of
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn_distributions import MixedSpace
 from dpselect.integrations.sklearn_guarantee import fit_guarantee, searched_guarantee
@@ -91,11 +92,21 @@ class Request:
 
         return (self.fit(noise, with_score),)
 
-    def total(self, law: Repetitions, parts: tuple[Guarantee, ...], noise: float | None) -> Guarantee:
-        """What the search and the further run cost together."""
-        searches = [best_of(part, law) for part in parts]
+    def total(
+        self, law: Repetitions, parts: tuple[Guarantee, ...], noise: float | None, *, quick: bool = False
+    ) -> Guarantee:
+        """What the search and the further run cost together; `quick`: with a further run, a little more than needed.
+
+        The curve of the optimal bound takes seconds to compose, too long for each step of a calibration. What is
+        promised in the end is never above the quick price.
+        """
         final = self.final(noise)
-        return worst_of(*(searches if final is None else [compose(search, final) for search in searches]))
+        if final is None:
+            return worst_of(*[best_of(part, law) for part in parts])
+        found = [worst_of(*[compose(_quick_best_of(part, law), final) for part in parts])]
+        if not quick:
+            found.append(worst_of(*[compose(best_of(part, law), final) for part in parts]))
+        return smallest_of(*found)
 
     def _fit_of(self, estimator: Any, noise: float | None) -> Guarantee:
         settings = replace(self.settings, noise=noise)
@@ -107,7 +118,8 @@ def make_search_plan(request: Request) -> SearchPlan:
     """Choose the law, the noise and the score's noise, and price it all.
 
     `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
-    own noise allows. A law alone: the price that comes out. The score's noise, unless given, is the least with which
+    own noise allows. (With a further run both are chosen by a quicker bound, a few per cent above.) A law alone: the
+    price that comes out. The score's noise, unless given, is the least with which
     the held-out rows pay no more than the training rows.
 
     Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
@@ -127,7 +139,7 @@ def make_search_plan(request: Request) -> SearchPlan:
         if epsilon is None:
             raise ArgumentError("give repetitions (the law of the number of runs), or epsilon (and delta), or both")
         law, _ = longest_within(
-            lambda offered: request.total(offered, request.parts(None, training)[:1], None),
+            lambda offered: request.total(offered, request.parts(None, training)[:1], None, quick=True),
             epsilon=epsilon,
             delta=delta,
             max_runs=integer("max_runs", request.max_runs, at_least=1),
@@ -137,15 +149,17 @@ def make_search_plan(request: Request) -> SearchPlan:
         chosen = law
         noise = _calibrated(
             "the estimator",
-            lambda value: request.total(chosen, request.parts(value, training)[:1], value),
+            lambda value: request.total(chosen, request.parts(value, training)[:1], value, quick=True),
             epsilon,
             delta,
-            relative=1e-3 if request.refit else 1e-4,  # the curves of search and further run are slow to compose
+            relative=1e-3 if request.refit else 1e-4,
         )
+    trained = request.total(law, request.parts(noise, training)[:1], noise)
     if score is None and not request.public_scoring:
-        score = _matching_score(request, law, noise, epsilon, delta)
+        score = _matching_score(request, law, noise, trained.epsilon(delta) if epsilon is None else epsilon, delta)
     parts = request.parts(noise, score)
-    total = request.total(law, parts, noise)
+    # a curve that was worked out is not worked out again
+    total = trained if len(parts) == 1 else worst_of(trained, request.total(law, parts[1:], noise))
     asked = request.settings.adjacency
     if asked is not None and total.adjacency is not asked:
         raise AdjacencyError(
@@ -159,16 +173,20 @@ def make_search_plan(request: Request) -> SearchPlan:
     return SearchPlan(total, law, parts, request.final(noise), score, noise)
 
 
-def _matching_score(
-    request: Request, law: Repetitions, noise: float | None, epsilon: float | None, delta: float
-) -> float:
-    """The score epsilon with which a held-out row pays what is paid for a training row."""
-    training = request.parts(noise, None)[:1]
-    target = request.total(law, training, noise).epsilon(delta) if epsilon is None else epsilon
+def _quick_best_of(part: Guarantee, law: Repetitions) -> Guarantee:
+    """The best of K by the bounds whose curves compose in less than a second."""
+    found = [best_of(part, law, bound="profile")]
+    if math.isfinite(part.pure_epsilon):
+        found.append(best_of(part, law, bound="pure"))
+    return smallest_of(*found)
+
+
+def _matching_score(request: Request, law: Repetitions, noise: float | None, target: float, delta: float) -> float:
+    """The score epsilon with which a held-out row pays what is paid for a training row, `target`."""
     if not target < math.inf:
         raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
     final = request.final(noise)
-    adjacency = training[0].adjacency
+    adjacency = request.fit(noise).adjacency
     if final is not None:
         # adding up is safe, and quick; what is promised is computed from the curves
         target -= final.epsilon(delta)

@@ -51,12 +51,16 @@ def read_labels(
 def nominal_rows(
     nominal: float | None, count: int, adjacency: Adjacency, steps: Sequence[PrivateStep], *, used: bool
 ) -> float:
-    """The public number of rows. Where it is `used`, or a step needs it, `PublicRowCountWarning` if it is X's own."""
+    """The public number of rows. Where it is `used`, or a step needs it, `PublicRowCountWarning` if it is X's own.
+
+    Else 1: a score that is not released needs no scale, and one taken from the private number of rows could round
+    different scores to equal ones, by that number.
+    """
     if nominal is not None:
         return number("nominal_rows", nominal, at_least=1.0)
     if used or any(place.step.get_params(deep=False).get("nominal_rows", 0) is None for place in steps):
         return public_row_count(None, count, adjacency)
-    return float(max(count, 1))
+    return 1.0
 
 
 def public_rows(pair: Any, columns: int) -> Rows | None:

@@ -150,20 +150,29 @@ class SearchRun:
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
         source = random.spawn("train")
-        models, total = [], 0
-        for fold, (training, held_out) in enumerate(self.parts):
-            own = source.spawn(fold) if len(self.parts) > 1 else source
-            model = train(self.estimator, params, self.settings, self.rows.at(training), own)
-            models.append(model)
-            X, y, _ = self.rows.at(held_out)
-            total += self.scoring.total(model, X, y)
+        models = [
+            train(
+                self.estimator,
+                params,
+                self.settings,
+                self.rows.at(training),
+                source.spawn(fold) if len(self.parts) > 1 else source,
+            )
+            for fold, (training, _) in enumerate(self.parts)
+        ]
         model = models[0] if len(models) == 1 else average_of_folds(models)
+        # before the model sees rows that it is to be scored on: what its predict may keep of them must not leave
+        value = random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model)
+        total = 0
+        for each, (_, held_out) in zip(models, self.parts, strict=True):
+            X, y, _ = self.rows.at(held_out)
+            total += self.scoring.total(each, X, y)
         if self.public is not None:
             assert self.scoring.scorer is not None
             score = float(self.scoring.scorer(model, self.public.X, self.public.y))
         else:
             score = self.scoring.noisy(total, random.spawn("score"))
-        return TrialOutput(score, random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model))
+        return TrialOutput(score, value)
 
 
 class _Packer(pickle.Pickler):

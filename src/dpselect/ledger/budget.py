@@ -18,6 +18,7 @@ from dpselect.ledger.kinds import ACCOUNTINGS
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store, Transaction
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
+from dpselect.privacy.notebook import grid
 from dpselect.privacy.output_amounts import Exact, charged_amount
 
 __all__ = ["Budget", "PricedBudget"]
@@ -71,6 +72,18 @@ class Budget:
             f"Budget({self.name!r}, epsilon={float(self.epsilon):g}, delta={float(self.delta):g}, "
             f"accounting={self.accounting!r})"
         )
+
+    def _repr_html_(self) -> str:
+        spent, left = self.spent(), self.remaining()
+        rows = [
+            (name, float(whole), float(used), float(rest))
+            for name, whole, used, rest in (
+                ("epsilon", self.epsilon, spent.epsilon, left.epsilon),
+                ("delta", self.delta, spent.delta, left.delta),
+            )
+        ]
+        title = f"Budget {self.name}"
+        return grid(title, ("", "whole", "spent", "left"), rows, note=f"{self.accounting}; {self.adjacency.value}")
 
     def spent(self) -> Amounts:
         """What the charges so far mean as epsilon and delta; open reservations count in full.

@@ -20,6 +20,7 @@ from dpselect.ledger.store import Store, Transaction
 from dpselect.ledger.verification import folded, verify_record
 from dpselect.privacy import Adjacency, Receipt
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.notebook import grid
 from dpselect.privacy.output_amounts import Exact, granted_amount
 
 __all__ = ["Ledger"]
@@ -226,6 +227,14 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (b.name, b.parent, b.accounting, float(b.epsilon), float(b.spent().epsilon), float(b.remaining().epsilon))
+            for b in self.budgets()
+        ]
+        head = ("budget", "within", "counts", "epsilon", "spent", "left")
+        return grid(f"Ledger {self._store.name}", head, rows, note=f"entry {self.head().sequence}")
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.name!r})"

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes, Domain, threshold_in
-from dpselect.ordered.intervals import Window, window_of
+from dpselect.ordered.intervals import RankedColumn, Window, window_of
 
-__all__ = ["ChunkedColumn", "CountedColumn", "Progress", "slice_window"]
+__all__ = ["ChunkedColumn", "CountedColumn", "PaddedColumn", "Progress", "slice_window"]
 
 Chunks = Callable[[], Iterator[NDArray[Any]]]
 Progress = Callable[[int], None]
@@ -53,6 +53,39 @@ def slice_window(whole: Window, first: int, last: int) -> Window:
     skipped = int(running[start - 1]) if start else 0
     rest = int(running[-1] - running[stop - 1])
     return Window(whole.codes[start:stop], whole.counts[start:stop], whole.before + skipped, whole.after + rest)
+
+
+@dataclass(frozen=True, repr=False)
+class PaddedColumn:
+    """A column with `pad` rows more at the first and at the last of its `size` codes: public ones, secret none.
+
+    An answer that should lie left of every row finds the first code heavy then, however few rows there are.
+    """
+
+    column: RankedColumn
+    size: int
+    pad: int
+
+    @property
+    def total(self) -> int:
+        return self.column.total + 2 * self.pad
+
+    def window(self, first: int, last: int) -> Window:
+        """See `RankedColumn`."""
+        inner = self.column.window(first - self.pad, last - self.pad)
+        low, high = first <= self.pad, last > self.total - self.pad
+        if len(inner.codes):
+            low, high = low or int(inner.codes[0]) == 0, high or int(inner.codes[-1]) == self.size - 1
+        if self.size == 1:
+            low = high = True
+        rows = [*zip(inner.codes, inner.counts, strict=True), *([(self.size - 1, self.pad)] if high else [])]
+        merged: dict[int, int] = {0: self.pad} if low else {}
+        for code, count in rows:
+            merged[int(code)] = merged.get(int(code), 0) + int(count)
+        before, after = 0 if low else inner.before + self.pad, 0 if high else inner.after + self.pad
+        codes = list(merged)
+        kept = codes if isinstance(inner.codes, list) else np.array(codes, dtype=np.uint64)
+        return Window(kept, np.array(list(merged.values()), dtype=np.int64), before, after)
 
 
 @dataclass(repr=False)

@@ -108,7 +108,10 @@ def _number_of(kind: Any, engine: str) -> tuple[bool, str, str | None]:
 
 @contextmanager
 def _duckdb(path: str, table: str, column: str) -> Iterator[SqlTable]:
-    import duckdb
+    try:
+        import duckdb
+    except ImportError:
+        raise missing_extra("duckdb", "reading a DuckDB database") from None
 
     try:
         connection = duckdb.connect(path, read_only=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
 from numpy.typing import ArrayLike
 
 from dpselect.errors import number
+from dpselect.ordered.columns import PaddedColumn
 from dpselect.ordered.declared import declare_column
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.intervals import draw_code
@@ -104,10 +106,11 @@ def quantile_interval(
     """(low, high) around the q-quantile of these rows, which it holds except with `failure_probability`.
 
     Two exponential mechanisms at epsilon/2, whose targets lie as many ranks below and above q n as the error of one of
-    them (`rank_error` at half the failure probability): fewer than q n rows are below `low`, and more than q n are at
-    most `high`, whatever the rows are, cut off to the bounds and rounded to the granularity. The targets move with n
-    as q n does, so the privacy is that of `quantile`. The options are those of `quantile`. Sampling error, of the rows
-    themselves, is not in it.
+    them (`rank_error` at half the failure probability): at most q n rows are below `low`, and at least q n are at most
+    `high`, whatever the rows are and however few, cut off to the bounds and rounded to the granularity. For that, as
+    many rows are added at either bound. The targets move with n as q n does, and what is added is public, so the
+    privacy is that of `quantile`. The options are those of `quantile`. Sampling error, of the rows themselves, is not
+    in it.
 
     >>> from dpselect.randomness import keyed_source
     >>> low, high = quantile_interval(
@@ -138,9 +141,11 @@ def quantile_interval(
     guarantee = compose(one, one)
     payment = reserve(spender, guarantee, label=label)
     column = declared.ranked()
-    middle = fraction * column.total
+    # with fewer than `shift` rows at hand the targets would lie outside, and anything might be drawn
+    padded = PaddedColumn(column, domain.size, math.ceil(shift))
+    middle = fraction * column.total + padded.pad
     codes = sorted(
-        draw_code(column, size=domain.size, target=target, rate=rate, random=drawn)
+        draw_code(padded, size=domain.size, target=target, rate=rate, random=drawn)
         for target in (middle - shift, middle + shift)
     )
     return Release(

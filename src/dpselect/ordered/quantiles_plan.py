@@ -71,7 +71,9 @@ class QuantilesPlan:
             share = float(cut.share)
             ends = (1.0 - share) * found[cut.low] + share * found[cut.high]
             found[cut.index] = (rank_error(fine, rate, failure) / self.units + ends) * (1.0 + 2.0**-48)
-        return [found[index] for index in range(count)]
+        errors = [found[index] for index in range(count)]
+        # independent draws are put in order: a value may be another one's, whose error is larger
+        return [max(errors)] * count if self.method == "independent" else errors
 
 
 def quantiles_plan(

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from dpselect.errors import BoundUnavailableError
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
@@ -81,6 +81,9 @@ class Slicing:
         A third of it for each of: the noisy count, which is off by c; the ends of the slices, of which number i is off
         by its share of c, by how far the sizes planned for `count` are from the wanted ones, and by how far a sum of i
         geometric numbers is from its mean (Chernoff); and the draws. The place in a slice is a mean of its ends.
+
+        A draw that may be off by all rows of its slice on one side may lie anywhere on that side. In increasing order
+        a value is off downwards by no more than the worst from it on, and upwards by the worst up to it.
         """
         third = failure_probability / 3.0
         each = third / len(self.qs)
@@ -91,10 +94,17 @@ class Slicing:
             off = abs(planned + place / math.expm1(self.slice_epsilon) - float(edge * count))
             ends.append(float(edge) * counted + off + _geometric_error(place, self.slice_epsilon, each))
         ends.append(0.0)  # the last slice ends with the last row
-        return [
-            ((1.0 - float(share)) * low + float(share) * high + rank_error(domain_size, rate, each)) * (1.0 + 2.0**-40)
-            for share, rate, (low, high) in zip(self.shares, self.rates, pairwise(ends), strict=True)
-        ]
+        down, up = [], []
+        for place, (share, rate) in enumerate(zip(self.shares, self.rates, strict=True)):
+            low, high, drawn = ends[place], ends[place + 1], rank_error(domain_size, rate, each)
+            rows = float(self.edges[place + 1] - self.edges[place]) * (count - counted) - low - high
+            near, q = float(1 - share) * low + float(share) * high + drawn, float(self.qs[place])
+            most = count + counted  # rows there are
+            down.append(near if place == 0 or drawn < float(share) * rows else max(q * most, near))
+            last = place == len(self.qs) - 1
+            up.append(near if last or drawn < float(1 - share) * rows else max((1.0 - q) * most, near))
+        worst = zip(reversed(list(accumulate(reversed(down), max))), accumulate(up, max), strict=True)
+        return [max(pair) * (1.0 + 2.0**-40) for pair in worst]
 
 
 def _geometric_error(count: int, epsilon: float, failure: float) -> float:

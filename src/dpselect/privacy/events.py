@@ -81,10 +81,11 @@ def _mechanisms(event: Any, count: float = 1.0) -> Iterator[tuple[Any, float]]:
 
 
 def _checked(event: Any) -> Any:
-    """The same event with its numbers checked, and floats for noise: integer noise drops composition in 0.6.0.
+    """The same event with its numbers checked, and floats for noise.
 
-    Without noise nothing is private, and dp-accounting's loss-distribution accountant keeps that in a flag beside the
-    distribution.
+    Where several Gaussians lie in one Poisson sample, the Renyi accountant of dp-accounting 0.6.0 counts one of them if
+    their noise is an int. Without noise nothing is private, and its loss-distribution accountant keeps that in a flag
+    beside the distribution.
     """
     if isinstance(event, dp_event.NonPrivateDpEvent):
         raise ArgumentError("event holds a NonPrivateDpEvent: there is no guarantee to speak of")

@@ -17,6 +17,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.numerics import largest_unsafe
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.notebook import bound, card
 from dpselect.privacy.pairs import PairSource, ProfilePairs
 from dpselect.privacy.pld import LossProfile, LossSource, profile_loss
 from dpselect.privacy.profile import (
@@ -216,6 +217,19 @@ class Guarantee:
             "terms": dict(self.terms),
         }
         return {key: _without_infinity(value) for key, value in summary.items()}
+
+    def notebook_rows(self) -> list[tuple[str, Any]]:
+        """What a notebook shows: the smallest epsilon at a few deltas, the neighbours, the theorem, the ingredients."""
+        deltas = (0.0, 1e-6, 1e-5) if self.pure_epsilon < float("inf") and self.failure == 0.0 else (1e-6, 1e-5)
+        return [
+            *((f"epsilon at delta {delta:g}", bound(self.epsilon(delta))) for delta in deltas),
+            ("adjacency", self.adjacency.value),
+            ("theorem", self.theorem),
+            ("made of", dict(self.terms)),
+        ]
+
+    def _repr_html_(self) -> str:
+        return card("The price of what came out" if self.occurred else "Guarantee", self.notebook_rows())
 
     def __repr__(self) -> str:
         made = ", ".join(f"{k}={v!r}" for k, v in self.terms.items())

@@ -11,6 +11,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms import approximate_dp
+from dpselect.privacy.notebook import bound, card
 
 __all__ = ["OutputGuarantee"]
 
@@ -109,6 +110,16 @@ class OutputGuarantee:
             pure_epsilon=epsilon,
             occurred=True,
         )
+
+    def _repr_html_(self) -> str:
+        cells = [(f"epsilon of {cell!r}", bound(price)) for cell, price in list((self.table or {}).items())[:20]]
+        more = len(self.table or ()) > len(cells)
+        rows = [
+            ("adjacency", str(self.adjacency)),
+            ("delta", self.delta),
+            ("largest epsilon", bound(self.worst_epsilon)),
+        ]
+        return card("Output guarantee", [*rows, *cells], note="and more cells" if more else "")
 
 
 def _rebuild(

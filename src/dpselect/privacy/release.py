@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.notebook import card
 from dpselect.privacy.output import OutputGuarantee
 
 __all__ = ["Receipt", "Release", "Spender"]
@@ -39,6 +40,15 @@ class Release:
     guarantee: Guarantee
     receipt: Receipt | None = None
     replayable: bool = False
+
+    def notebook_rows(self) -> list[tuple[str, Any]]:
+        """What a notebook shows of the released value; the guarantee stands below."""
+        return [("released", "nothing" if self.value is None else self.value)]
+
+    def _repr_html_(self) -> str:
+        paid = [] if self.receipt is None else [("charged", dict(self.receipt.charged)), ("to", self.receipt.account)]
+        note = "Drawn from a key: it promises nothing to whoever knows that key." if self.replayable else ""
+        return card("Release", [*self.notebook_rows(), *self.guarantee.notebook_rows(), *paid], note=note)
 
 
 @runtime_checkable

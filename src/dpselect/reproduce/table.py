@@ -10,19 +10,23 @@ from typing import Any, Literal
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource
 
-__all__ = ["Context", "Curve", "Figure", "Paper", "Part", "Reproduction", "Row", "Verdict"]
+__all__ = ["Context", "Curve", "Figure", "Known", "Paper", "Part", "Reproduction", "Row", "Verdict"]
 
 Verdict = Literal["reproduced", "differs, explained", "differs", "not in the paper"]
+Known = Literal["printed", "formula", "claim"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One number of a paper beside ours.
 
-    `paper` is the printed or read-off value, None where the paper leaves it unspecified (`note` then says what).
-    `ours` is computed from the statement as published, `optimal` by the sharpest sound method of this library, where
-    there is one. The row is reproduced if `paper` and `ours` differ by at most `tolerance` (absolute), which must have
-    a reason: printed digits, reading a plot, or the spread of a simulation. `note` explains a difference.
+    `paper` is the paper's value, None where the paper leaves it unspecified (`note` then says what). `known` says how
+    it is known: "printed" or read off a plot; "formula", where the paper prints a formula and its settings and plots
+    the curve, so that the value is theirs, worked out apart from this library; "claim", a sentence of the text turned
+    into a number, as the row's name says. `ours` is computed from the statement as published, `optimal` by the sharpest
+    sound method of this library, where there is one. The row is reproduced if `paper` and `ours` differ by at most
+    `tolerance` (absolute), which must have a reason: printed digits, reading a plot, or the spread of a simulation.
+    `note` explains a difference.
     """
 
     name: str
@@ -31,8 +35,11 @@ class Row:
     optimal: float | None = None
     tolerance: float = 0.0
     note: str = ""
+    known: Known = "printed"
 
     def __post_init__(self) -> None:
+        if any(value is not None and math.isnan(value) for value in (self.paper, self.ours, self.optimal)):
+            raise ArgumentError(f"row {self.name!r}: a value is not a number")
         if not (self.tolerance >= 0.0 and math.isfinite(self.tolerance)):
             raise ArgumentError(f"tolerance must be a finite number that is not negative, got {self.tolerance}")
         if self.paper is None and not self.note:
@@ -53,7 +60,8 @@ class Row:
         finite = {
             name: value if value is not None and math.isfinite(value) else None for name, value in numbers.items()
         }
-        return {"name": self.name, **finite, "verdict": self.verdict, "note": self.note}
+        known = None if self.paper is None else self.known
+        return {"name": self.name, **finite, "known": known, "verdict": self.verdict, "note": self.note}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +73,10 @@ class Curve:
     y: tuple[float, ...]
     style: str = "-"
     band: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not all(len(values) == len(self.x) for values in (self.y, self.band or self.y)):
+            raise ArgumentError(f"curve {self.label!r}: x, y and band must have one length")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +114,17 @@ class Context:
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """One paper: its parts in order, each a function of the context. `full_seconds` was measured on two cores."""
+    """One paper: its parts in order, each a function of the context. The seconds were measured on two cores.
+
+    `takes` names the files that the user may give.
+    """
 
     name: str
     citation: str
     parts: Mapping[str, Callable[[Context], Part]]
     full_seconds: float
     quick_seconds: float
+    takes: tuple[str, ...] = ()
 
     def run(self, context: Context) -> Iterator[tuple[str, Part]]:
         """One part after another; each draws from a source of its own, so parts do not depend on each other."""

@@ -1,16 +1,20 @@
-"""A reproduction on paper: a table for the terminal, a JSON file, and one image a figure."""
+"""A reproduction on paper: a table for the terminal, a JSON and a Markdown file, and one image a figure."""
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from rich.markup import escape
 from rich.table import Table
 
-from dpselect.reproduce.table import Figure, Reproduction
+from dpselect.reproduce.table import Curve, Figure, Reproduction, Row
 
-__all__ = ["describe", "tables", "write"]
+__all__ = ["describe", "markdown", "tables", "write"]
+
+_MARKS: Final = {"printed": "", "formula": " (f)", "claim": " (c)"}
 
 
 def describe(done: Reproduction) -> dict[str, Any]:
@@ -34,35 +38,69 @@ def describe(done: Reproduction) -> dict[str, Any]:
 
 
 def tables(done: Reproduction) -> list[Table]:
-    """One table a part."""
+    """One table a part; "(f)" marks a paper's value worked out from its formula, "(c)" a claim of its text."""
     return [_table(f"{part.source}: {name}", part.rows) for name, part in done.parts.items() if part.rows]
 
 
 def write(done: Reproduction, folder: Path) -> list[Path]:
-    """Write `PAPER.json` and one SVG a figure into the folder, which is made if need be; the paths."""
+    """Write `PAPER.json`, `PAPER.md` and one SVG a figure into the folder, which is made if need be; the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     where = folder / f"{done.paper.name}.json"
-    where.write_text(json.dumps(describe(done), indent=1) + "\n", encoding="utf-8")
+    where.write_text(json.dumps(describe(done), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    page = folder / f"{done.paper.name}.md"
+    page.write_text(markdown(done), encoding="utf-8")
     images = [
         _draw(figure, folder / f"{done.paper.name}-{figure.name}.svg")
         for part in done.parts.values()
         for figure in part.figures
     ]
-    return [where, *images]
+    return [where, page, *images]
 
 
-def _table(title: str, rows: Any) -> Table:
+def markdown(done: Reproduction) -> str:
+    """The tables as a page; no seconds in it, so that a second run gives the same page."""
+    quick = " --quick" if done.quick else ""
+    lines = [
+        f"# {done.paper.name}",
+        "",
+        done.paper.citation,
+        "",
+        f"Made by `dpselect reproduce {done.paper.name}{quick}`.",
+    ]
+    for name, part in done.parts.items():
+        lines += [
+            "",
+            f"## {part.source}: {name}",
+            "",
+            "| | paper | ours | optimal | verdict |",
+            "|---|---|---|---|---|",
+        ]
+        lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |" for row in part.rows]
+        lines += ["", *(f"- Not specified in the paper: {line}." for line in part.unspecified)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(title: str, rows: tuple[Row, ...]) -> Table:
     table = Table(title=title, title_justify="left")
     for name in ("", "paper", "ours", "optimal", "verdict"):
         table.add_column(name, justify="left" if name in ("", "verdict") else "right")
     for row in rows:
-        verdict = f"{row.verdict}: {row.note}" if row.note else row.verdict
-        table.add_row(row.name, _shown(row.paper), _shown(row.ours), _shown(row.optimal), verdict)
+        table.add_row(*map(escape, _cells(row)))
     return table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    verdict = f"{row.verdict}: {row.note}" if row.note else row.verdict
+    paper = _shown(row.paper) + ("" if row.paper is None else _MARKS[row.known])
+    return row.name, paper, _shown(row.ours), _shown(row.optimal), verdict
 
 
 def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
+
+
+def _finite(values: tuple[float, ...]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def _figure_data(figure: Figure) -> dict[str, Any]:
@@ -70,11 +108,17 @@ def _figure_data(figure: Figure) -> dict[str, Any]:
         "title": figure.title,
         "x": figure.x_label,
         "y": figure.y_label,
-        "curves": [{"label": curve.label, "x": list(curve.x), "y": list(curve.y)} for curve in figure.curves],
+        "curves": [_curve_data(curve) for curve in figure.curves],
     }
 
 
+def _curve_data(curve: Curve) -> dict[str, Any]:
+    data: dict[str, Any] = {"label": curve.label, "x": _finite(curve.x), "y": _finite(curve.y)}
+    return data if curve.band is None else data | {"band": _finite(curve.band)}
+
+
 def _draw(figure: Figure, path: Path) -> Path:
+    from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas  # takes a second to import; needs no display
 
     canvas = Canvas(figsize=(6.4, 4.2), layout="constrained")
@@ -92,6 +136,7 @@ def _draw(figure: Figure, path: Path) -> Path:
             high = [y + half for y, half in zip(curve.y, curve.band, strict=True)]
             axes.fill_between(curve.x, low, high, alpha=0.2)
     axes.grid(alpha=0.3)
-    axes.legend()
-    canvas.savefig(path)
+    axes.legend(fontsize="small")
+    with rc_context({"svg.hashsalt": figure.name}):  # the same data give the same file
+        canvas.savefig(path, metadata={"Date": None})
     return path

@@ -91,6 +91,8 @@ class KeyFile:
             key = path.read_bytes()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StudyError(f"the key file {path} cannot be read: {error.strerror}") from None
         if len(key) != _KEY_BYTES:
             raise StudyError(f"the key file {path} does not hold a key")
         return key

@@ -8,6 +8,7 @@ become indicator columns. Content errors name a column at most, never a value, a
 from __future__ import annotations
 
 import csv
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,9 +112,9 @@ def _open_parquet(path: Path) -> Table:
 def _open_npz(path: Path) -> Table:
     """Arrays of one length each, or a matrix `X` whose columns become x0, x1, ... beside the other vectors."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            shapes = {name: archive[name].shape for name in archive.files}
-    except ValueError:
+        with zipfile.ZipFile(path) as archive:
+            shapes = {name.removesuffix(".npy"): _shape(archive, name) for name in archive.namelist()}
+    except (ValueError, zipfile.BadZipFile):
         raise StudyError("data.source is not a readable .npz archive of plain arrays") from None
     names: list[str] = []
     for name, shape in shapes.items():
@@ -128,6 +129,15 @@ def _open_npz(path: Path) -> Table:
         return columns
 
     return Table(tuple(names), read)
+
+
+def _shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:
+    """The shape of an array, from its header alone."""
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape: tuple[int, ...] = read(file)[0]
+    return shape
 
 
 def plan_columns(data: Data, table: Table) -> dict[str, Column]:

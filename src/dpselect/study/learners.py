@@ -49,10 +49,19 @@ class Recipe:
     nominal_rows: float | None
     adjacency: Adjacency
 
+    @property
+    def noise_name(self) -> str:
+        """The learner's parameter that decides its noise."""
+        return _KINDS[self.kind].noise_name
+
+    def noise_parameter(self, noise: float) -> float:
+        """Its value."""
+        return 1.0 / noise if _KINDS[self.kind].inverse else noise
+
     def estimator(self, noise: float, drawn: Mapping[str, Any], random: RandomSource | None) -> Any:
         """An unfitted estimator. `noise` is the noise multiplier, or one over epsilon for output perturbation."""
         kind = _KINDS[self.kind]
-        settings = {**self.shared, **drawn, kind.noise_name: 1.0 / noise if kind.inverse else noise}
+        settings = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
         if "adjacency" in kind.estimator().get_params():
             settings["adjacency"] = self.adjacency.value
         return kind.estimator(

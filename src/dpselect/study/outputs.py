@@ -1,4 +1,4 @@
-"""What a study writes: the model, release.json and report.html, atomically, release.json last."""
+"""What a study writes: the model, facts.json, report.html and release.json, atomically, release.json last."""
 
 from __future__ import annotations
 
@@ -9,26 +9,29 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from jinja2 import UndefinedError
+
 import dpselect
 from dpselect.errors import StudyError
-from dpselect.repetitions import Repetitions
 from dpselect.report import render_page
 from dpselect.storage.durable import write_atomically
 from dpselect.study.price import Price
 from dpselect.tuning import TuneResult
 
-__all__ = ["MODEL", "RELEASE", "REPORT", "check_folder", "describe_release", "write_release"]
+__all__ = ["FACTS", "MODEL", "RELEASE", "REPORT", "check_folder", "describe_release", "remake_report", "write_release"]
 
-MODEL, RELEASE, REPORT = "model.npz", "release.json", "report.html"
+MODEL, FACTS, REPORT, RELEASE = "model.npz", "facts.json", "report.html", "release.json"
 
 
-def check_folder(folder: Path, *, resume: bool) -> None:
-    """Make the output folder; raises `StudyError` if it cannot be written or already holds a release."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StudyError(f"output.folder {str(folder)!r} cannot be made: {error.strerror}") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
+def check_folder(folder: Path, *, resume: bool, make: bool = True) -> None:
+    """Make the output folder, unless told not to; raises `StudyError` if it cannot be written or holds a release."""
+    if make:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"output.folder {str(folder)!r} cannot be made: {error.strerror}") from None
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise StudyError(f"output.folder {str(folder)!r} is not writable")
     if (folder / RELEASE).exists() and not resume:
         raise StudyError(f"output.folder {str(folder)!r} already holds a release: choose another folder")
@@ -55,20 +58,42 @@ def describe_release(
     }
 
 
-def write_release(
-    folder: Path, release: Mapping[str, Any], *, model: bytes | None, price: Price, law: Repetitions
-) -> None:
+def write_release(folder: Path, release: Mapping[str, Any], facts: Mapping[str, Any], *, model: bytes | None) -> None:
     """Write the files, each atomically and synced; calling it again with the same arguments changes nothing."""
-    page = render_page(
-        release,
-        single=price.single,
-        training=price.parts[0],
-        search=price.search,
-        law=law,
-        epsilon=price.epsilon,
-        delta=price.delta,
-    )
+    page = render_page(release, facts)
     if model is not None:
         write_atomically(folder / MODEL, model)
+    write_atomically(folder / FACTS, _json(facts))
     write_atomically(folder / REPORT, page.encode())
-    write_atomically(folder / RELEASE, (json.dumps(release, indent=2, allow_nan=False) + "\n").encode())
+    write_atomically(folder / RELEASE, _json(release))
+
+
+def remake_report(folder: Path, output: Path | None = None) -> Path:
+    """Make the page of a release again, from release.json and facts.json alone; returns where it is.
+
+    Raises `StudyError` when the folder holds no release, or one that this version cannot read.
+    """
+    release, facts = (_read(folder, name) for name in (RELEASE, FACTS))
+    try:
+        page = render_page(release, facts)
+    except (LookupError, TypeError, ValueError, AttributeError, UndefinedError):
+        raise StudyError(f"{str(folder)!r}: {RELEASE} and {FACTS} are not a release of this version") from None
+    place = folder / REPORT if output is None else output
+    write_atomically(place, page.encode())
+    return place
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
+    except OSError:
+        raise StudyError(f"{str(folder)!r} holds no {name}: it is not the folder of a release") from None
+    except ValueError:
+        raise StudyError(f"{str(folder / name)!r} is not JSON") from None
+    if not isinstance(content, dict):
+        raise StudyError(f"{str(folder / name)!r} is not the {name} of a release")
+    return content

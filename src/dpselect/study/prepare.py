@@ -14,6 +14,7 @@ from dpselect.accounting.named import law_named
 from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.ledger import Ledger
 from dpselect.repetitions import Repetitions
+from dpselect.storage.keys import key_place
 from dpselect.study.data import Table, open_table, plan_columns
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.outputs import check_folder
@@ -88,7 +89,11 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     price, law = prepared.price, prepared.law
     if study.privacy.ledger is not None:
         check_budget(study, price, base_folder)
-    check_store(folder / STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **prepared.search)
+    check_store(
+        folder / STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **prepared.search
+    )
+    if study.output.key_variable is not None:
+        key_place(study.output.key_variable).check()
     return {
         "study": study.name,
         "epsilon": price.epsilon,
@@ -97,7 +102,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "theorem": price.search.statement(delta=price.delta).theorem,
         "single_run_epsilon": price.single.epsilon(price.delta),
         "learner": study.learner.name,
-        prepared.recipe.noise_name: prepared.recipe.noise_parameter(price.noise),
+        "noise": {prepared.recipe.noise_name: prepared.recipe.noise_parameter(price.noise)},
         "score_epsilon": price.score_epsilon,
         "repetitions": law.describe(),
         "mean_runs": law.mean,

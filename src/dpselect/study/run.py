@@ -1,50 +1,37 @@
-"""Run a study: check what is public, price it, read the rows, search, write the release."""
+"""Run a study: settle what is public, read the rows, search, write the release."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpselect.accounting.named import law_named
-from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.errors import StudyError
 from dpselect.ledger import Ledger
-from dpselect.privacy import Adjacency, Spender
+from dpselect.privacy import Adjacency, Receipt, Spender
 from dpselect.randomness import RandomSource
-from dpselect.repetitions import Repetitions
-from dpselect.study.data import Rows, Table, load, open_table, plan_columns
-from dpselect.study.learners import Recipe, recipe_of
+from dpselect.report import search_facts
+from dpselect.study.data import Rows, Table, load
+from dpselect.study.learners import Recipe
 from dpselect.study.model import model_bytes
 from dpselect.study.objective import Run
 from dpselect.study.outputs import RELEASE, check_folder, describe_release, write_release
-from dpselect.study.price import Price, price_study
-from dpselect.study.schema import Runs, Study
+from dpselect.study.prepare import STORE, check_budget, executor_of, ledger_place, prepare
+from dpselect.study.price import Price
+from dpselect.study.schema import Study
 from dpselect.study.split import validation_mask
-from dpselect.tuning import (
-    Executor,
-    FileSpender,
-    InlineExecutor,
-    JoblibExecutor,
-    Limits,
-    ProcessExecutor,
-    Space,
-    TuneResult,
-    check_store,
-    parse_space,
-    tune,
-)
-from dpselect.tuning.trial import encode_value
+from dpselect.tuning import FileSpender, TuneResult, check_store, tune
 
 __all__ = ["StudyRun", "run_study"]
 
-_WHERE = {"executor", "workers", "address", "resources"}
-_STORE, _BUDGET = "search.sealed", "budget.db"
+_BUDGET = "budget.db"
+# what is logged is public: never a count of rows or trials, a score, a key, or the path of one
+_LOG = logging.getLogger("dpselect.study")
 
 
 @dataclass(frozen=True)
@@ -76,32 +63,17 @@ def run_study(
     """
     folder = Path(study.output.folder) if folder is None else folder
     check_folder(folder, resume=resume)
-    table = open_table(study.data.source, base_folder)
-    columns = plan_columns(study.data, table)
-    public_table = _public_validation(study, base_folder)
-    space, law = _space(study), _law(study)
-    nominal = study.privacy.nominal_rows
-    private_share = study.validation.fraction if study.validation.data == "private" else 0.0
-    recipe = recipe_of(study, nominal_rows=None if nominal is None else nominal * (1.0 - private_share))
-    price = price_study(study, recipe, law)
+    prepared = prepare(study, base_folder=base_folder)
+    price, recipe, search = prepared.price, prepared.recipe, prepared.search
+    _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, price.epsilon, price.delta)
+    if study.privacy.ledger is not None and not resume:
+        check_budget(study, price, base_folder)
+    spender = _spender(study, price, folder, base_folder)
+    check_store(folder / STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **search)
 
-    features = sum(len(column.categories or (0,)) for column in columns.values())
-    example = _largest(recipe, price.noise, space, features)
-    search: dict[str, Any] = {
-        "space": space,
-        "base": price.parts,
-        "repetitions": law,
-        "payload_bytes": len(encode_value(example)) + 256,
-        "declare_score": study.validation.release_score,
-        "constant_runs": study.runs.constant,
-        "limits": _limits(study.runs),
-        "fingerprint": _fingerprint(study),
-    }
-    spender = _spender(study, price, folder, base_folder, resume=resume)
-    check_store(folder / _STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **search)
-
-    rows = load(study.data, table)
-    if nominal is None and study.privacy.delta >= 1.0 / len(rows.labels):
+    _LOG.info("reading the rows of study %r", study.name)
+    rows = load(study.data, prepared.table)
+    if study.privacy.nominal_rows is None and study.privacy.delta >= 1.0 / len(rows.labels):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
 
     def write(result: TuneResult) -> None:
@@ -119,18 +91,25 @@ def run_study(
                 noise=price.noise,
                 parameters=result.params or {},
                 weights=result.value,
-                columns=columns,
+                columns=prepared.columns,
                 classes=study.data.classes,
             )
-        write_release(folder, release, model=model, price=price, law=law)
+        facts = search_facts(
+            parts=price.parts,
+            search=price.search,
+            law=prepared.law,
+            delta=price.delta,
+            budget=_budget_moved(study, base_folder, result.receipt),
+        )
+        write_release(folder, release, facts, model=model)
 
-    runs = study.runs
+    _LOG.info("study %r: the search begins", study.name)
     result = tune(
-        _objective(study, recipe, price, rows, public_table),
-        store=folder / _STORE,
+        _objective(study, recipe, price, rows, prepared.public_table),
+        store=folder / STORE,
         resume=resume,
-        executor=_executor(runs),
-        pad_seconds=runs.pad_seconds,
+        executor=executor_of(study.runs),
+        pad_seconds=study.runs.pad_seconds,
         ledger=spender,
         label=study.name,
         random=random,
@@ -140,66 +119,41 @@ def run_study(
         operator_progress=operator_progress,
         **search,
     )
+    _LOG.info("study %r: released", study.name)
     release = json.loads((folder / RELEASE).read_text(encoding="utf-8"))
     return StudyRun(folder, release, result.key_variable)
 
 
-def _spender(study: Study, price: Price, folder: Path, base_folder: Path, *, resume: bool) -> Spender:
+def _spender(study: Study, price: Price, folder: Path, base_folder: Path) -> Spender:
     """The budget that the study names, or a file of its own that has room for this search and no other."""
     where, name = study.privacy.ledger, study.privacy.budget
     if where is None or name is None:
         return FileSpender(folder / _BUDGET, epsilon=price.epsilon, delta=price.delta)
-    ledger = Ledger.open(where if "://" in where else base_folder / where)
-    budget = ledger.budget(name).at(delta=price.delta)
-    left = ledger.budget(name).remaining()
-    if not resume and (left.epsilon < Fraction(price.epsilon) or left.delta < Fraction(price.delta)):
-        raise BudgetError(
-            f"the search costs epsilon {price.epsilon:.6g} at delta {price.delta:g}; budget {name!r} has epsilon "
-            f"{float(left.epsilon):.6g} and delta {float(left.delta):g} left"
-        )
-    return budget
+    return Ledger.open(ledger_place(where, base_folder)).budget(name).at(delta=price.delta)
 
 
-def _executor(runs: Runs) -> Executor:
-    if runs.executor == "inline":
-        return InlineExecutor()
-    if runs.executor == "process":
-        return ProcessExecutor(workers=runs.workers)
-    return JoblibExecutor(
-        backend=runs.executor, workers=runs.workers, address=runs.address, resources=dict(runs.resources)
-    )
+def _budget_moved(study: Study, base_folder: Path, receipt: Receipt | None) -> dict[str, Any] | None:
+    """The named budget before and after this search, read off the record at its own entry.
 
-
-def _limits(runs: Runs) -> Limits | None:
-    if runs.limit_seconds is None and runs.limit_bytes is None:
+    Not as it stands now: what others spent meanwhile depends on how long the search took.
+    """
+    where, name = study.privacy.ledger, study.privacy.budget
+    if where is None or name is None or receipt is None or receipt.sequence is None:
         return None
-    return Limits(seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private)
-
-
-def _public_validation(study: Study, base_folder: Path) -> Table | None:
-    if study.validation.source is None:
-        return None
-    table = open_table(study.validation.source, base_folder)
-    plan_columns(study.data, table)
-    return table
-
-
-def _space(study: Study) -> Space:
-    try:
-        return parse_space(study.space)
-    except ArgumentError as error:
-        raise StudyError(str(error)) from None
-
-
-def _law(study: Study) -> Repetitions:
-    settings = dict(study.repetitions)
-    name = settings.pop("law", None)
-    if not isinstance(name, str):
-        raise StudyError("repetitions.law: give the name of a law, such as harmonic")
-    try:
-        return law_named(name, settings)
-    except (ArgumentError, TypeError) as error:
-        raise StudyError(f"repetitions: {error}") from None
+    with Ledger.open(ledger_place(where, base_folder), create=False) as ledger:
+        budget = ledger.budget(name)
+        moments = [(0, (0.0, 0.0))]
+        moments += [(n, (float(spent.epsilon), float(spent.delta))) for n, spent, _ in ledger.history(name)]
+    before = [spent for n, spent in moments if n < receipt.sequence][-1]
+    after = [spent for n, spent in moments if n <= receipt.sequence][-1]
+    return {
+        "name": name,
+        "accounting": budget.accounting,
+        "epsilon": float(budget.epsilon),
+        "delta": float(budget.delta),
+        "before": {"epsilon": before[0], "delta": before[1]},
+        "after": {"epsilon": after[0], "delta": after[1]},
+    }
 
 
 def _objective(study: Study, recipe: Recipe, price: Price, rows: Rows, public_table: Table | None) -> Run:
@@ -223,20 +177,3 @@ def _objective(study: Study, recipe: Recipe, price: Price, rows: Rows, public_ta
         score_rows=score_rows,
         score_epsilon=price.score_epsilon,
     )
-
-
-def _largest(recipe: Recipe, noise: float, space: Space, features: int) -> tuple[Any, ...]:
-    """The weights of the largest model in the space, made without data: what every slot must have room for."""
-    sizes = space.describe().get("hidden_units", {})
-    widest = max(sizes.get("choices", [sizes.get("high", 0)]))
-    drawn = {"hidden_units": widest} if sizes else {}
-    try:
-        return tuple(recipe.empty_fit(noise, drawn, features).weights_)
-    except (ArgumentError, TypeError) as error:
-        raise StudyError(f"learner: {error}") from None
-
-
-def _fingerprint(study: Study) -> str:
-    """What must not change before a resume: all of the study but its place and how it is executed."""
-    document = study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -19,14 +19,16 @@ Scalar = str | int | float
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
 
 class Column(_Strict):
     """What is public about one feature: either its bounds, to which values are clipped, or its categories."""
 
     bounds: tuple[float, float] | None = None
+    """Values are clipped to these and scaled to [0, 1]."""
     categories: tuple[Scalar, ...] | None = None
+    """Each becomes an indicator column; other values become zeros."""
 
     @model_validator(mode="after")
     def _one_of(self) -> Column:
@@ -45,11 +47,17 @@ class Data(_Strict):
     """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
 
     source: str
+    """`sklearn:NAME`, or a .csv, .parquet or .npz file, relative to the study file."""
     label: str = "target"
+    """The label column."""
     classes: tuple[Scalar, ...] = Field(min_length=2)
+    """The classes of the label, public."""
     bounds: tuple[float, float] | None = None
+    """Bounds of every feature without an entry in `columns`, public."""
     columns: dict[str, Column] = Field(default_factory=dict)
+    """What is public about single features. Without `bounds`, other columns are left out."""
     row_key: str | None = None
+    """A column that tells rows apart; by default their content does."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Data:
@@ -68,12 +76,19 @@ class Privacy(_Strict):
     """`[privacy]`: the total for the whole search, or a noise multiplier; the adjacency; public row count; a ledger."""
 
     epsilon: Positive | None = None
+    """Epsilon of the whole search; the noise follows from it."""
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Delta of the whole search."""
     noise_multiplier: Positive | None = None
+    """In place of epsilon: the noise of one run of DP-SGD."""
     adjacency: Adjacency = Adjacency.ADD_OR_REMOVE_ONE
+    """Which data sets are neighbours."""
     nominal_rows: Annotated[int, Field(ge=1)] | None = None
+    """A public figure for the number of rows; needed under add_or_remove_one."""
     ledger: str | None = None
+    """A ledger to spend from: a file, relative to the study file, or a postgresql:// URL."""
     budget: str | None = None
+    """The budget in it."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Privacy:
@@ -99,10 +114,15 @@ class Validation(_Strict):
     """
 
     data: Literal["private", "public"] = "private"
+    """Whether runs are scored on private rows, with noise, or on a public file."""
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """The share of the private rows that validates."""
     source: str | None = None
+    """The public file, with data = "public"."""
     score_epsilon: Positive | None = None
+    """Epsilon of one score; by default what the total allows."""
     release_score: bool = False
+    """Release the winner's noisy score too."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Validation:
@@ -116,6 +136,7 @@ class Learner(_Strict):
 
     model_config = ConfigDict(extra="allow", frozen=True)
     name: Literal["dp-sgd", "output-perturbation"] = "dp-sgd"
+    """Which learner."""
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -132,14 +153,23 @@ class Runs(_Strict):
     """
 
     executor: Literal["inline", "process", "loky", "dask", "ray"] = "process"
+    """Where trials run."""
     workers: Annotated[int, Field(ge=1, le=4096)] = 2
+    """How many at a time."""
     address: str | None = None
+    """Of a running Dask or Ray scheduler."""
     resources: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """What one trial needs on a Dask or Ray cluster."""
     constant: bool = False
+    """Always execute the law's limit, so that the number of runs does not show in running time."""
     pad_seconds: Positive | None = None
+    """Release at a whole multiple of this public duration."""
     limit_seconds: Positive | None = None
+    """Time of one trial, after which it counts as failed."""
     limit_bytes: Annotated[int, Field(ge=1)] | None = None
+    """Memory of one trial, beyond which it counts as failed."""
     failure_is_private: bool = False
+    """Declares that the price covers whether a trial fails; limits need it."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Runs:
@@ -160,21 +190,32 @@ class Output(_Strict):
     """`[output]`: the folder of the release and where the key of the sealed store is."""
 
     folder: str
+    """Where the release goes, relative to the working directory; must not hold one."""
     key_variable: str | None = None
+    """An environment variable with the key of the sealed store (32 bytes in base64)."""
 
 
 class Study(_Strict):
     """A parsed study. Everything in it is public."""
 
     name: str = "study"
+    """Its name, on the release and in the ledger."""
     data: Data
+    """Where the rows are, and public facts about the columns."""
     privacy: Privacy
+    """The total, the adjacency, the budget."""
     validation: Validation = Validation()
+    """How a run is scored."""
     learner: Learner = Learner()
+    """What is trained, with the parameters that every run shares."""
     space: dict[str, dict[str, Any]]
+    """What each run draws: the law of every searched parameter."""
     repetitions: dict[str, Any]
+    """The law of the number of runs."""
     runs: Runs = Runs()
+    """Where trials run, and their limits."""
     output: Output
+    """Where the release goes."""
 
 
 def parse_study(document: dict[str, Any]) -> Study:

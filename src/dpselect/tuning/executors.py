@@ -8,25 +8,31 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import warnings
 from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Literal, Protocol, TextIO
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from dpselect.errors import ArgumentError, StudyError, integer
 from dpselect.tuning.machine import Candidate
-from dpselect.tuning.supervised import ChildDiedError, stop_children
+from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
 from dpselect.tuning.trial import Job, perform
 
 __all__ = ["Executor", "ExecutorLostError", "InlineExecutor", "Outcome", "ProcessExecutor", "Session"]
 
 _READY: Final = "ready"
+_UNLOADABLE: Final = (
+    "a worker process could not load the objective; import what it needs in a module the worker can reach, and try "
+    "ProcessExecutor(quiet=False) on public data to see why"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,9 +81,19 @@ class InlineExecutor:
 
     @contextmanager
     def session(self, job: Job) -> Iterator[Session]:
-        """A session in this process."""
-        with threadpool_limits(self.threads), open(os.devnull, "w") as null:
+        """A session in this process.
+
+        Raises, when trials need a process of their own because of their limits, `ArgumentError` if the job cannot be
+        pickled and `StudyError` if that process cannot load it.
+        """
+        with limited_threads(self.threads), open(os.devnull, "w") as null:
             try:
+                try:
+                    check_child(job)
+                except ChildDiedError:
+                    raise StudyError(_UNLOADABLE) from None
+                except Exception as error:
+                    raise ArgumentError(f"objective must be picklable for limits ({type(error).__name__})") from None
                 yield _InlineSession(job, null if self.quiet else None)
             finally:
                 stop_children()
@@ -97,6 +113,19 @@ class _InlineSession:
             except ChildDiedError:
                 outcome = Outcome(index, lost=True)
             yield outcome
+
+
+@lru_cache(maxsize=1)
+def _libraries(_modules: int) -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
+    """Limit the numerical libraries that are loaded; None is no limit.
+
+    Looking for them takes milliseconds, and is of use only when something was imported since.
+    """
+    return nullcontext() if threads is None else _libraries(len(sys.modules)).limit(limits=threads)
 
 
 @contextmanager
@@ -174,10 +203,7 @@ class _Pool:
     def check_loaded(self) -> None:
         for worker in self._workers:
             if self._receive(worker) != _READY:
-                raise StudyError(
-                    "a worker process could not load the objective; import what it needs in a module the worker can "
-                    "reach, and try ProcessExecutor(quiet=False) on public data to see why"
-                )
+                raise StudyError(_UNLOADABLE)
 
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
         while True:
@@ -257,7 +283,8 @@ def _serve(pipe: Connection, quiet: bool, threads: int | None) -> None:
             os.environ[f"{library}_NUM_THREADS"] = str(threads)
     job: Job = pickle.loads(pipe.recv_bytes())
     # A broken pipe or its end means that the tuner has died or has no more to do.
-    with threadpool_limits(threads), contextlib.suppress(EOFError, BrokenPipeError):
+    with limited_threads(threads), contextlib.suppress(EOFError, BrokenPipeError):
+        check_child(job)
         pipe.send(_READY)
         while True:
             index, key = pipe.recv()

@@ -6,7 +6,7 @@ import math
 import os
 import sqlite3
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -115,8 +115,9 @@ class FileSpender:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         try:
-            os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
-            durable.sync_folder(self._path.parent)
+            # Never opened when it is there: closing it would drop the locks that other threads hold on it.
+            with suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             connection = durable.connect(self._path, exclusive=False)
         except (OSError, sqlite3.DatabaseError):
             raise StudyError(f"the budget file {self._path} cannot be used") from None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 _DASK_TASKS: Final = 32
 """Tasks that the scheduler has at least, because its round trips take longer than short trials."""
 
+_RAY_FOLDER_BYTES: Final = 38
+"""Ray puts sockets some 64 bytes below this folder, and the path of a socket has at most 107 (103 on macOS)."""
+
 __all__ = ["Cluster", "cluster_of", "refuse_here"]
 
 
@@ -38,7 +44,7 @@ class Cluster(Protocol):
         """About how many tasks run at once."""
         ...
 
-    def backend(self, parcel: Parcel) -> Mapping[str, Any]:
+    def backend(self) -> Mapping[str, Any]:
         """The arguments of `joblib.Parallel` for one call, `n_jobs` included."""
         ...
 
@@ -48,10 +54,10 @@ class Cluster(Protocol):
 
 
 @contextmanager
-def cluster_of(executor: JoblibExecutor) -> Iterator[Cluster]:
-    """The cluster that an executor names; left when done, and stopped if it was started here."""
+def cluster_of(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
+    """The cluster that an executor names, to run a job; left when done, and stopped if it was started here."""
     opened = {"loky": _loky, "dask": _dask, "ray": _ray}.get(executor.backend, _registered)
-    with opened(executor) as cluster:
+    with opened(executor, parcel) as cluster:
         yield cluster
 
 
@@ -66,7 +72,7 @@ class _Local:
             self._settings["max_nbytes"] = None  # no copies of the data in files of a temporary folder
             self._settings["pre_dispatch"] = "n_jobs"  # one dead worker ends all of them, so keep few trials with them
 
-    def backend(self, parcel: Parcel) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol's
+    def backend(self) -> Mapping[str, Any]:
         return self._settings
 
     def alive(self) -> bool:
@@ -74,7 +80,7 @@ class _Local:
 
 
 @contextmanager
-def _loky(executor: JoblibExecutor) -> Iterator[Cluster]:
+def _loky(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
     workers = max(2, joblib.cpu_count()) if executor.workers is None else executor.workers
     try:
         yield _Local("loky", workers, own=True)
@@ -84,12 +90,12 @@ def _loky(executor: JoblibExecutor) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _registered(executor: JoblibExecutor) -> Iterator[Cluster]:
+def _registered(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
     yield _Local(executor.backend, executor.workers or max(2, joblib.cpu_count()), own=False)
 
 
 @contextmanager
-def _dask(executor: JoblibExecutor) -> Iterator[Cluster]:
+def _dask(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
     try:
         from distributed import Client, get_client
     except ImportError:
@@ -101,13 +107,13 @@ def _dask(executor: JoblibExecutor) -> Iterator[Cluster]:
             where = "address= or a Dask client" if executor.address is None else executor.address
             raise StudyError(f"no Dask scheduler: {where} was not found") from None
         try:
-            cluster = _Dask(client, executor)
+            cluster = _Dask(client, executor, parcel)
             cluster.check_resources()
             yield cluster
         finally:
             if client.status == "running":  # else it would wait for the scheduler to come back
                 with contextlib.suppress(Exception):
-                    client.run(forget)
+                    client.run(forget, parcel.name)
             if executor.address is not None:
                 with contextlib.suppress(Exception):
                     client.close(timeout=2)
@@ -116,9 +122,10 @@ def _dask(executor: JoblibExecutor) -> Iterator[Cluster]:
 class _Dask:
     own = False
 
-    def __init__(self, client: Any, executor: JoblibExecutor) -> None:
+    def __init__(self, client: Any, executor: JoblibExecutor, parcel: Parcel) -> None:
         self._client = client
         self._executor = executor
+        self._parcel = parcel
 
     @property
     def workers(self) -> int:
@@ -132,9 +139,9 @@ class _Dask:
         if not any(enough):
             raise StudyError("no Dask worker has the resources that a trial asks for" if wanted else "no Dask worker")
 
-    def backend(self, parcel: Parcel) -> Mapping[str, Any]:
+    def backend(self) -> Mapping[str, Any]:
         submit: dict[str, Any] = {"resources": dict(self._executor.resources)} if self._executor.resources else {}
-        backend = _dask_backend(self._client, parcel, submit, self._executor.workers)
+        backend = _dask_backend(self._client, self._parcel, submit, self._executor.workers)
         return {"backend": backend, "n_jobs": -1, "pre_dispatch": max(_DASK_TASKS, 2 * self.workers)}
 
     def alive(self) -> bool:
@@ -170,32 +177,49 @@ def _dask_backend(client: Any, parcel: Parcel, submit: dict[str, Any], workers: 
 
 
 @contextmanager
-def _ray(executor: JoblibExecutor) -> Iterator[Cluster]:
+def _ray(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
     try:
         import ray
         from ray.util.joblib import register_ray
     except ImportError:
         raise missing_extra("ray", "an executor on Ray") from None
     register_ray()
-    with _hushed("ray", quiet=executor.quiet):
-        started = not ray.is_initialized()
-        if started:
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(_hushed("ray", quiet=executor.quiet))
+        if not ray.is_initialized():
+            if executor.address is None:
+                place = {"address": "local", "num_cpus": executor.workers, "include_dashboard": False}
+                place["_temp_dir"] = undo.enter_context(_ray_folder())
+            else:
+                place = {"address": executor.address}
+            undo.callback(ray.shutdown)
             try:
                 ray.init(
-                    address=executor.address or "local",
-                    num_cpus=executor.workers if executor.address is None else None,
+                    **place,
                     log_to_driver=not executor.quiet,
                     logging_level=logging.ERROR if executor.quiet else logging.INFO,
-                    include_dashboard=False if executor.address is None else None,
                     configure_logging=not executor.quiet,
                 )
-            except (ConnectionError, ValueError, RuntimeError):
+            except (OSError, ValueError, RuntimeError):
                 raise StudyError(f"no Ray cluster: {executor.address or 'a local one'} could not be reached") from None
-        try:
-            yield _Ray(ray, executor)
-        finally:
-            if started:
-                ray.shutdown()
+        yield _Ray(ray, executor)
+
+
+@contextmanager
+def _ray_folder() -> Iterator[str]:
+    """A place for the folder of a Ray of our own, gone in the end.
+
+    Ray's logs, which it would leave in a folder for all to read, count tasks, and so tell the number of runs. It lets
+    everybody into the folder that it is given, so that one is inside of another.
+    """
+    outer = tempfile.mkdtemp(prefix="ray-")
+    if len(os.fsencode(outer)) > _RAY_FOLDER_BYTES and os.path.isdir("/tmp"):
+        os.rmdir(outer)
+        outer = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    try:
+        yield os.path.join(outer, "r")
+    finally:
+        shutil.rmtree(outer, ignore_errors=True)
 
 
 class _Ray:
@@ -218,7 +242,7 @@ class _Ray:
         self._arguments = arguments
         self.workers = workers
 
-    def backend(self, parcel: Parcel) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol's
+    def backend(self) -> Mapping[str, Any]:
         return {"backend": _ray_backend(self._ray, self._arguments), "n_jobs": self.workers}
 
     def alive(self) -> bool:

@@ -8,9 +8,6 @@ alone: only that one counts as lost.
 from __future__ import annotations
 
 import asyncio
-import os
-import secrets
-import socket
 import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -87,10 +84,10 @@ class JoblibExecutor:
         with the resources, or a worker that cannot load them, `MissingExtraError` without the packages.
         """
         try:
-            parcel = Parcel((socket.gethostname(), os.getpid()), secrets.token_bytes(16), cloudpickle.dumps(job))
+            parcel = Parcel(cloudpickle.dumps(job))
         except Exception as error:
             raise ArgumentError(f"objective must be picklable for workers ({type(error).__name__})") from None
-        with cluster_of(self) as cluster:
+        with cluster_of(self, parcel) as cluster:
             session = _JoblibSession(cluster, parcel, Manners(self.quiet, self.threads, cluster.own))
             session.check_loaded()
             yield session
@@ -163,7 +160,7 @@ class _JoblibSession:
                 yield outcome
 
     def _parallel(self) -> joblib.Parallel:
-        settings = self._cluster.backend(self._parcel)
+        settings = self._cluster.backend()
         return joblib.Parallel(return_as="generator_unordered", batch_size=1, verbose=0, **settings)
 
 

@@ -31,8 +31,9 @@ class Limits:
     wins. Setting either needs `failure_is_private=True`, by which you state that the guarantee of one run covers a
     failure there too, because neither depends on any one row. A replay need not agree, so the outcome is recorded in
     the store before anything follows from it, and never tried again. Such trials run in a process of their own, which
-    is killed at `seconds` of wall time; `memory_bytes` is the address space of that process, libraries included. Not on
-    Windows.
+    is killed, with all that it has started, at `seconds` of wall time; `memory_bytes` is the address space of that
+    process, libraries included. If it dies by itself, as it may for want of memory, the attempt is lost: the trial is
+    run again like that of any worker that dies. Not on Windows.
 
     Raises `ArgumentError` for a limit out of range, and for seconds or bytes without `failure_is_private`.
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, SupportsFloat
 
@@ -113,7 +114,7 @@ def make_plan(
         proposal=proposal,
         fingerprint=_digest(
             {
-                "dpselect": version("dpselect"),
+                "dpselect": _version(),
                 "replays": REPLAYS,
                 "space": list(space.describe().items()),
                 "base": [[g.adjacency.value, g.theorem, g.failure, dict(g.terms)] for g in parts],
@@ -190,6 +191,11 @@ def longest_within(
         else:
             too_long = limit
     return found
+
+
+@cache
+def _version() -> str:
+    return version("dpselect")
 
 
 def _digest(description: Any) -> str:

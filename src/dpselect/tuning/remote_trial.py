@@ -10,8 +10,7 @@ import contextlib
 import logging
 import os
 import pickle
-import socket
-import sys
+import secrets
 import threading
 import warnings
 from collections.abc import Iterator
@@ -19,10 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from threadpoolctl import ThreadpoolController
-
-from dpselect.tuning.executors import Outcome
-from dpselect.tuning.supervised import stop_children
+from dpselect.tuning.executors import Outcome, limited_threads
+from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
 from dpselect.tuning.trial import Job, perform
 
 __all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_trial"]
@@ -37,13 +34,17 @@ class Manners:
     own: bool
 
 
-class Parcel:
-    """A pickled job, named by random bytes, and the process that it comes from; its `repr` is a constant."""
+_made_here: Final[dict[bytes, int]] = {}
+"""The parcels of this process, with its id, which a child made by `fork` does not have."""
 
-    def __init__(self, origin: tuple[str, int], name: bytes, content: bytes) -> None:
-        self.origin = origin
-        self.name = name
+
+class Parcel:
+    """A pickled job, named by random bytes; its `repr` is a constant. Made in the process of the tuner."""
+
+    def __init__(self, content: bytes) -> None:
+        self.name = secrets.token_bytes(16)
         self.content = content
+        _made_here[self.name] = os.getpid()
 
     def __repr__(self) -> str:
         return "<job>"
@@ -74,7 +75,13 @@ def greet(parcel: Parcel, manners: Manners) -> bool:
     if _at_home(parcel):
         return False
     with quietly(manners):
-        return _job(parcel) is not None
+        job = _job(parcel)
+        try:
+            if job is not None:
+                check_child(job)
+        except (Exception, ChildDiedError):
+            return False
+        return job is not None
 
 
 def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Outcome | None:
@@ -95,11 +102,12 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Outcome | None:
             return Outcome(trial.index, lost=True)
 
 
-def forget() -> None:
-    """Drop the job, and with it the data that the objective holds."""
-    stop_children()
+def forget(name: bytes) -> None:
+    """Drop the job of a parcel, and with it the data that the objective holds; other searches go on."""
     with _loading:
-        _jobs.clear()
+        job = _jobs.pop(name, None)
+    if job is not None:
+        stop_children(job)
 
 
 def _at_home(parcel: Parcel) -> bool:
@@ -107,7 +115,7 @@ def _at_home(parcel: Parcel) -> bool:
 
     joblib runs tasks there whenever it thinks that nothing is gained by sending them away.
     """
-    return parcel.origin == (socket.gethostname(), os.getpid())
+    return _made_here.get(parcel.name) == os.getpid()
 
 
 def _job(parcel: Parcel) -> Job | None:
@@ -128,8 +136,6 @@ class _Surroundings:
         self._lock = threading.Lock()
         self._users = 0
         self._undo = ExitStack()
-        self._controller: ThreadpoolController | None = None
-        self._modules = 0
 
     def enter(self, manners: Manners) -> None:
         with self._lock:
@@ -148,10 +154,7 @@ class _Surroundings:
             if manners.own:
                 for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
                     os.environ[f"{library}_NUM_THREADS"] = str(manners.threads)
-            # Looking for libraries takes milliseconds, and is of use only when something was imported since.
-            if self._controller is None or self._modules != len(sys.modules):
-                self._controller, self._modules = ThreadpoolController(), len(sys.modules)
-            self._undo.enter_context(self._controller.limit(limits=manners.threads))
+            self._undo.enter_context(limited_threads(manners.threads))
         if manners.quiet:
             self._undo.enter_context(_muted())
 

@@ -9,6 +9,7 @@ time the search is resumed. Neither depends on the number of runs, as long as th
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -248,15 +249,26 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 def _connect(path: Path) -> sqlite3.Connection:
     try:
-        # Made here and not by SQLite, so that it is never readable by others; SQLite gives its journal the same mode.
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        _make(path)
         path.chmod(0o600)
-        durable.sync_folder(path.parent)
+        # The folder is not synced here: SQLite does so when it makes its journal, before the first commit returns.
         return durable.connect(path, exclusive=True)
     except OSError as error:
         raise StudyError(f"the store {path} cannot be written: {error.strerror}") from None
     except sqlite3.DatabaseError as error:
         raise _unusable(path, error) from None
+
+
+def _make(path: Path) -> None:
+    """Made here and not by SQLite, so that it is never readable by others; SQLite gives its journal the same mode.
+
+    One that is there is not opened: closing it would drop the lock that another search of this process holds on it.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
 
 
 def _row(connection: sqlite3.Connection, path: Path, fingerprint: str, variable: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
     "GRID_REFUSAL",
+    "LAW_NAMES",
     "Categorical",
     "Distribution",
     "IntegerUniform",
@@ -187,6 +188,8 @@ _LAWS: Final[Mapping[str, type[Any]]] = {
     "log_uniform": LogUniform,
     "integer_uniform": IntegerUniform,
 }
+LAW_NAMES: Final = tuple(_LAWS)
+"""The names that `parse_space` knows."""
 
 
 def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:

@@ -25,7 +25,7 @@ from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.trial import Job, attempt
 
-__all__ = ["ChildDiedError", "perform_supervised", "serve", "stop_children"]
+__all__ = ["ChildDiedError", "check_child", "perform_supervised", "serve", "stop_children"]
 
 _LENGTH: Final = struct.Struct(">Q")
 _START: Final = "import sys, pickle; sys.path[:] = {path!r}; from dpselect.tuning.supervised import serve; serve()"
@@ -38,8 +38,13 @@ class ChildDiedError(BaseException):
 
 
 class _Child:
+    """A process that runs trials, started and with the job loaded, for the thread that made it."""
+
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.busy = False
+        self._owner = threading.get_ident()
+        shipped = _by_value(job)
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -47,21 +52,34 @@ class _Child:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self._send(cloudpickle.dumps(job))
-        self._receive(None)  # loaded: what follows is the trial's own time
+        try:
+            self._send(shipped)
+            self._receive(None)  # loaded: what follows is the trial's own time
+        except BaseException:
+            self.stop()
+            raise
 
     def perform(self, index: int, key: bytes, limits: Limits) -> Candidate | None:
-        self._send(pickle.dumps((index, key)))
-        candidate: Candidate | None = pickle.loads(self._receive(limits.seconds))
-        return candidate
+        self.busy = True
+        try:
+            self._send(pickle.dumps((index, key)))
+            candidate: Candidate | None = pickle.loads(self._receive(limits.seconds))
+            return candidate
+        finally:
+            self.busy = False
 
     def stop(self) -> None:
-        self._process.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        self._process.wait()
+        """Kill it and what it has started. Another thread leaves the pipes to the one that reads from them."""
+        if self._process.returncode is None:  # else its number may be another's by now
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)  # its own group: see start_new_session
+            self._process.kill()
+            self._process.wait()
+        if threading.get_ident() == self._owner:
+            for pipe in (self._process.stdin, self._process.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
 
     def _send(self, message: bytes) -> None:
         pipe = self._process.stdin
@@ -89,8 +107,26 @@ class _Child:
         return received[_LENGTH.size :]
 
 
+def _by_value(job: Job) -> bytes:
+    """The job, with what a worker process imported of the script that was started: the child does not know it."""
+    script = sys.modules.get("__mp_main__")
+    if script is not None:
+        cloudpickle.register_pickle_by_value(script)
+    shipped: bytes = cloudpickle.dumps(job)
+    return shipped
+
+
 _here: Final = threading.local()
-_children: Final[list[_Child]] = []
+_children: Final[set[_Child]] = set()
+
+
+def check_child(job: Job) -> None:
+    """Start this thread's child, if the job's limits need one, so that the first trial finds it running.
+
+    Raises `ChildDiedError` if a child cannot load the job, and whatever pickling raises.
+    """
+    if job.limits is not None and job.limits.supervised:
+        _child_here(job)
 
 
 def perform_supervised(job: Job, index: int, key: bytes) -> Candidate | None:
@@ -99,12 +135,8 @@ def perform_supervised(job: Job, index: int, key: bytes) -> Candidate | None:
     Raises `ChildDiedError` when the attempt is lost.
     """
     assert job.limits is not None
-    child: _Child | None = getattr(_here, "child", None)
+    child = _child_here(job)
     try:
-        if child is None or child.job is not job:
-            _stop(child)
-            child = _here.child = _Child(job)
-            _children.append(child)
         return child.perform(index, key, job.limits)
     except TimeoutError:
         _stop(child)
@@ -114,18 +146,31 @@ def perform_supervised(job: Job, index: int, key: bytes) -> Candidate | None:
         raise
 
 
-def stop_children() -> None:
-    """End the children of every thread, and with them the copies of the job that they hold."""
+def stop_children(job: Job | None = None) -> None:
+    """End the children of every thread, and with them the copies of the job that they hold.
+
+    With a job: those that hold it, and all that are idle; the trials of other searches go on.
+    """
     for child in list(_children):
-        _stop(child)
+        if job is None or child.job is job or not child.busy:
+            _stop(child)
 
 
-def _stop(child: _Child | None) -> None:
-    if child is not None and child in _children:
-        _children.remove(child)
-        child.stop()
-        if getattr(_here, "child", None) is child:
-            _here.child = None
+def _child_here(job: Job) -> _Child:
+    child: _Child | None = getattr(_here, "child", None)
+    if child is None or child.job is not job or child not in _children:
+        if child is not None:
+            _stop(child)
+        child = _here.child = _Child(job)
+        _children.add(child)
+    return child
+
+
+def _stop(child: _Child) -> None:
+    _children.discard(child)
+    child.stop()
+    if getattr(_here, "child", None) is child:
+        _here.child = None
 
 
 def serve() -> None:

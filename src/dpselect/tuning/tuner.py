@@ -11,6 +11,7 @@ here is the order of durable steps, which makes a crash at any instant harmless:
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -41,6 +42,10 @@ from dpselect.tuning.trial import Job, Objective, decode_value, trial_params
 __all__ = ["OperatorProgressWarning", "TuneResult", "check_store", "tune"]
 
 
+# what is logged is public: never a count, a parameter, a score or a key
+_LOG = logging.getLogger("dpselect.tuning")
+
+
 class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
 
@@ -56,6 +61,13 @@ class TuneResult(Release):
     params: Mapping[str, Any] | None = None
     score: float | None = None
     key_variable: str | None = None
+
+    def notebook_rows(self) -> list[tuple[str, Any]]:
+        """The winner's parameters, and its score where that was declared."""
+        if self.params is None:
+            return super().notebook_rows()
+        declared = [] if self.score is None else [("score", self.score)]
+        return [("parameters", dict(self.params)), *super().notebook_rows(), *declared]
 
 
 class _Store(Protocol):
@@ -267,6 +279,7 @@ def _begin(
             receipt = ledger.reserve(plan.total, label=label, identifier=store.identifier)
         search = search.reserve()
         store.reserved(receipt)
+        _LOG.info("%r: the price of the whole search is reserved", label)
     if search.stage is Stage.RESERVED:
         store.create_key()
         counted = plan.repetitions.sample(source)
@@ -277,6 +290,7 @@ def _begin(
             master=source.bytes(32),
             replayable=source.replayable,
         )
+        _LOG.info("%r: the number of runs is drawn and sealed", label)
     search = _proposed(plan, search.start() if search.stage is Stage.SEALED else search.resume())
     store.save(search)
     return search
@@ -349,7 +363,9 @@ def _close(plan: Plan, store: _Store, search: Search, ledger: Spender | None) ->
     if search.stage is Stage.RELEASED:
         search = search.settle()
         store.save(search)
-    return _result(plan, store, search, receipt=receipt, key_variable=store.wipe())
+    key_variable = store.wipe()
+    _LOG.info("settled: the store's key is destroyed, or the operator's to drop")
+    return _result(plan, store, search, receipt=receipt, key_variable=key_variable)
 
 
 def _result(

@@ -1,0 +1,55 @@
+"""Examples for `--help`. The tests run them all, in this order, in a folder that holds the files they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import typer
+
+__all__ = ["EXAMPLES", "add_examples"]
+
+EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tune": (
+        "dpselect tune --check study.toml",
+        "dpselect tune study.toml --output found",
+        "dpselect tune --schema",
+    ),
+    "report": ("dpselect report found",),
+    "account": (
+        "dpselect account --base gaussian:noise_multiplier=4 --repetitions harmonic:limit=20 --delta 1e-6",
+        "dpselect account --base pure:epsilon=0.1 --repetitions grid:count=10 --delta 0 --json",
+    ),
+    "plan": (
+        "dpselect plan --base pure:epsilon=1 --delta 0 --expected-quantile 0.7",
+        "dpselect plan --base gaussian --repetitions harmonic:limit=20 --epsilon 2 --delta 1e-6",
+    ),
+    "quantile": ("dpselect quantile people.csv --column income --q 0.5 --epsilon 1 --lower 0 --upper 1e6",),
+    "reproduce": ("dpselect reproduce output-dp --quick",),
+    "ledger create": (
+        "dpselect ledger create budget.db team --epsilon 3 --delta 1e-6",
+        "dpselect ledger create budget.db ada --epsilon 1 --parent team",
+    ),
+    "ledger show": ("dpselect ledger show budget.db",),
+    "ledger verify": ("dpselect ledger verify budget.db",),
+    "ledger export": ("dpselect ledger export budget.db record.jsonl",),
+    "ledger import": ("dpselect ledger import record.jsonl copy.db",),
+    "holdout plan": ("dpselect holdout plan --questions 1000 --answers 10 --rows 10000",),
+    "holdout create": ("dpselect holdout create labels.csv --to pets.holdout --questions 100",),
+    "holdout score": ("dpselect holdout score guesses.csv --holdout pets.holdout --claim 0.87",),
+    "holdout status": ("dpselect holdout status --holdout pets.holdout",),
+}
+"""By the words of the command."""
+
+
+def add_examples(app: typer.Typer, within: str = "") -> None:
+    """Put the examples under the help of every command of an app and of the apps in it."""
+    for command in app.registered_commands:
+        name = command.name or getattr(command.callback, "__name__", "")
+        shown = EXAMPLES.get(f"{within} {name}".strip(), ())
+        if shown:
+            # an empty line between lines, or the help would run them together
+            command.epilog = "\n\n".join(["Example:" if len(shown) == 1 else "Examples:", *shown])
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            add_examples(group.typer_instance, f"{within} {group.typer_instance.info.name}".strip())

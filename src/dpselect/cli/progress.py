@@ -1,0 +1,66 @@
+"""What a terminal shows while a search runs: the time and the public law, never a trial."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from dpselect.repetitions import Repetitions
+
+__all__ = ["Shown", "law_in_words", "showing"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The callbacks for a search: `progress` for everyone, or `operator_progress`; both None when nothing is shown."""
+
+    progress: Callable[[float], None] | None = None
+    operator_progress: Callable[[int, int], None] | None = None
+
+
+@contextmanager
+def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]:
+    """Show progress on standard error, as long as that is a terminal and `quiet` is not asked for.
+
+    By default the elapsed time and what is public about the number of runs: a bar without an end, as the end would
+    tell of K. With `operator`, counts of trials, wherever standard error goes.
+    """
+    stream = sys.stderr  # trials run with the standard streams pointed elsewhere
+    if operator:
+
+        def count(done: int, total: int) -> None:
+            stream.write(f"\roperator only: {done} of {total} trials ")
+            stream.flush()
+
+        yield Shown(operator_progress=count)
+        stream.write("\n")
+        return
+    if quiet or not stream.isatty():
+        yield Shown()
+        return
+    console = Console(file=stream)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    with bar:
+        task = bar.add_task("finding the price", total=None)
+
+        def searching(_: float) -> None:
+            bar.update(task, description=f"searching: {law_in_words(law)}")
+
+        yield Shown(progress=searching)
+
+
+def law_in_words(law: Repetitions) -> str:
+    """What everybody may know about the number of runs.
+
+    >>> from dpselect.repetitions import Harmonic
+    >>> law_in_words(Harmonic(limit=20))
+    '5.56 runs in the mean, at most 20'
+    """
+    limit = "no hard limit" if law.limit is None else f"at most {law.limit}"
+    return f"{law.mean:.3g} runs in the mean, {limit}"

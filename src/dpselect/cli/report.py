@@ -1,0 +1,25 @@
+"""`dpselect report FOLDER`: make the page of a release again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpselect.cli.account import JSON_HELP
+
+__all__ = ["report"]
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a release, as `dpselect tune` wrote it.")],
+    output: Annotated[Path | None, typer.Option(help="Write the page here, in place of report.html there.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+) -> None:
+    """Make report.html again, from release.json and facts.json alone: no data are read, nothing is spent."""
+    from dpselect.study import remake_report  # scikit-learn takes a second to import
+
+    place = remake_report(folder, output)
+    typer.echo(json.dumps({"report": str(place)}) if as_json else f"look at {place}")

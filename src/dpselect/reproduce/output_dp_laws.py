@@ -1,0 +1,95 @@
+"""Exact laws that the reproduction of Hartmann et al. (2022) compares with, apart from the rest of the library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+__all__ = ["expected_scales", "largest_prefix_free_sum", "least_steps_that_gain", "sum_over_stops"]
+
+Array = NDArray[np.float64]
+
+
+def expected_scales(first: float, second: float, cap: int, entries: int, gap: float, scales: Array) -> Array:
+    """E[scale of the released values' noise | something was found] for 1, ..., cap large entries.
+
+    Every large entry lies `gap` above the threshold, every other one `gap` below; sensitivity 1. Given the threshold's
+    noise the comparisons are independent, and the session ends at `cap` hits, so that the number of hits is
+    min(cap, Bin(large, p) + Bin(entries - large, q)) in whatever order the entries are asked. The threshold's noise is
+    integrated by the midpoint rule over 40 scales.
+    """
+    scale = 1.0 / first
+    width = 80.0 * scale / 8000
+    noise: Array = (np.arange(8000, dtype=np.float64) + 0.5) * width - 40.0 * scale
+    weights = np.exp(-np.abs(noise) / scale) / (2.0 * scale) * width
+    hit, false = _above(noise - gap, 2.0 * cap / second), _above(noise + gap, 2.0 * cap / second)
+    found = []
+    for large in range(1, cap + 1):
+        law = np.zeros(cap + 1)
+        right = [binom.pmf(i, large, hit) for i in range(large + 1)]
+        wrong = [binom.pmf(j, entries - large, false) for j in range(cap + 1)]
+        for i, j in itertools.product(range(large + 1), range(cap + 1)):
+            if i + j < cap:
+                law[i + j] += float(weights @ (right[i] * wrong[j]))
+        law[cap] = float(np.sum(weights)) - float(np.sum(law[:cap]))
+        found.append(float(law[1:] @ scales[1:] / np.sum(law[1:])))
+    return np.array(found)
+
+
+def _above(x: Array, scale: float) -> Array:
+    """P(Laplace >= x)."""
+    tail = 0.5 * np.exp(-np.abs(x) / scale)
+    return np.where(x >= 0.0, tail, 1.0 - tail)
+
+
+def least_steps_that_gain(epsilon: float, delta: float) -> int:
+    """The least k at which k randomised responses are exactly ((k - 2) epsilon, delta)-private: summed in doubles."""
+    k = 2
+    keep = 1.0 / (1.0 + math.exp(-epsilon))
+    while True:
+        lies = np.arange(k + 1)
+        losses = (k - 2.0 * lies) * epsilon
+        stick = binom.pmf(lies, k, 1.0 - keep) @ np.maximum(-np.expm1((k - 2) * epsilon - losses), 0.0)
+        if stick <= delta:
+            return k
+        k += 1
+
+
+def _responses(epsilon: float, delta: float, steps: int) -> tuple[Array, Array]:
+    """The laws of all 4**steps outputs of so many randomised responses with failures, for both bits, in order."""
+    truth = (1.0 - delta) / (1.0 + math.exp(-epsilon))
+    lie = (1.0 - delta) / (1.0 + math.exp(epsilon))
+    single = np.array([delta, truth, lie, 0.0]), np.array([0.0, lie, truth, delta])
+    laws = np.ones(1), np.ones(1)
+    for _ in range(steps):
+        laws = np.outer(laws[0], single[0]).ravel(), np.outer(laws[1], single[1]).ravel()
+    return laws
+
+
+def largest_prefix_free_sum(epsilon: float, delta: float, stops: Sequence[int], prices: Sequence[float]) -> float:
+    """The maximum of equation (3) (Theorem 15) over sets of outputs of which none is a prefix of another.
+
+    Over all 4**stop outputs themselves, each of which is in its set or leaves its continuations to be.
+    """
+    values: Array | None = None
+    for k in range(len(stops) - 1, -1, -1):
+        upper, lower = _responses(epsilon, delta, stops[k])
+        here = np.maximum(upper - math.exp(prices[k]) * lower, 0.0)
+        below = np.zeros_like(here) if values is None else values.reshape(len(here), -1).sum(axis=1)
+        values = np.maximum(here, below)
+    assert values is not None
+    return math.fsum(values.tolist())
+
+
+def sum_over_stops(epsilon: float, delta: float, stops: Sequence[int], prices: Sequence[float]) -> float:
+    """Equation (4), Lemma 11 with optimal composition: the sets of each stopping point by themselves."""
+    total = 0.0
+    for stop, price in zip(stops, prices, strict=True):
+        upper, lower = _responses(epsilon, delta, stop)
+        total += math.fsum(np.maximum(upper - math.exp(price) * lower, 0.0).tolist())
+    return total

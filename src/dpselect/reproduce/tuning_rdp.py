@@ -1,0 +1,35 @@
+"""Papernot, Steinke, "Hyperparameter Tuning with Renyi Differential Privacy" (2022): Figures 1 to 8, Appendix D.1."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dpselect.reproduce.table import Paper
+from dpselect.reproduce.tuning_rdp_bounds import epsilon_against_mean, laws_compared, logarithmic_curves
+from dpselect.reproduce.tuning_rdp_examples import conditional, fixed_runs
+from dpselect.reproduce.tuning_rdp_leakage import leakage
+from dpselect.reproduce.tuning_rdp_search import searched_network
+from dpselect.reproduce.tuning_rdp_utility import expected_quantile, success_probability
+
+__all__ = ["PAPER"]
+
+PAPER: Final = Paper(
+    name="tuning-rdp",
+    citation=(
+        "Papernot, Steinke (2022). Hyperparameter Tuning with Renyi Differential Privacy. ICLR 2022, arXiv:2110.03620."
+    ),
+    parts={
+        "what a hyperparameter leaks": leakage,
+        "Renyi curves of logarithmic repetition": logarithmic_curves,
+        "laws of K compared": laws_compared,
+        "price against the expected number of runs": epsilon_against_mean,
+        "expected quantile": expected_quantile,
+        "success probability": success_probability,
+        "a searched network": searched_network,
+        "conditional sampling": conditional,
+        "a fixed number of runs": fixed_runs,
+    },
+    full_seconds=700.0,
+    quick_seconds=40.0,
+    takes=("mnist",),
+)

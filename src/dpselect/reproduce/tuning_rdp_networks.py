@@ -1,0 +1,193 @@
+"""The models that Figure 7 is run with: the paper's network through Opacus, or this library's own DP-SGD."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting import calibrate
+from dpselect.errors import ArgumentError, missing_extra
+from dpselect.learners import DPSGDClassifier
+from dpselect.privacy import Guarantee, dp_sgd
+from dpselect.randomness import RandomSource
+from dpselect.reproduce.table import Context
+
+__all__ = ["Trainer", "trainer"]
+
+Array = NDArray[np.float64]
+Rows = tuple[Array, NDArray[Any]]  # images of shape (rows, height, width), labels
+
+_ONE_RUN: Final = 2.696861  # epsilon at delta = 1e-6 of the paper's training, which the digits are trained at
+_RATES: Final = tuple(float(rate) for rate in np.geomspace(0.025, 1.0, 9))  # the paper's range
+_MNIST_STEPS: Final = {True: 234, False: 14_063}  # quick: one epoch of 60
+_MNIST_RATE: Final = 256 / 60_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trainer:
+    """A training whose learning rate is searched: what one run costs, and the accuracy that it reaches."""
+
+    what: str
+    rates: tuple[float, ...]
+    runs: int
+    guarantee: Guarantee
+    accuracy: Callable[[float, RandomSource], float]
+    guess: float = 0.1
+
+
+def trainer(context: Context) -> Trainer:
+    """MNIST where its file is given, else the digits: the paper's network in full mode, where torch is installed."""
+    if "mnist" in context.files:
+        return _mnist(context.files["mnist"], quick=context.quick)
+    if not context.quick and find_spec("torch") and find_spec("opacus"):
+        return _digits_network()
+    return _digits_classifier(quick=context.quick)
+
+
+def _digits() -> tuple[Array, NDArray[np.intp], NDArray[np.bool_]]:
+    """Images of shape (rows, 8, 8) in [0, 1], labels, and which rows are held out."""
+    from sklearn.datasets import load_digits  # takes a second to import
+
+    digits = load_digits()
+    return digits.images / 16.0, digits.target, np.arange(len(digits.target)) % 5 == 0
+
+
+def _digits_price(steps: int, rate: float) -> tuple[float, Guarantee]:
+    """The noise multiplier at which a training on the digits costs what the paper's costs."""
+    noise = calibrate(
+        lambda multiplier: dp_sgd(noise_multiplier=multiplier, sampling_rate=rate, steps=steps),
+        epsilon=_ONE_RUN,
+        delta=1e-6,
+        relative=1e-3,
+    )
+    return noise, dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=steps)
+
+
+def _digits_classifier(*, quick: bool) -> Trainer:
+    """Softmax regression by this library's DP-SGD; learning rates from 0.1 to 4, the paper's range times 4."""
+    steps, rate = 100, 0.15
+    images, labels, held_out = _digits()
+    rows = images.reshape(len(images), -1)
+    noise, guarantee = _digits_price(steps, rate)
+
+    def accuracy(learning_rate: float, random: RandomSource) -> float:
+        model = DPSGDClassifier(
+            noise_multiplier=noise,
+            sampling_rate=rate,
+            steps=steps,
+            learning_rate=4.0 * learning_rate,
+            row_norm=4.0,
+            classes=range(10),
+            nominal_rows=1440,
+            random=random,
+        )
+        model.fit(rows[~held_out], labels[~held_out])
+        return float(np.mean(model.predict(rows[held_out]) == labels[held_out]))
+
+    return Trainer(
+        what="softmax regression on scikit-learn's digits",
+        rates=_RATES,
+        runs=2 if quick else 20,
+        guarantee=guarantee,
+        accuracy=accuracy,
+    )
+
+
+def _digits_network() -> Trainer:
+    """The paper's feature maps on 8 x 8 images; few steps, so learning rates are the paper's range times 8."""
+    steps, rate = 100, 0.15
+    images, labels, held_out = _digits()
+    noise, guarantee = _digits_price(steps, rate)
+    accuracy = _network_accuracy(
+        (images[~held_out], labels[~held_out]),
+        (images[held_out], labels[held_out]),
+        {"noise_multiplier": noise, "sampling_rate": rate, "steps": steps},
+        nominal_rows=1440,
+    )
+    return Trainer(
+        what="the paper's network on scikit-learn's digits",
+        rates=tuple(8.0 * rate for rate in _RATES),
+        runs=2,
+        guarantee=guarantee,
+        accuracy=accuracy,
+    )
+
+
+def _mnist(file: str, *, quick: bool) -> Trainer:
+    """The paper's own training from an .npz file with x_train, y_train, x_test and y_test; quick: one epoch."""
+    if not (find_spec("torch") and find_spec("opacus")):
+        raise missing_extra("torch", "training the network of Figure 7 on MNIST")
+    names = ("x_train", "y_train", "x_test", "y_test")
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            x_train, y_train, x_test, y_test = (np.asarray(arrays[name]) for name in names)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        raise ArgumentError(f"data: {file} must be an .npz file of the arrays {', '.join(names)}") from None
+    for x, y in ((x_train, y_train), (x_test, y_test)):
+        if x.ndim != 3 or len(x) != len(y) or not len(x):
+            raise ArgumentError(f"data: {file} must hold images of shape (rows, height, width) and a label for each")
+    settings: dict[str, Any] = {"noise_multiplier": 1.1, "sampling_rate": _MNIST_RATE, "steps": _MNIST_STEPS[quick]}
+    accuracy = _network_accuracy((x_train / 255.0, y_train), (x_test / 255.0, y_test), settings, nominal_rows=60_000)
+    return Trainer(
+        what="the paper's network on MNIST",
+        rates=_RATES,
+        runs=1 if quick else 5,
+        guarantee=dp_sgd(**settings),
+        accuracy=accuracy,
+    )
+
+
+def _network_accuracy(
+    training_rows: Rows, held_out_rows: Rows, settings: Mapping[str, Any], *, nominal_rows: float
+) -> Callable[[float, RandomSource], float]:
+    """A function that trains an all-convolutional network with Opacus and measures its accuracy."""
+    import torch
+
+    from dpselect.integrations.opacus import PrivateTraining
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def tensors(images: Array, labels: NDArray[Any]) -> tuple[Any, Any]:
+        return (
+            torch.tensor(images, dtype=torch.float32, device=device)[:, None],
+            torch.tensor(np.asarray(labels, dtype=np.int64), device=device),
+        )
+
+    (inputs, targets), (unseen, truth) = tensors(*training_rows), tensors(*held_out_rows)
+    batch = settings["sampling_rate"] * nominal_rows
+    training = PrivateTraining(**settings, max_grad_norm=1.0, expected_batch_size=batch)
+
+    def network() -> Any:
+        layers: list[Any] = []
+        channels = (1, 32, 32, 64, 64, 64)
+        for depth, (into, out) in enumerate(pairwise(channels)):
+            # every second layer halves the image
+            layers += [torch.nn.Conv2d(into, out, 3, stride=1 + depth % 2, padding=1), torch.nn.Tanh()]
+        return torch.nn.Sequential(
+            *layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels[-1], 10)
+        ).to(device)
+
+    def accuracy(learning_rate: float, random: RandomSource) -> float:
+        model = training.fit(
+            network,
+            lambda parameters: torch.optim.SGD(parameters, lr=learning_rate),
+            torch.nn.CrossEntropyLoss(reduction="none"),
+            inputs,
+            targets,
+            random=random,
+        )
+        with torch.no_grad():
+            right = [
+                (model(unseen[start : start + 1000]).argmax(dim=1) == truth[start : start + 1000]).float().sum()
+                for start in range(0, len(truth), 1000)
+            ]
+        return float(sum(right)) / len(truth)
+
+    return accuracy

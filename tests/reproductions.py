@@ -1,0 +1,62 @@
+"""What the tests of all reproductions share."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+
+from dpselect.randomness import keyed_source
+from dpselect.reproduce.table import Context, Reproduction
+from dpselect.reproduce.written import describe, markdown
+
+SEED = 2026  # that of the command
+
+
+def reproduced(paper):
+    """All parts, in quick mode."""
+    return dict(paper.run(Context(True, keyed_source(SEED))))
+
+
+def row_named(part, start):
+    (found,) = [row for row in part.rows if row.name.startswith(start)]
+    return found
+
+
+def assert_explained(parts):
+    """Every row is within its tolerance or says why not; all numbers are finite, names are not used twice."""
+    for part in parts.values():
+        assert len({row.name for row in part.rows}) == len(part.rows)
+        for row in part.rows:
+            assert row.verdict != "differs", row
+            assert math.isfinite(row.ours), row
+            assert row.optimal is None or math.isfinite(row.optimal), row
+        for figure in part.figures:
+            assert all(len(curve.x) == len(curve.y) > 0 for curve in figure.curves)
+            assert all(math.isfinite(y) for curve in figure.curves for y in curve.y), figure.name
+
+
+def assert_repeats(paper, parts, name):
+    """A part does not depend on the others, and is a function of the seed."""
+    again = paper.parts[name](Context(True, keyed_source(SEED).spawn(name)))
+    assert again == parts[name]
+    done = Reproduction(paper=paper, quick=True, parts=parts, seconds=1.0)
+    written = json.loads(json.dumps(describe(done), allow_nan=False))
+    assert written["reproduced"] is True
+    assert set(written["parts"]) == set(paper.parts)
+
+
+def assert_documented(paper, parts):
+    """The page of the documentation is what the command writes; numbers may differ in a late digit by machine."""
+    page = (Path(__file__).parent.parent / "docs" / f"reproduce-{paper.name}.md").read_text(encoding="utf-8")
+    made = markdown(Reproduction(paper=paper, quick=True, parts=parts, seconds=1.0))
+    shown, found = (
+        [re.split(r" \| ", line.strip("| ")) for line in text.splitlines() if line.startswith("| ")]
+        for text in (page, made)
+    )
+    assert [(line[0], line[1], line[-1]) for line in shown] == [(line[0], line[1], line[-1]) for line in found]
+    for here, there in zip(shown, found, strict=True):
+        for one, other in zip(here[2:4], there[2:4], strict=True):
+            assert one == other or math.isclose(float(one), float(other), rel_tol=1e-3), here[0]
+    assert len(found) >= 30

@@ -1,0 +1,96 @@
+"""Help, version and completion: every command has examples, and every example runs."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import dpselect
+from dpselect.cli.app import app
+from dpselect.cli.examples import EXAMPLES
+from tests.test_cli import toml
+from tests.test_study_schema import STUDY
+
+
+def commands(group, words=()):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*words, name))
+        else:
+            yield " ".join((*words, name)), command
+
+
+COMMANDS = dict(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_command_shows_its_examples(words):
+    shown = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
+    assert EXAMPLES[words]
+    for example in EXAMPLES[words]:
+        assert example.startswith(f"dpselect {words} ")
+        assert example in shown
+
+
+def test_no_example_is_of_a_command_that_does_not_exist():
+    assert set(EXAMPLES) <= set(COMMANDS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files that the examples name."""
+    made = tmp_path_factory.mktemp("examples")
+    (made / "study.toml").write_text(toml({**STUDY, "runs": {"executor": "inline"}}))
+    (made / "people.csv").write_text("income\n" + "".join(f"{1000 * i}\n" for i in range(500)))
+    ids = range(200)
+    (made / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in ids))
+    (made / "guesses.csv").write_text("id,prediction\n" + "".join(f"{i},{i % 2 if i % 10 else 0}\n" for i in ids))
+    return made
+
+
+QUICK = [(words, example) for words, shown in EXAMPLES.items() if words != "reproduce" for example in shown]
+
+
+def test_every_example_runs(folder, monkeypatch):
+    """In the order of the help: later ones use what earlier ones made."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    for _, example in QUICK:
+        result = CliRunner().invoke(app, shlex.split(example)[1:])
+        assert result.exit_code == 0, (example, result.output, result.exception)
+        assert result.stdout.strip() or "export" in example
+    assert {"found", "budget.db", "record.jsonl", "copy.db", "pets.holdout"} <= {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES["reproduce"])
+def test_the_examples_of_reproduce_run(example, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, shlex.split(example)[1:]).exit_code == 0
+
+
+def test_version():
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"dpselect {dpselect.__version__}\n"
+
+
+def run(environment, *arguments):
+    code = "import sys; sys.argv[0] = 'dpselect'; from dpselect.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_completion_knows_commands_and_options():
+    """What the script of `--show-completion bash` asks for when the tab key is pressed."""
+    script = run({}, "--show-completion", "bash").stdout
+    assert "_DPSELECT_COMPLETE=complete_bash" in script
+    words = {"_DPSELECT_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "dpselect re"}
+    assert run(words).stdout.split() == ["report", "reproduce"]

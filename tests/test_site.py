@@ -1,0 +1,118 @@
+"""What the documentation site needs and Sphinx does not check; the build itself is a step of `.ci/run`."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+ROOMS = (
+    *(
+        "accounting",
+        "adaptive",
+        "ledger",
+        "learners",
+        "mechanisms",
+        "ordered",
+        "privacy",
+        "privacy.output",
+        "privacy.profile",
+    ),
+    *("repetitions", "selection", "tuning"),
+)
+
+
+def test_every_page_is_in_the_index():
+    listed = set()
+    for index in ("index.md", "api/index.md"):
+        text = (DOCS / index).read_text(encoding="utf-8")
+        for block in re.findall(r"^```{toctree}\n(.*?)^```", text, flags=re.M | re.S):
+            listed |= {
+                str(Path(index).parent / line)
+                for line in block.split("\n")
+                if line.strip() and not line.startswith(":")
+            }
+    pages = {str(path.relative_to(DOCS)).removesuffix(".md") for path in DOCS.rglob("*.md")} - {"index"}
+    assert pages == listed
+
+
+def names_of_the_library():
+    """Public names, their attributes, and the names of their parameters."""
+    known = set()
+    for room in ROOMS:
+        module = importlib.import_module(f"dpselect.{room}")
+        for name in getattr(module, "__all__", vars(module)):
+            value = getattr(module, name)
+            known.add(name)
+            for owner in (
+                (value, getattr(value, "__init__", None), *vars(value).values())
+                if isinstance(value, type)
+                else (value,)
+            ):
+                owner = owner.fget if isinstance(owner, property) else owner
+                known |= set(getattr(getattr(owner, "__code__", None), "co_varnames", ()))
+            if isinstance(value, type):
+                known |= set(dir(value)) | set(getattr(value, "__annotations__", ()))
+    return known
+
+
+def test_the_notation_table_names_what_exists():
+    text = (DOCS / "notation.md").read_text(encoding="utf-8")
+    # the last ones are variables of the examples
+    known = names_of_the_library() | {"dpselect", "add_or_remove_one", "replace_one"}
+    known |= {"candidate", "random", "output", "score", "value", "law", "analysis", "guarantee", "budget", "profile"}
+    unknown = {
+        name
+        for code in re.findall(r"`([^`]+)`", text)
+        for name in re.findall(r"[A-Za-z_]\w*", re.sub(r"\"[^\"]*\"", "", code))
+        if name not in known
+    }
+    assert not unknown
+
+
+def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S)
+    exec(compile("\n".join(blocks), "tutorial.md", "exec"), {"__name__": "tutorial"})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:4] == ["1.061", "3.747", "1.474", "1.493"]
+    assert printed[4:6] == ["50.3 99", "1.0"]
+    assert printed.count("refused before anything ran") == 1
+    assert 44 <= float(printed[-1].split()[0]) <= 58
+
+
+def test_the_benchmarks_run_and_write_their_page(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent))
+    driver = importlib.import_module("benchmarks.__main__")
+    page, data = tmp_path / "page.md", tmp_path / "data.json"
+    found = driver.main(["--quick", "--only", "sparse vector", "ledger", "--page", str(page), "--json", str(data)])
+    assert [question["area"] for question in found["questions"]] == ["sparse vector", "ledger"]
+    assert all(min(times) > 0 for question in found["questions"] for times in question["seconds"].values())
+    assert "## Ledger" in page.read_text(encoding="utf-8")
+
+
+def test_a_peer_that_is_not_installed_is_said(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent))
+    driver = importlib.import_module("benchmarks.__main__")
+    question = importlib.import_module("benchmarks.questions").Question
+
+    def absent():
+        raise ModuleNotFoundError("No module named 'peer'")
+
+    found = driver.measure(question("area", "title", {"ours": lambda: lambda: 1, "peer": absent}), 1, [])
+    assert "| peer | not installed: No module named 'peer' |" in driver.table(found)
+
+
+@pytest.mark.parametrize("page", ["comparison.md"])
+def test_versions_of_the_comparison_are_those_installed(page):
+    """Where a library is installed here, the page speaks of that version."""
+    metadata = importlib.import_module("importlib.metadata")
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for name, version in re.findall(r"^\| \[([\w-]+)\]\([^)]*\) \| ([\d.]+) \| installed", text, flags=re.M):
+        try:
+            assert metadata.version(name.lower()) == version, name
+        except metadata.PackageNotFoundError:
+            continue
