@@ -1,4 +1,4 @@
-"""The numbers of Feldman and Steinke (2018), "Generalization for Adaptively-chosen Estimators via Stable Median":
+"""The numbers of Feldman and Steinke (2017), "Generalization for Adaptively-chosen Estimators via Stable Median":
 constants worked out from its theorems and proofs by an independent calculation."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tables of required blocks, rows and attacks: columns that our own planners do not fill, and the simulations.
 
-The numbers were worked out from Feldman and Steinke (2018) by an independent calculation and independent simulations.
+The numbers were worked out from Feldman and Steinke (2017) by an independent calculation and independent simulations.
 """
 
 from __future__ import annotations

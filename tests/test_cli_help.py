@@ -89,8 +89,8 @@ def run(environment, *arguments):
 
 
 def test_completion_knows_commands_and_options():
-    """What the script of `--show-completion bash` asks for when the tab key is pressed."""
-    script = run({}, "--show-completion", "bash").stdout
+    """The script that `--install-completion` installs, and what it asks for when the tab key is pressed."""
+    script = run({"_DPSELECT_COMPLETE": "source_bash"}).stdout
     assert "_DPSELECT_COMPLETE=complete_bash" in script
     words = {"_DPSELECT_COMPLETE": "complete_bash", "COMP_CWORD": "1", "COMP_WORDS": "dpselect re"}
     assert run(words).stdout.split() == ["report", "reproduce"]

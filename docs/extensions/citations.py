@@ -106,12 +106,13 @@ def read_bibliography(app: Sphinx) -> None:
     """Find entries by all surnames and the year, and by the first surname where there are three or more."""
     known: dict[tuple[str, ...], str] = {}
     for key, entry in parse_file(str(app.srcdir / "references.bib")).entries.items():
-        # an entry may say under which year the pages cite it
-        names, year = surnames(entry), entry.fields.get("cited", entry.fields["year"])
-        for citation in {(*names, year), (names[0], "et al.", year) if len(names) > 2 else (*names, year)}:
-            if citation in known:
-                log.warning("references.bib: %s and %s are cited alike", key, known[citation])
-            known[citation] = key
+        names = surnames(entry)
+        # an entry may have a second year under which pages cite it
+        for year in {entry.fields["year"], entry.fields.get("cited", entry.fields["year"])}:
+            for citation in {(*names, year), (names[0], "et al.", year) if len(names) > 2 else (*names, year)}:
+                if citation in known:
+                    log.warning("references.bib: %s and %s are cited alike", key, known[citation])
+                known[citation] = key
     app.config.dpselect_citations = known
     app.env.dpselect_cited = set()  # type: ignore[attr-defined]
     app.env.dpselect_linked = set()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Asking hundreds of questions of one data set, each chosen after the last answers (Feldman, Steinke 2018)."""
+"""Asking hundreds of questions of one data set, each chosen after the last answers (Feldman, Steinke 2017)."""
 
 from __future__ import annotations
 

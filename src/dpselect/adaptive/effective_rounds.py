@@ -1,7 +1,7 @@
 """Exact answers from one data set at a time, moving to the next when a verification says no.
 
 The cost is in rounds of over-fitting that really happen, not in questions (EffectiveRounds of Dwork, Feldman, Hardt,
-Pitassi, Reingold, Roth 2015, named by Feldman and Steinke 2018). The answers are exact medians of block values: valid,
+Pitassi, Reingold, Roth 2015, named by Feldman and Steinke 2017). The answers are exact medians of block values: valid,
 with no privacy to a row.
 """
 

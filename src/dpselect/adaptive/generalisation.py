@@ -1,4 +1,4 @@
-"""The generalisation theorems of Feldman and Steinke (2018), with the constants that their proofs give.
+"""The generalisation theorems of Feldman and Steinke (2017), with the constants that their proofs give.
 
 "Generalization for Adaptively-chosen Estimators via Stable Median", Theorems 4.1 to 4.7 and 5.1. Where the printed
 statement and its proof differ, the proof counts, and the docstring says so. All logarithms are natural; privacy is per

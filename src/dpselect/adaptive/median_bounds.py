@@ -1,4 +1,4 @@
-"""How many blocks a private approximate median needs (Feldman, Steinke 2018, Section 3), and the exact failures.
+"""How many blocks a private approximate median needs (Feldman, Steinke 2017, Section 3), and the exact failures.
 
 An answer v is an approximate median of accuracy `accuracy` when more than (1 - accuracy)/2 of the block values are at
 most v and as many at least v. All logarithms are natural; epsilon is per block, replace-one.

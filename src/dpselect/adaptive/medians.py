@@ -37,7 +37,7 @@ def exponential_median(
     """A grid point v with probability proportional to exp(-epsilon/2 * badness(v)), exactly.
 
     badness(v) = max(#{x < v} - q m, #{x > v} - (1 - q) m) with q = `quantile`; for the median, up to a constant, the
-    larger of the two counts. It moves by at most one when a value is replaced (Feldman, Steinke 2018, Theorem 3.1).
+    larger of the two counts. It moves by at most one when a value is replaced (Feldman, Steinke 2017, Theorem 3.1).
     Runs of equal badness are grouped: O(m log m) whatever the size of the grid, which may be 2**64; the draw is decided
     by as many bits as it takes, so no rounding enters the law. `exponential_median_guarantee` is the price.
 

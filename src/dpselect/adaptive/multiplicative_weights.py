@@ -1,6 +1,6 @@
 """Experimental: very many questions over a small finite universe, by private multiplicative weights.
 
-Feldman and Steinke 2018, Theorem 5.4 (after Hardt, Rothblum 2010). A public law p over the universe of blocks answers
+Feldman and Steinke 2017, Theorem 5.4 (after Hardt, Rothblum 2010). A public law p over the universe of blocks answers
 counting queries until the data contradict it; a contradiction costs an update, and there are at most
 ln|universe|/(2 gap^2) of them whatever the number of questions. Median questions are answered by binary search. The
 constants are ours: by a rough estimate asking by `AdaptiveAnalysis` needs fewer blocks up to some ten million

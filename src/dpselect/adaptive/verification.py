@@ -1,4 +1,4 @@
-"""Checking guesses against held-out blocks: cheap when they are right (Feldman, Steinke 2018, Theorem 5.1)."""
+"""Checking guesses against held-out blocks: cheap when they are right (Feldman, Steinke 2017, Theorem 5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many blocks certify a verification: many guesses checked, a few refused (Feldman, Steinke 2018, Theorem 5.1).
+"""How many blocks certify a verification: many guesses checked, a few refused (Feldman, Steinke 2017, Theorem 5.1).
 
 A guess v for an estimator is checked by two counts, of block values at most v and at least v; a sparse vector says
 whether each reaches a share u. Its runs are pure; l of them compose to at most randomised response l times, whose

@@ -177,13 +177,18 @@ class _Frame:
 
 def _path(frame: _Frame, xs: Sequence[float], values: Sequence[float]) -> str:
     """Straight pieces between points; on a logarithmic axis the line ends where it leaves the picture."""
-    points, pen = [], "M"
+    low = frame.y_axis.low
+    points: list[str] = []
+    before = (xs[0], values[0])
     for at, value in zip(xs, values, strict=True):
-        points.append(f"{pen}{frame.x(at):.1f} {frame.y(value):.1f}")
-        pen = "L"
-        if frame.y_axis.log and value < frame.y_axis.low:
+        if frame.y_axis.log and value < low:
+            if 0.0 < value < low < before[1]:
+                share = math.log(before[1] / low) / math.log(before[1] / value)
+                points.append(f"{frame.x(before[0] + share * (at - before[0])):.1f} {frame.bottom:.1f}")
             break
-    return "".join(points)
+        points.append(f"{frame.x(at):.1f} {frame.y(value):.1f}")
+        before = (at, value)
+    return "M" + "L".join(points) if points else ""
 
 
 def _legend(lines: Sequence[Line]) -> str:

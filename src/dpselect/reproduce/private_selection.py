@@ -259,6 +259,6 @@ PAPER: Final = Paper(
         "sparse vector and threshold search": sparse_vector,
         "lower bound and errata": lower_bound,
     },
-    full_seconds=10.0,
-    quick_seconds=8.0,
+    full_seconds=5.0,
+    quick_seconds=4.0,
 )

@@ -1,4 +1,4 @@
-"""The statements of Feldman and Steinke (2018) that have numbers in them, one row each."""
+"""The statements of Feldman and Steinke (2017) that have numbers in them, one row each."""
 
 from __future__ import annotations
 

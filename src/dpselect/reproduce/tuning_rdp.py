@@ -29,7 +29,7 @@ PAPER: Final = Paper(
         "conditional sampling": conditional,
         "a fixed number of runs": fixed_runs,
     },
-    full_seconds=700.0,
+    full_seconds=550.0,
     quick_seconds=40.0,
     takes=("mnist",),
 )

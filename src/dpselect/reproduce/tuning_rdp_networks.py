@@ -171,7 +171,7 @@ def _network_accuracy(
             # every second layer halves the image
             layers += [torch.nn.Conv2d(into, out, 3, stride=1 + depth % 2, padding=1), torch.nn.Tanh()]
         return torch.nn.Sequential(
-            *layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels[-1], 10)
+            *layers, torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(4 * channels[-1], 10)
         ).to(device)
 
     def accuracy(learning_rate: float, random: RandomSource) -> float:

@@ -84,6 +84,7 @@ def searched_network(context: Context) -> Part:
         "delta (1e-6, as in the other figures), batches (Poisson samples), the number of learning rates "
         f"({len(chosen.rates)}), on which rows accuracy is measured (held out, no noise, so the search itself is not "
         "private there)",
+        "strides, activation and last layer of the network (here every second layer halves the image; tanh; linear)",
         "what the middle range is, in which the text sees Poisson ahead: here prices of 5 to 8 Poisson runs",
         f"the model here: {chosen.what}; {pool.size} runs in the pool; E[K] at most {means[-1]:.0f}",
     )

@@ -113,7 +113,8 @@ def _dask(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
         finally:
             if client.status == "running":  # else it would wait for the scheduler to come back
                 with contextlib.suppress(Exception):
-                    client.run(forget, parcel.name)
+                    # not client.run, which has no timeout: a worker may have died just now
+                    client.sync(client._run, forget, parcel.name, callback_timeout=10.0)
             if executor.address is not None:
                 with contextlib.suppress(Exception):
                     client.close(timeout=2)
