@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _DASK_TASKS: Final = 32
 """Tasks that the scheduler has at least, because its round trips take longer than short trials."""
+
+_PATIENCE: Final = 10.0
+"""Seconds after which a Dask scheduler that says nothing is asked whether it is there."""
 
 _RAY_FOLDER_BYTES: Final = 38
 """Ray puts sockets some 64 bytes below this folder, and the path of a socket has at most 107 (103 on macOS)."""
@@ -142,8 +146,28 @@ class _Dask:
 
     def backend(self) -> Mapping[str, Any]:
         submit: dict[str, Any] = {"resources": dict(self._executor.resources)} if self._executor.resources else {}
-        backend = _dask_backend(self._client, self._parcel, submit, self._executor.workers)
+        backend = _dask_backend(self._client, submit, self._executor.workers)
+        # What joblib does with scatter=[parcel], but for the two things that `_sent` is about. The parcel is found by
+        # its identity, so it must be this object in every task.
+        backend._scatter = [self._parcel]
+        backend.data_futures = {id(self._parcel): self._sent()}
         return {"backend": backend, "n_jobs": -1, "pre_dispatch": max(_DASK_TASKS, 2 * self.workers)}
+
+    def _sent(self) -> Any:
+        """The parcel on every worker, so that no worker holds the only copy; raises when the cluster is gone.
+
+        Not by the hash of its content (the default): sent again under the name of a copy that is just being forgotten,
+        it may be looked for without end where it has gone. And `Client.scatter` waits without end for a dead scheduler.
+        """
+        scatter = self._client._scatter([self._parcel], broadcast=True, hash=False)
+        sending = asyncio.run_coroutine_threadsafe(scatter, self._client.loop.asyncio_loop)
+        while True:
+            try:
+                return sending.result(timeout=_PATIENCE)[0]
+            except TimeoutError:
+                if sending.done() or not self.alive():
+                    sending.cancel()
+                    raise
 
     def alive(self) -> bool:
         try:
@@ -153,7 +177,7 @@ class _Dask:
         return str(self._client.status) == "running"
 
 
-def _dask_backend(client: Any, parcel: Parcel, submit: dict[str, Any], workers: int | None) -> Any:
+def _dask_backend(client: Any, submit: dict[str, Any], workers: int | None) -> Any:
     from joblib._dask import DaskDistributedBackend
 
     class Backend(DaskDistributedBackend):  # type: ignore[misc]
@@ -173,8 +197,7 @@ def _dask_backend(client: Any, parcel: Parcel, submit: dict[str, Any], workers: 
                 raise out.exception() or RuntimeError
             return super().retrieve_result_callback(out)
 
-    # Sent to every worker once, so that no worker holds the only copy.
-    return Backend(client=client, scatter=[parcel], **submit)
+    return Backend(client=client, **submit)
 
 
 @contextmanager
