@@ -6,6 +6,7 @@ import json
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 
 import mpmath
@@ -95,7 +96,8 @@ def exact_pgf(law: Repetitions, complement: mpmath.mpf) -> mpmath.mpf:
         rate = mpmath.mpf(law._rate)
         return mpmath.expm1(rate * (1 - complement)) / mpmath.expm1(rate)
     assert law.limit is not None
-    return mpmath.polyval(exact_probabilities(law, law.limit), 1 - complement, asc=True)
+    descending = exact_probabilities(law, law.limit)[::-1]
+    return reduce(lambda value, coefficient: value * (1 - complement) + coefficient, descending, mpmath.mpf(0))
 
 
 @every_law
