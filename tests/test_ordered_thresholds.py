@@ -111,7 +111,7 @@ def test_the_price_of_adding_a_row_is_too_small_for_replacing_one():
     base = Fraction(50)
     # a mechanism tuned for add/remove: k = 1 and k = 2; its ratios under replace-one exceed the epsilon it claims
     assert largest_ratio(by_errors, REPLACE, base) > base
-    # the dossier's single swap is not the whole story: a row whose label changes swaps a point on each side
+    # a single swap is not the whole story: a row whose label changes swaps a point on each side
     assert largest_ratio(by_interior_point, REPLACE, base) > base**2
 
 
