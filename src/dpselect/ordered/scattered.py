@@ -10,7 +10,9 @@ whatever is private for the fine rows is private for the rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,9 @@ from dpselect.ordered.intervals import RankedColumn, Window, window_of
 from dpselect.ordered.sources import counted_column
 from dpselect.randomness import RandomSource
 
-__all__ = ["Part", "ScatteredColumn", "fine_bits", "scattered_units"]
+__all__ = ["Part", "ScatteredColumn", "fine_bits", "scattered_units", "unplaced"]
+
+P = TypeVar("P", bound="Placed")
 
 _WHOLE = 1 << 22
 """Columns of up to this many rows are scattered at once."""
@@ -37,6 +41,28 @@ def scattered_units(
     """Rows of several units: each takes one fine place, with all its units, so that it is on one side of every cut."""
     fine = codes << np.uint64(bits) | random.words(len(codes)) >> np.uint64(64 - bits) if bits else codes
     return counted_column(fine, units)
+
+
+class Placed(Protocol):
+    """Rows that have their places: all those of the codes from `first` to `last`."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+
+
+def unplaced(window: Window, segments: Sequence[P]) -> tuple[NDArray[np.uint64], list[P], int, int]:
+    """The codes of the rows of a window that have no place yet, the segments that hold the others, and the codes from
+    the first to the last of them all."""
+    coarse = np.asarray(window.codes, dtype=np.uint64)
+    low, high = int(coarse[0]), int(coarse[-1])
+    met = [s for s in segments if s.first <= high and low <= s.last]
+    fresh = np.ones(len(coarse), dtype=bool)
+    for segment in met:
+        fresh &= (coarse < np.uint64(segment.first)) | (coarse > np.uint64(segment.last))
+    ends = min([low, *(s.first for s in met)]), max([high, *(s.last for s in met)])
+    return np.repeat(coarse[fresh], window.counts[fresh]), met, *ends
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -84,19 +110,13 @@ class ScatteredColumn:
 
     def _joined(self, window: Window) -> _Segment:
         """The rows of a window; those that have a place already keep it."""
-        coarse = np.asarray(window.codes, dtype=np.uint64)
-        low, high = int(coarse[0]), int(coarse[-1])
-        met = [s for s in self._segments if s.first <= high and low <= s.last]
-        fresh = np.ones(len(coarse), dtype=bool)
-        for segment in met:
-            fresh &= (coarse < np.uint64(segment.first)) | (coarse > np.uint64(segment.last))
-        rows = np.repeat(coarse[fresh], window.counts[fresh])
+        rows, met, first, last = unplaced(window, self._segments)
         if self.bits:
             rows = rows << np.uint64(self.bits) | self.random.words(len(rows)) >> np.uint64(64 - self.bits)
         self._segments = [s for s in self._segments if s not in met]
         before = min([window.before, *(s.before for s in met)])
         codes = np.sort(np.concatenate([rows, *(s.codes for s in met)]))
-        return _Segment(codes, before, min([low, *(s.first for s in met)]), max([high, *(s.last for s in met)]))
+        return _Segment(codes, before, first, last)
 
 
 @dataclass(frozen=True, repr=False)

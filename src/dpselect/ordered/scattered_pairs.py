@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.intervals import RankedColumn, Window, window_of
+from dpselect.ordered.scattered import unplaced
 from dpselect.randomness import RandomSource
 
 __all__ = ["PairedColumn"]
@@ -70,18 +71,11 @@ class PairedColumn:
 
     def _joined(self, window: Window) -> _Segment:
         """The rows of a window; those that have a place already keep it."""
-        coarse = np.asarray(window.codes, dtype=np.uint64)
-        low, high = int(coarse[0]), int(coarse[-1])
-        met = [s for s in self._segments if s.first <= high and low <= s.last]
-        fresh = np.ones(len(coarse), dtype=bool)
-        for segment in met:
-            fresh &= (coarse < np.uint64(segment.first)) | (coarse > np.uint64(segment.last))
-        rows = np.repeat(coarse[fresh], window.counts[fresh])
+        rows, met, first, last = unplaced(window, self._segments)
         drawn = self.random.words(len(rows)) >> np.uint64(64 - self.bits)
         self._segments = [s for s in self._segments if s not in met]
         codes = np.concatenate([rows, *(s.codes for s in met)])
         places = np.concatenate([drawn, *(s.places for s in met)])
         order = np.lexsort((places, codes))
-        ends = [low, *(s.first for s in met)], [high, *(s.last for s in met)]
         before = min([window.before, *(s.before for s in met)])
-        return _Segment(codes[order], places[order], before, min(ends[0]), max(ends[1]))
+        return _Segment(codes[order], places[order], before, first, last)
