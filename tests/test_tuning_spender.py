@@ -42,6 +42,14 @@ def test_a_reservation_is_charged_once_per_identifier(path):
         spender.reserve(pure_dp(epsilon=0.5), label="s", identifier="one")
 
 
+def test_a_settled_reservation_pays_for_no_other_run(path):
+    spender = FileSpender(path, epsilon=1, delta=0)
+    spender.reserve(pure_dp(epsilon=1.0), label="s", identifier="one")
+    spender.settle("one")
+    with pytest.raises(ArgumentError, match="settled"):
+        spender.reserve(pure_dp(epsilon=1.0), label="s", identifier="one")
+
+
 def test_never_above_the_budget(path):
     spender = FileSpender(path, epsilon=1, delta=0)
     for name in "ab":

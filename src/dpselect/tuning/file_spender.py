@@ -58,7 +58,7 @@ class FileSpender:
         """Charge a guarantee (an output guarantee at its worst); durable on return, idempotent in `identifier`.
 
         Raises `BudgetError` if the rest of the budget is too small, `AdjacencyError` if earlier charges have another
-        adjacency, `ArgumentError` if the identifier is known with another price.
+        adjacency, `ArgumentError` if the identifier is settled already or known with another price.
         """
         priced = guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
         epsilon = priced.epsilon(_float_below(self._delta_each))
@@ -67,12 +67,14 @@ class FileSpender:
         row = (label, priced.adjacency.value, str(_exact("epsilon", epsilon)), str(self._delta_each))
         with self._transaction() as connection:
             booked = connection.execute(
-                "SELECT label, adjacency, epsilon, delta FROM reservation WHERE identifier = ?", (identifier,)
+                "SELECT settled, label, adjacency, epsilon, delta FROM reservation WHERE identifier = ?", (identifier,)
             ).fetchone()
             if booked is None:
                 self._check_room(connection, row)
                 connection.execute("INSERT INTO reservation VALUES (?, ?, ?, ?, ?, 0)", (identifier, *row))
-            elif booked[1:] != row[1:]:
+            elif booked[0]:
+                raise ArgumentError(f"identifier {identifier!r} is settled already: it pays for no other run")
+            elif booked[2:] != row[1:]:
                 raise ArgumentError(f"identifier {identifier!r} is already reserved with another price")
         return self._receipt(identifier, row[2], row[3])
 
