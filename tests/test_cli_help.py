@@ -47,6 +47,11 @@ def folder(tmp_path_factory):
     (made / "study.toml").write_text(toml({**STUDY, "runs": {"executor": "inline"}}))
     (made / "people.csv").write_text("income\n" + "".join(f"{1000 * i}\n" for i in range(500)))
     ids = range(200)
+    (made / "mechanism.py").write_text(
+        "from dpselect.randomness import RandomSource\n\n\n"
+        "def noisy_count(people: int, random: RandomSource) -> int:\n"
+        "    return people + round(2 * float(random.laplace(1)[0]))\n"
+    )
     (made / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in ids))
     (made / "guesses.csv").write_text("id,prediction\n" + "".join(f"{i},{i % 2 if i % 10 else 0}\n" for i in ids))
     return made
@@ -75,6 +80,22 @@ def test_the_examples_of_reproduce_run(example, tmp_path, monkeypatch):
 
 def test_version():
     assert CliRunner().invoke(app, ["--version"]).stdout == f"dpselect {dpselect.__version__}\n"
+
+
+class Interrupted:
+    """Ctrl-C at the first import of the command line."""
+
+    def find_spec(self, name, _path=None, _target=None):
+        if name == "dpselect.cli.app":
+            raise KeyboardInterrupt
+
+
+def test_ctrl_c_during_the_imports_is_an_exit_like_any_other(monkeypatch):
+    monkeypatch.delitem(sys.modules, "dpselect.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    with pytest.raises(SystemExit) as stopped:
+        dpselect.cli.main()
+    assert stopped.value.code == 130
 
 
 def run(environment, *arguments):

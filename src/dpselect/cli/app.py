@@ -13,6 +13,7 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.account import account
+from dpselect.cli.audit import audit
 from dpselect.cli.examples import add_examples
 from dpselect.cli.holdout import holdout_app
 from dpselect.cli.ledger import ledger_app
@@ -36,6 +37,7 @@ app.command()(report)
 app.command()(account)
 app.command()(plan)
 app.command()(quantile)
+app.command()(audit)
 app.command()(reproduce)
 app.add_typer(ledger_app)
 app.add_typer(holdout_app)

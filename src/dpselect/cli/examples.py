@@ -25,6 +25,9 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "dpselect plan --base gaussian --repetitions harmonic:limit=20 --epsilon 2 --delta 1e-6",
     ),
     "quantile": ("dpselect quantile people.csv --column income --q 0.5 --epsilon 1 --lower 0 --upper 1e6",),
+    "audit": (
+        "dpselect audit mechanism:noisy_count --data 6 --neighbour 5 --claim pure:epsilon=0.5 --draws 20000 --key 1",
+    ),
     "reproduce": ("dpselect reproduce output-dp --quick",),
     "ledger create": (
         "dpselect ledger create budget.db team --epsilon 3 --delta 1e-6",

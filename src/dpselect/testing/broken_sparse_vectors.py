@@ -18,11 +18,30 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.audit.subject import FiniteSubject
+from dpselect.privacy import pure_dp
 from dpselect.testing.score_laws import piecewise_nodes
 
-__all__ = ["BROKEN", "SparseVectorLaw", "corrected"]
+__all__ = ["BROKEN", "Game", "SparseVectorLaw", "corrected"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Game:
+    """Some queries that are answered no, then some yes; on the neighbour every gap has moved against its answer.
+
+    Attributes:
+        negatives, low: how many, and their gap.
+        positives, high: the same.
+        ceiling: where positives are released with their value, it is at most so much.
+    """
+
+    negatives: int
+    low: float
+    positives: int
+    high: float
+    ceiling: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +55,7 @@ class SparseVectorLaw:
         threshold_noise: drawn "once", or a "fresh" one for each query.
         query_noise: a "fresh" one for each query, or one drawn "once" for all.
         releases_value: whether a positive answer is the noisy query itself.
+        game: where its defect shows most, at the default arguments of the functions below.
     """
 
     threshold_scale: float
@@ -44,11 +64,39 @@ class SparseVectorLaw:
     threshold_noise: Literal["once", "fresh"] = "once"
     query_noise: Literal["once", "fresh"] = "fresh"
     releases_value: bool = False
+    game: Game = Game(4, 0.0, 2, 0.0)
+
+    def audit_subject(self, game: Game | None = None, *, epsilon: float = 1.0) -> FiniteSubject:
+        """Whether the answers of a game (its own one) come out, on the gaps and on their neighbour.
+
+        `epsilon` is the claim, as of the functions below at their default arguments.
+        """
+        played = game or self.game
+        positives = played.positives if self.max_positives is None else min(played.positives, self.max_positives)
+        pattern = [False] * played.negatives + [True] * positives  # a program that halts gives no more
+        gaps = np.array([played.low] * played.negatives + [played.high] * positives)
+        ceiling = played.ceiling if self.releases_value else None
+        told, told_less = (
+            self.pattern_probability(at, pattern, ceiling=ceiling) for at in (gaps, gaps - np.where(pattern, 1.0, -1.0))
+        )
+        return FiniteSubject(
+            name="sparse vector",
+            data={"these answers": told, "others": 1.0 - told},
+            neighbour={"these answers": told_less, "others": 1.0 - told_less},
+            claim=pure_dp(epsilon=epsilon),
+        )
 
     def pattern_probability(
-        self, gaps: Sequence[float] | Array, pattern: Sequence[bool], values: Sequence[float] = ()
+        self,
+        gaps: Sequence[float] | Array,
+        pattern: Sequence[bool],
+        values: Sequence[float] = (),
+        *,
+        ceiling: float | None = None,
     ) -> float:
         """The probability of these answers to these gaps; a density in `values` where positives release them.
+
+        With a `ceiling` in place of `values`: the probability that all values released are at most that.
 
         `pattern` ends where the program does: it has at most `max_positives` positives, and none before its end if it
         has that many.
@@ -59,9 +107,15 @@ class SparseVectorLaw:
         if self.threshold_noise == "fresh":
             single = (slice(i, i + 1) for i in range(len(gap)))
             return float(np.prod([self._with_common(gap[one], answers[one]) for one in single]))
-        return self._with_common(gap, answers, values)
+        return self._with_common(gap, answers, values, ceiling)
 
-    def _with_common(self, gap: Array, answers: NDArray[np.bool_], values: Sequence[float] = ()) -> float:
+    def _with_common(
+        self,
+        gap: Array,
+        answers: NDArray[np.bool_],
+        values: Sequence[float] = (),
+        ceiling: float | None = None,
+    ) -> float:
         """With one threshold noise for these queries: integrate over it (and over a query noise drawn once)."""
         noises = [s for s in (self.threshold_scale, self.query_scale if self.query_noise == "once" else 0.0) if s]
         scale = max(noises, default=1.0)
@@ -69,24 +123,38 @@ class SparseVectorLaw:
             return self._difference(gap, answers)
         if not noises:
             return float(np.prod(self._answers(np.zeros(1), gap, answers, values), axis=0)[0])
-        breaks = np.concatenate([gap, [0.0], np.asarray(values, dtype=np.float64)])
+        ends = values if ceiling is None else [ceiling]
+        breaks = np.concatenate([gap, [0.0], np.asarray(ends, dtype=np.float64)])
         x, weights = piecewise_nodes(breaks / scale)
-        sure = self._answers(x * scale, gap, answers, values)
+        sure = self._answers(x * scale, gap, answers, values, ceiling)
         return float(np.sum(weights * 0.5 * np.exp(-np.abs(x)) * np.prod(sure, axis=0)))
 
-    def _answers(self, noise: Array, gap: Array, answers: NDArray[np.bool_], values: Sequence[float]) -> Array:
+    def _answers(
+        self,
+        noise: Array,
+        gap: Array,
+        answers: NDArray[np.bool_],
+        values: Sequence[float],
+        ceiling: float | None = None,
+    ) -> Array:
         """P(answer of each query | threshold noise), one row for each query."""
         if self.query_scale == 0.0 or self.query_noise == "once":
             return np.where((gap[:, None] >= noise) == answers[:, None], 1.0, 0.0)
-        excess = (noise - gap[:, None]) / self.query_scale
-        small = 0.5 * np.exp(-np.abs(excess))
-        above = np.where(excess >= 0.0, small, 1.0 - small)
+        above = self._reach(noise - gap[:, None])
         result = np.where(answers[:, None], above, 1.0 - above)
+        if ceiling is not None:
+            higher = self._reach(np.maximum(noise, ceiling) - gap[:, None])
+            return np.where(answers[:, None], above - higher, result)
         if self.releases_value:
             for row, value in zip(np.flatnonzero(answers), values, strict=True):
                 density = 0.5 * np.exp(-abs(value - gap[row]) / self.query_scale) / self.query_scale
                 result[row] = np.where(noise <= value, density, 0.0)
         return np.asarray(result)
+
+    def _reach(self, height: Array) -> Array:
+        """P(query noise >= height)."""
+        small = 0.5 * np.exp(-np.abs(height) / self.query_scale)
+        return np.where(height >= 0.0, small, 1.0 - small)
 
     def _difference(self, gap: Array, answers: NDArray[np.bool_]) -> float:
         """Both noises drawn once: only their difference matters, and answers are sure given it."""
@@ -122,50 +190,72 @@ class SparseVectorLaw:
         return float(np.log(ours / theirs)) if theirs > 0.0 else float("inf")
 
 
-Variant = Callable[[float, float, int], SparseVectorLaw]
+Variant = Callable[..., SparseVectorLaw]
 
 
-def corrected(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def corrected(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """What `dpselect.mechanisms.SparseVector` does (Lyu, Su, Li 2017, Algorithm 7)."""
     return SparseVectorLaw(
         threshold_scale=1.0 / epsilon_threshold, query_scale=2.0 * c / epsilon_queries, max_positives=c
     )
 
 
-def releases_noisy_value(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def releases_noisy_value(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
     """Their Algorithm 3 (lecture notes of 2011): a positive answer is the noisy query that was compared."""
     return SparseVectorLaw(
-        threshold_scale=1.0 / epsilon_threshold, query_scale=c / epsilon_queries, max_positives=c, releases_value=True
+        game=Game(4, 0.0, 1, 2.0, ceiling=8.0),
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=c / epsilon_queries,
+        max_positives=c,
+        releases_value=True,
     )
 
 
-def query_noise_without_c(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def query_noise_without_c(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """Their Algorithm 4 (Lee, Clifton 2014): the query noise does not grow with the cap."""
-    return SparseVectorLaw(threshold_scale=1.0 / epsilon_threshold, query_scale=1.0 / epsilon_queries, max_positives=c)
+    return SparseVectorLaw(
+        game=Game(4, -3.0, 2, 0.0),
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=1.0 / epsilon_queries,
+        max_positives=c,
+    )
 
 
-def no_query_noise(epsilon_threshold: float, _epsilon_queries: float, _c: int) -> SparseVectorLaw:
+def no_query_noise(epsilon_threshold: float = 0.5, _epsilon_queries: float = 0.5, _c: int = 2) -> SparseVectorLaw:
     """Their Algorithm 5 (Stoddard, Chen, Machanavajjhala 2014): no query noise and no cap."""
-    return SparseVectorLaw(threshold_scale=1.0 / epsilon_threshold, query_scale=0.0, max_positives=None)
+    return SparseVectorLaw(
+        game=Game(1, -3.0, 1, 0.0), threshold_scale=1.0 / epsilon_threshold, query_scale=0.0, max_positives=None
+    )
 
 
-def no_cap(epsilon_threshold: float, epsilon_queries: float, _c: int) -> SparseVectorLaw:
+def no_cap(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, _c: int = 2) -> SparseVectorLaw:
     """Their Algorithm 6 (Chen et al. 2015): query noise without the cap in it, and no halting."""
     return SparseVectorLaw(
-        threshold_scale=1.0 / epsilon_threshold, query_scale=1.0 / epsilon_queries, max_positives=None
+        game=Game(8, -3.0, 8, 3.0),
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=1.0 / epsilon_queries,
+        max_positives=None,
     )
 
 
-def keeps_every_positive_of_a_pass(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def keeps_every_positive_of_a_pass(
+    epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1
+) -> SparseVectorLaw:
     """The right noise for c positives, but all of a batch's positives are accepted, not the first c."""
     return SparseVectorLaw(
-        threshold_scale=1.0 / epsilon_threshold, query_scale=2.0 * c / epsilon_queries, max_positives=None
+        game=Game(4, -2.0, 4, 0.0),
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=2.0 * c / epsilon_queries,
+        max_positives=None,
     )
 
 
-def threshold_noise_refreshed(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def threshold_noise_refreshed(
+    epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1
+) -> SparseVectorLaw:
     """A new threshold noise for every query, charged once: negative answers are no longer free."""
     return SparseVectorLaw(
+        game=Game(16, -4.0, 1, 4.0),
         threshold_scale=1.0 / epsilon_threshold,
         query_scale=2.0 * c / epsilon_queries,
         max_positives=c,
@@ -173,14 +263,17 @@ def threshold_noise_refreshed(epsilon_threshold: float, epsilon_queries: float, 
     )
 
 
-def no_threshold_noise(_epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def no_threshold_noise(_epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
     """Only the queries are noisy: every negative answer leaks."""
-    return SparseVectorLaw(threshold_scale=0.0, query_scale=2.0 * c / epsilon_queries, max_positives=c)
+    return SparseVectorLaw(
+        game=Game(8, -2.0, 1, 0.0), threshold_scale=0.0, query_scale=2.0 * c / epsilon_queries, max_positives=c
+    )
 
 
-def query_noise_reused(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def query_noise_reused(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """One noise for all queries: the answers sort the queries exactly."""
     return SparseVectorLaw(
+        game=Game(1, -3.0, 1, 0.0),
         threshold_scale=1.0 / epsilon_threshold,
         query_scale=2.0 * c / epsilon_queries,
         max_positives=c,
@@ -188,15 +281,23 @@ def query_noise_reused(epsilon_threshold: float, epsilon_queries: float, c: int)
     )
 
 
-def query_noise_halved(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def query_noise_halved(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
     """The scale for monotonic queries, used for any."""
-    return SparseVectorLaw(threshold_scale=1.0 / epsilon_threshold, query_scale=c / epsilon_queries, max_positives=c)
+    return SparseVectorLaw(
+        game=Game(8, -2.0, 1, 0.0),
+        threshold_scale=1.0 / epsilon_threshold,
+        query_scale=c / epsilon_queries,
+        max_positives=c,
+    )
 
 
-def scales_swapped(epsilon_threshold: float, epsilon_queries: float, c: int) -> SparseVectorLaw:
+def scales_swapped(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """The query's scale on the threshold and the threshold's on the queries."""
     return SparseVectorLaw(
-        threshold_scale=2.0 * c / epsilon_queries, query_scale=1.0 / epsilon_threshold, max_positives=c
+        game=Game(4, -3.0, 2, 0.0),
+        threshold_scale=2.0 * c / epsilon_queries,
+        query_scale=1.0 / epsilon_threshold,
+        max_positives=c,
     )
 
 

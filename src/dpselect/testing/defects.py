@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpselect.audit.subject import FiniteSubject
+from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Repetitions
 from dpselect.testing.exact import FinitePair
 
@@ -31,6 +33,20 @@ class Defect:
     epsilon: float
     delta: float = 0.0
     seen: str
+
+    def audit_subject(self, *, corrected: bool = False) -> FiniteSubject:
+        """What `dpselect.audit` looks at: the laws of the broken program (or of the corrected one) and the claim.
+
+        Outputs are named by their place.
+        """
+        pair = self.corrected if corrected else self.broken
+        claim = approximate_dp(epsilon=self.epsilon, delta=self.delta) if self.delta else pure_dp(epsilon=self.epsilon)
+        return FiniteSubject(
+            name="corrected" if corrected else "broken",
+            data=dict(enumerate(pair.upper)),
+            neighbour=dict(enumerate(pair.lower)),
+            claim=claim,
+        )
 
     def excess(self, pair: FinitePair) -> float:
         """By how much a pair exceeds the claim, in the worse direction: in epsilon for a pure claim, else in delta."""

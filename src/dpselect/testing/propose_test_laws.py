@@ -11,6 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 
+import numpy as np
+
+from dpselect.audit.subject import FiniteSubject
 from dpselect.mechanisms.instability import Units, sensitivity_of_middle
 from dpselect.mechanisms.interquantile_range import InterquantileRange
 from dpselect.mechanisms.propose_test_release import ProposeTestRelease
@@ -18,6 +21,7 @@ from dpselect.mechanisms.trimmed_mean import TrimmedMean
 
 __all__ = [
     "BROKEN",
+    "audit_subject",
     "discrete_laplace_law",
     "interquantile_range_law",
     "pass_probability",
@@ -106,6 +110,16 @@ BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
     local_sensitivity_tested,
     flat_data_refused,
 )
+
+
+def audit_subject(
+    law: Callable[[TrimmedMean, Units, Reach], Law], rows: tuple[int, ...], other: tuple[int, ...]
+) -> FiniteSubject:
+    """A law of these on two data sets of whole numbers from 0 to 60; the claim is that of the dearest output."""
+    mechanism = TrimmedMean(width=1, granularity=1, epsilon_test=0.6, epsilon_answer=0.5, delta=0.15)
+    laws = [law(mechanism, np.array(data), (0, 60 * len(data))) for data in (rows, other)]
+    name = law.__name__.replace("_", " ")
+    return FiniteSubject(name=name, data=laws[0], neighbour=laws[1], claim=mechanism.guarantee.worst())
 
 
 def stages_law(

@@ -73,7 +73,7 @@ def delta_of_an_odometer(delta: float = 0.01, steps: int = 200) -> Defect:
     return Defect(
         broken=FinitePair((failed, 1.0 - failed), (0.0, 1.0)),
         corrected=FinitePair((fewer, 1.0 - fewer), (0.0, 1.0)),
-        epsilon=steps * 1.0,
+        epsilon=steps * 0.005,
         delta=reported,
         seen="smartnoise-sdk, OdometerHomogeneous.spent",
     )

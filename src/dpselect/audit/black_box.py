@@ -1,0 +1,207 @@
+"""Black-box audits: an event is chosen on one half of the draws and judged on the other.
+
+Whatever the choice does, it does not see the judging draws, so that given the choice the two counts of the judging half
+are binomial. The two one-sided Clopper-Pearson limits hold together with the stated confidence, by a union bound that
+needs no independence between the two data sets' draws. Every further statement (the verdict at each epsilon of the
+claim, in both directions, and the measured epsilon) follows from these two limits and shares their error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.audit.events import Question, choose_event
+from dpselect.audit.judging import judge
+from dpselect.audit.outputs import Outputs, as_outputs, joined
+from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
+from dpselect.audit.subject import Subject
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.privacy import Guarantee
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["audit", "audit_outputs", "reported_delta"]
+
+_LEAST: Final = 8  # two draws for each quarter of the work
+_PORTIONS: Final = 8  # a block is drawn in so many calls, between which progress is told
+
+
+def audit(
+    subject: Subject,
+    *,
+    draws: int = 1_000_000,
+    confidence: float = 0.99,
+    delta: float | None = None,
+    low_bits: bool = True,
+    random: RandomSource | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Audit:
+    """Test a claim on draws. One that holds is called violated with probability at most 1 - confidence.
+
+    `draws` of each data set; half of them choose an event, half judge it. `delta` is where the measured epsilon is
+    reported: by default the claim's own, or 1e-5 where it has many (`reported_delta`). Noise that is drawn in floating
+    point shows in the low bits of its sum with the answer (Mironov 2012); `low_bits=False` does not look there.
+    `progress` is told the share that is drawn.
+    Source: Clopper, Pearson (1934) for the limits; Ding, Wang, Wang, Zhang, Kifer (2018) for the split.
+
+    Owed by the caller: that the draws of one data set are independent and of one law. A mechanism with a state, or one
+    that draws from its own fixed seed, does not do that; where a second block of draws repeats the first, this raises.
+
+    Raises `ArgumentError` for wrong arguments and for outputs of another shape or number than asked for.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.randomness import keyed_source
+    >>> def told(neighbour, count, random):  # yes with probability 3/4 on the data, with 1/4 on its neighbour
+    ...     return random.bernoulli(0.25 if neighbour else 0.75, count)
+    >>> honest = Subject(name="randomised response", draw=told, claim=pure_dp(epsilon=1.1))
+    >>> found = audit(honest, draws=100_000, random=keyed_source("doctest"))
+    >>> found.violated, 1.0 < found.epsilon_lower < 1.0986
+    (False, True)
+    >>> claimed_less = Subject(name="randomised response", draw=told, claim=pure_dp(epsilon=1.0))
+    >>> audit(claimed_less, draws=100_000, random=keyed_source("doctest")).violated
+    True
+    """
+    draws = integer("draws", draws, at_least=_LEAST)
+    confidence, delta = _parsed(subject.claim, confidence, delta)
+    source = resolve(random)
+    choosing = draws // 2
+    blocks = (
+        ("choosing, data", False, choosing),
+        ("choosing, neighbour", True, choosing),
+        ("judging, data", False, draws - choosing),
+        ("judging, neighbour", True, draws - choosing),
+    )
+    parts = []
+    for done, (label, neighbour, count) in enumerate(blocks):
+        tell = None if progress is None else (lambda share, done=done: progress((done + share) / len(blocks)))
+        parts.append(_block(subject, neighbour, count, source.spawn(label), tell))
+    one, two, three, four = parts
+    for first, second in ((one, three), (two, four)):
+        _refuse_repeats(subject.name, first, second)
+    return _split_audit(
+        (one, two),
+        (three, four),
+        subject.claim,
+        name=subject.name,
+        confidence=confidence,
+        delta=delta,
+        low_bits=low_bits,
+    )
+
+
+def audit_outputs(
+    data: NDArray[Any],
+    neighbour: NDArray[Any],
+    claim: Guarantee,
+    *,
+    name: str = "outputs",
+    confidence: float = 0.99,
+    delta: float | None = None,
+    low_bits: bool = True,
+    random: RandomSource | None = None,
+) -> Audit:
+    """The same test on outputs that were drawn elsewhere: arrays as `Subject.draw` gives them, at least 8 of each.
+
+    The outputs are shuffled before they are split, so that their order does not matter. Outputs at the same place of
+    two arrays of one length may depend on each other (drawn with the same noise); all others must be independent.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> yes, no = np.array(["yes"]), np.array(["no"])
+    >>> audit_outputs(yes.repeat(1000), no.repeat(1000), pure_dp(epsilon=2)).violated
+    True
+    """
+    confidence, delta = _parsed(claim, confidence, delta)
+    source = resolve(random)
+    sides = as_outputs(np.asarray(data), "data"), as_outputs(np.asarray(neighbour), "neighbour")
+    for side, label in zip(sides, ("data", "neighbour"), strict=True):
+        if len(side) < _LEAST:
+            raise ArgumentError(f"{label} must hold at least {_LEAST} outputs, got {len(side)}")
+    paired = len(sides[0]) == len(sides[1])  # then pairs stay together, and draws with common noise do no harm
+    labels = ("order", "order") if paired else ("order of data", "order of neighbour")
+    shuffled = [
+        side.take(source.spawn(label).permutation(len(side))) for side, label in zip(sides, labels, strict=True)
+    ]
+    one, two = (side.take(slice(0, len(side) // 2)) for side in shuffled)
+    three, four = (side.take(slice(len(side) // 2, None)) for side in shuffled)
+    return _split_audit(
+        (one, two), (three, four), claim, name=name, confidence=confidence, delta=delta, low_bits=low_bits
+    )
+
+
+def reported_delta(claim: Guarantee, delta: float | None) -> float:
+    """Where a measured epsilon stands: as asked; else the claim's own delta, or 1e-5 where it has many."""
+    if delta is not None:
+        return number("delta", delta, at_least=0.0, below=1.0)
+    return claim.failure if math.isfinite(claim.pure_epsilon) else 1e-5
+
+
+def _parsed(claim: Guarantee, confidence: float, delta: float | None) -> tuple[float, float]:
+    claim.promised()
+    return number("confidence", confidence, above=0.0, below=1.0), reported_delta(claim, delta)
+
+
+def _block(
+    subject: Subject, neighbour: bool, count: int, source: RandomSource, tell: Callable[[float], None] | None
+) -> Outputs:
+    """Some draws of one data set, in portions that each have a source of their own."""
+    ends = np.linspace(0, count, _PORTIONS + 1).astype(int)
+    portions = []
+    for place, size in enumerate(np.diff(ends)):
+        if size:
+            drawn = subject.draw(neighbour, int(size), source.spawn(place))
+            if not isinstance(drawn, np.ndarray) or drawn.shape[:1] != (size,):
+                shape = getattr(drawn, "shape", type(drawn).__name__)
+                raise ArgumentError(f"{subject.name}: draw was asked for {size} outputs and gave {shape}")
+            portions.append(as_outputs(drawn, subject.name))
+        if tell is not None:
+            tell((place + 1) / _PORTIONS)
+    return joined(portions, subject.name)
+
+
+def _refuse_repeats(name: str, first: Outputs, second: Outputs) -> None:
+    """Two blocks that agree output by output come from a fixed seed, unless one output is nearly certain."""
+    size = min(len(first), len(second))
+    _, counts = np.unique(first.keys[:size], return_counts=True)
+    chance = float(np.sum((counts / size) ** 2)) ** size
+    if chance < 1e-12 and np.array_equal(first.keys[:size], second.keys[:size]):
+        raise ArgumentError(f"{name}: a second block of draws repeats the first; is it drawn from a fixed seed?")
+
+
+def _split_audit(
+    choosing: tuple[Outputs, Outputs],
+    judging: tuple[Outputs, Outputs],
+    claim: Guarantee,
+    *,
+    name: str,
+    confidence: float,
+    delta: float,
+    low_bits: bool,
+) -> Audit:
+    """Choose on one part and judge on the other; nothing but the event passes between them."""
+    sizes = len(judging[0]), len(judging[1])
+    question = Question.about(claim, judging=max(sizes), delta=delta, error=(1.0 - confidence) / 2.0)
+    event = choose_event(*choosing, question, judging=sizes[0], low_bits=low_bits)
+    counts = event.count(judging[0]), event.count(judging[1])
+    verdict = judge(counts, sizes, question, reverse=event.reverse)
+    return Audit(
+        name=name,
+        violated=verdict.violation is not None,
+        epsilon_lower=verdict.epsilon,
+        delta=delta,
+        claimed_epsilon=claim.epsilon(delta),
+        confidence=confidence,
+        direction=NEIGHBOUR_OVER_DATA if event.reverse else DATA_OVER_NEIGHBOUR,
+        event=event.words(),
+        draws=max(len(choosing[0]) + sizes[0], len(choosing[1]) + sizes[1]),
+        method="black-box",
+        epsilon_limit=judge((sizes[0], 0), sizes, question, reverse=False).epsilon,
+        shown={
+            "judged": {"data": sizes[0], "neighbour": sizes[1]},
+            "in_event": {"data": counts[0], "neighbour": counts[1]},
+            "violation": verdict.violation,
+        },
+    )

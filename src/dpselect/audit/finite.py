@@ -1,0 +1,209 @@
+"""Exact audits: mechanisms with finitely many outputs, by their laws. No draws, no confidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.audit.black_box import reported_delta
+from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
+from dpselect.audit.subject import FiniteSubject, Subject
+from dpselect.errors import ArgumentError, number
+from dpselect.privacy import Guarantee
+from dpselect.randomness import RandomSource
+
+__all__ = ["exact_audit", "sampled"]
+
+Masses = NDArray[Any]  # of Fractions or of floats
+
+_GRID: Final = 257
+_EXAMINED: Final = 32
+_LARGEST: Final = 700.0  # exp() of more is not a double
+
+
+def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance: float = 1e-12) -> Audit:
+    """Compare the hockey-stick divergences of two exact laws with a claim, in both directions.
+
+    The divergence H(epsilon) = sum of (p - exp(epsilon) q) where positive is evaluated at every breakpoint log(p/q), at
+    the claim's own epsilons and on a grid between them. `epsilon_lower` is the smallest epsilon that holds at `delta`
+    (default: see `reported_delta`).
+
+    Rounding. Masses that are all Fractions (or ints) are reckoned with exactly; the claim is read with a relative slack
+    of 1e-12 in epsilon and 1e-9 in delta, since it is a float. Otherwise each mass is also taken to be right only up to
+    a relative error `tolerance` and an absolute error of a thousandth of it (a mass of 0 is 0), and nothing that such
+    errors could explain is called a violation.
+
+    Raises `ArgumentError` for masses that are negative or do not sum to one (floats: within 1e-9).
+
+    >>> from dpselect.privacy import pure_dp
+    >>> half, quarter = Fraction(1, 2), Fraction(1, 4)
+    >>> laws = {"data": {"yes": half, "no": half}, "neighbour": {"yes": quarter, "no": 1 - quarter}}
+    >>> found = exact_audit(FiniteSubject(name="leaky", claim=pure_dp(epsilon=0.5), **laws))
+    >>> found.violated, round(found.epsilon_lower, 6)
+    (True, 0.693147)
+    """
+    subject.claim.promised()
+    delta = reported_delta(subject.claim, delta)
+    tolerance = number("tolerance", tolerance, at_least=0.0, at_most=1e-3)
+    labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))
+    laws = [_masses(law, labels, name) for name, law in (("data", subject.data), ("neighbour", subject.neighbour))]
+    rational = all(law.dtype == object for law in laws)
+    if not rational:
+        laws = [law.astype(np.float64) for law in laws]
+    found = []
+    for direction, ours, theirs in (
+        (DATA_OVER_NEIGHBOUR, laws[0], laws[1]),
+        (NEIGHBOUR_OVER_DATA, laws[1], laws[0]),
+    ):
+        if not rational:
+            ours = np.maximum(ours * (1.0 - tolerance) - 1e-3 * tolerance, 0.0)
+            theirs = np.where(theirs > 0.0, theirs * (1.0 + tolerance) + 1e-3 * tolerance, 0.0)
+        violation, inside = _violation(ours, theirs, subject.claim, delta)
+        epsilon, widest = _smallest_epsilon(ours, theirs, delta)
+        found.append((violation, epsilon, direction, inside if violation else widest))
+    violated = [one for one in found if one[0]]
+    violation, _, direction, inside = max(violated or found, key=lambda one: (_excess(one[0]), one[1]))
+    return Audit(
+        name=subject.name,
+        violated=bool(violated),
+        epsilon_lower=max(epsilon for _, epsilon, _, _ in found),
+        delta=delta,
+        claimed_epsilon=subject.claim.epsilon(delta),
+        confidence=1.0,
+        direction=direction,
+        event=_words([label for label, chosen in zip(labels, inside, strict=True) if chosen]),
+        draws=0,
+        method="exact",
+        shown={"outputs": len(labels), "rational": rational, "violation": violation or None},
+    )
+
+
+def sampled(subject: FiniteSubject) -> Subject:
+    """The same mechanism as one that can be run: draws from its exact laws, up to 2**-52, for a black-box audit.
+
+    Outputs that are numbers stay numbers; others are labels.
+    """
+    labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))
+    outputs: NDArray[Any]
+    if all(isinstance(label, (bool, int, float)) for label in labels):
+        outputs = np.array([float(label) for label in labels])  # type: ignore[arg-type]
+    else:
+        outputs = np.array([str(label) for label in labels])
+        if len(set(outputs.tolist())) < len(labels):
+            outputs = np.array([repr(label) for label in labels])
+    steps = [
+        np.cumsum(_masses(law, labels, name).astype(np.float64))[:-1]
+        for name, law in (("data", subject.data), ("neighbour", subject.neighbour))
+    ]
+
+    def draw(neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
+        return np.asarray(outputs[np.searchsorted(steps[int(neighbour)], random.uniform(count), side="right")])
+
+    return Subject(name=subject.name, draw=draw, claim=subject.claim)
+
+
+def _masses(law: Mapping[Hashable, Fraction | float], labels: Sequence[Hashable], name: str) -> Masses:
+    """In the order of the labels: Fractions in an object array, or floats."""
+    values = [law.get(label, 0) for label in labels]
+    if not labels or any(not 0 <= value <= 1 + 1e-9 for value in values):
+        raise ArgumentError(f"{name}: probabilities must lie between 0 and 1, and there must be some")
+    if all(isinstance(value, (Fraction, int)) for value in values):
+        masses = np.array([Fraction(value) for value in values], dtype=object)
+        right = sum(masses) == 1
+    else:
+        masses = np.array([float(value) for value in values])
+        right = abs(math.fsum(masses) - 1.0) <= 1e-9
+    if not right:
+        raise ArgumentError(f"{name}: probabilities must sum to 1")
+    return masses
+
+
+def _violation(ours: Masses, theirs: Masses, claim: Guarantee, delta: float) -> tuple[dict[str, float], NDArray[Any]]:
+    """Where the claim is exceeded most: epsilon, the delta there, the delta claimed (empty if nowhere); and the event.
+
+    A screen in floats picks the points, by difference and by ratio; these are then reckoned with exactly.
+    """
+    p, q = ours.astype(np.float64), theirs.astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.log(p) - np.log(q)
+    breaks = np.unique(losses[np.isfinite(losses) & (losses > 0.0)])
+    own = [epsilon for epsilon in (claim.pure_epsilon, claim.epsilon(delta)) if math.isfinite(epsilon)]
+    top = min(max([1.0, *breaks[-1:], *own]), _LARGEST)
+    epsilons = np.unique(np.minimum(np.concatenate((np.linspace(0.0, top, _GRID), breaks, own)), _LARGEST))
+    deltas = claim.delta(epsilons)
+    screened = _screen(p, q, losses, epsilons)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(screened > 0.0, screened / deltas, 0.0)
+    examined = {*np.argsort(deltas - screened)[:_EXAMINED].tolist(), *np.argsort(-ratios)[:_EXAMINED].tolist()}
+    best: dict[str, float] = {}
+    event = np.zeros(ours.size, dtype=bool)
+    for place in sorted(examined):
+        epsilon, claimed = float(epsilons[place]), float(deltas[place])
+        gaps = ours - _factor(epsilon, ours.dtype == object) * theirs
+        shown = gaps[gaps > 0].sum()
+        reached = {"epsilon": epsilon, "delta": float(shown), "claimed_delta": claimed}
+        if shown > Fraction(claimed) * (1 + Fraction(1, 10**9)) and _excess(reached) > _excess(best):
+            best, event = reached, gaps > 0
+    return best, event
+
+
+def _screen(
+    p: NDArray[np.float64], q: NDArray[np.float64], losses: NDArray[np.float64], at: NDArray[np.float64]
+) -> Any:
+    """H at many epsilons, by cumulative sums over the outputs in the order of their losses."""
+    order = np.argsort(-np.where(p > 0.0, losses, -np.inf))
+    more, less = (np.concatenate(([0.0], np.cumsum(mass[order]))) for mass in (p, q))
+    inside = np.searchsorted(-losses[order], -at, side="left")
+    return more[inside] - np.exp(at) * less[inside]
+
+
+def _factor(epsilon: float, rational: bool) -> Any:
+    """exp(epsilon), rounded up by what the claim may have lost in being written as a float."""
+    if epsilon == 0.0:
+        return 1
+    raised = math.exp(epsilon * (1.0 + 1e-12)) * (1.0 + 1e-12)
+    return Fraction(raised) if rational else raised
+
+
+def _excess(violation: Mapping[str, float]) -> float:
+    return violation["delta"] - violation["claimed_delta"] if violation else -1.0
+
+
+def _smallest_epsilon(ours: Masses, theirs: Masses, delta: float) -> tuple[float, NDArray[Any]]:
+    """The smallest epsilon >= 0 with H(epsilon) <= delta, rounded down, and the event that needs it.
+
+    H(epsilon) is the largest P(E) - exp(epsilon) Q(E) over the sets E that hold the outputs of largest p/q; so epsilon
+    is the largest log((P(E) - delta) / Q(E)) over them.
+    """
+    rational = ours.dtype == object
+    start: Any = Fraction(delta) if rational else delta
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.log(ours.astype(np.float64)) - np.log(theirs.astype(np.float64))
+    order = np.argsort(-np.where(ours > 0, losses, -np.inf), kind="stable")
+    more, less, best, widest = 0 * start, 0 * start, 0.0, 0
+    for place, output in enumerate(order):
+        more, less = more + ours[output], less + theirs[output]
+        if more > start:
+            epsilon = _log(more - start) - _log(less) if less > 0 else math.inf
+            if epsilon > best:
+                best, widest = epsilon, place + 1
+    event = np.zeros(ours.size, dtype=bool)
+    event[order[:widest]] = True
+    return (best if best == math.inf else max(0.0, best * (1.0 - 1e-14) - 1e-14)), event
+
+
+def _log(value: Any) -> float:
+    """Of a Fraction of any size, or of a float."""
+    return math.log(value.numerator) - math.log(value.denominator) if isinstance(value, Fraction) else math.log(value)
+
+
+def _words(labels: Sequence[Hashable]) -> str:
+    if not labels:
+        return "none: no set of outputs is likelier"
+    few = ", ".join(str(label) for label in labels[:4])
+    return f"output is one of {few}" + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")

@@ -1,0 +1,103 @@
+"""What an audit found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+__all__ = ["DATA_OVER_NEIGHBOUR", "NEIGHBOUR_OVER_DATA", "Audit"]
+
+DATA_OVER_NEIGHBOUR: Final = "data over neighbour"
+NEIGHBOUR_OVER_DATA: Final = "neighbour over data"
+_NO_PROOF: Final = "An audit finds faults; it never proves privacy."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """The verdict on one claim, on one pair of neighbours, and what was measured on the way.
+
+    An audit can show that a claim is false. It never shows that one is true: another event, another pair of neighbours
+    or more draws may show more.
+
+    Attributes:
+        name: what was audited.
+        violated: whether the claim was shown to be false.
+        epsilon_lower: no true guarantee at `delta` has a smaller epsilon (inf: none is finite); 0: nothing is shown.
+        delta: where `epsilon_lower` and `claimed_epsilon` stand.
+        claimed_epsilon: the claim's epsilon at `delta`; inf when it claims none there.
+        confidence: what is said holds, all of it together, with this probability over the audit's draws; 1 when exact.
+        direction: which law exceeds which.
+        event: the set of outputs that shows it, in words.
+        draws: outputs drawn of each data set (0 when exact).
+        method: "black-box", "exact" or "one-run".
+        epsilon_limit: the largest `epsilon_lower` that so many draws can show at all (inf when exact).
+        shown: JSON-able details: what the verdict was reckoned from.
+    """
+
+    name: str
+    violated: bool
+    epsilon_lower: float
+    delta: float
+    claimed_epsilon: float
+    confidence: float
+    direction: str
+    event: str
+    draws: int
+    method: Literal["black-box", "exact", "one-run"]
+    epsilon_limit: float = math.inf
+    shown: Mapping[str, Any] = field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """A JSON-able summary. JSON has no infinity: None stands for it."""
+        return {
+            "name": self.name,
+            "violated": self.violated,
+            "epsilon_lower": _finite(self.epsilon_lower),
+            "delta": self.delta,
+            "claimed_epsilon": _finite(self.claimed_epsilon),
+            "confidence": self.confidence,
+            "direction": self.direction,
+            "event": self.event,
+            "draws": self.draws,
+            "method": self.method,
+            "epsilon_limit": _finite(self.epsilon_limit),
+            "shown": dict(self.shown),
+            "note": _NO_PROOF,
+        }
+
+    def lines(self) -> list[str]:
+        """The verdict in words, for a terminal."""
+        how = "from the exact laws" if self.method == "exact" else f"{self.method}, {self.draws} draws of each data set"
+        if self.method == "one-run":
+            how = "in one run"
+        verdict = (
+            "VIOLATED: the claim is false" if self.violated else "not violated: nothing here contradicts the claim"
+        )
+        found = [f"{self.name}: {how}", verdict]
+        if where := self.shown.get("violation"):
+            found.append(
+                "at epsilon {epsilon:.6g}: delta at least {delta:.4g}, claimed {claimed_delta:.4g}".format(**where)
+            )
+        if self.method == "one-run":
+            found.append("p-value of the claim {p_value:.3g}, at epsilon {at_epsilon:.6g}".format(**self.shown))
+        found += [
+            f"epsilon at delta {self.delta:g}: at least {self.epsilon_lower:.6g}, claimed {self.claimed_epsilon:.6g}",
+            f"event: {self.event} ({self.direction})",
+        ]
+        if math.isfinite(self.epsilon_limit):
+            many = "guesses" if self.method == "one-run" else "draws"
+            found.append(f"so many {many} can show an epsilon of {self.epsilon_limit:.4g} at most")
+            if self.epsilon_limit <= self.claimed_epsilon:
+                found.append(f"too few to contradict the claim at delta {self.delta:g}, however false it is")
+        if self.confidence < 1.0:
+            found.append(f"confidence {self.confidence:g}: a true claim is called violated in {self._alarms()} at most")
+        return [*found, _NO_PROOF]
+
+    def _alarms(self) -> str:
+        return f"{1.0 - self.confidence:.3g} of all audits"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,217 @@
+"""`dpselect audit MODULE:NAME`: does a mechanism keep its claim?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from dpselect.accounting.named import base_named, parse_settings
+from dpselect.audit import Audit, FiniteSubject, audit_outputs, exact_audit, sampled
+from dpselect.audit import audit as black_box
+from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
+from dpselect.audit.one_run import OneRunAudit
+from dpselect.cli.account import BASE_HELP, JSON_HELP
+from dpselect.errors import ArgumentError, number
+from dpselect.privacy import Guarantee, approximate_dp, pure_dp
+from dpselect.randomness import RandomSource, keyed_source
+
+__all__ = ["audit"]
+
+_DRAWS, _QUICK = 1_000_000, 20_000
+CLAIM_HELP = BASE_HELP.removeprefix("One run: ")
+_INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
+
+
+def audit(
+    entry: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODULE:NAME]",
+            help="A Subject, a FiniteSubject, a OneRunAudit, something that gives one, or a function of data. Its "
+            "module is imported, the current folder first.",
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="For a function of data: its argument, as JSON, or @FILE with JSON in it.")
+    ] = None,
+    neighbour: Annotated[str | None, typer.Option(help="The neighbouring data set, likewise.")] = None,
+    claim: Annotated[
+        str | None, typer.Option(help="What is claimed, in place of the subject's own claim. " + CLAIM_HELP)
+    ] = None,
+    claim_epsilon: Annotated[float | None, typer.Option(help="In place of --claim: an epsilon.")] = None,
+    claim_delta: Annotated[float | None, typer.Option(help="With --claim-epsilon: a delta; 0 by default.")] = None,
+    outputs: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(metavar="DATA.npy NEIGHBOUR.npy", help="In place of an entry point: outputs drawn elsewhere."),
+    ] = None,
+    draws: Annotated[
+        int | None, typer.Option(help=f"Outputs to draw of each data set; {_DRAWS} by default. Exact laws are sampled.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=f"{_QUICK} draws: finds the gross faults only.")] = False,
+    confidence: Annotated[
+        float, typer.Option(help="A claim that holds is called violated with probability 1 - confidence at most.")
+    ] = 0.99,
+    delta: Annotated[
+        float | None, typer.Option(help="Where to report a measured epsilon; by default the claim's delta, or 1e-5.")
+    ] = None,
+    ignore_low_bits: Annotated[
+        bool, typer.Option("--ignore-low-bits", help="Do not look at the last bits of floats.")
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Repeat the same draws, of subjects that draw as they are told.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+) -> None:
+    """Try to show that a mechanism leaks more than it claims. It never proves that one does not.
+
+    Exit status: 0 not violated, 1 violated (and the verdict on standard output), 2 wrong usage, 130 interrupted. It
+    runs the mechanism many times, and shows what came out: use made-up data.
+    """
+    if (entry is None) == (outputs is None):
+        raise ArgumentError("give either an entry point MODULE:NAME or --outputs")
+    if quick and draws is not None:
+        raise ArgumentError("give either --quick or --draws")
+    number("--confidence", confidence, above=0.0, below=1.0)
+    if delta is not None:
+        number("--delta", delta, at_least=0.0, below=1.0)
+    promised = _claim(claim, claim_epsilon, claim_delta)
+    random = None if key is None else keyed_source(key)
+    try:
+        if outputs is not None:
+            if promised is None or data is not None or neighbour is not None or draws is not None or quick:
+                raise ArgumentError("--outputs needs a claim, and goes without data, --draws and --quick")
+            name = f"{outputs[0].name} and {outputs[1].name}"
+            given = {"name": name, "confidence": confidence, "delta": delta, "low_bits": not ignore_low_bits}
+            found = audit_outputs(_array(outputs[0]), _array(outputs[1]), promised, random=random, **given)  # type: ignore[arg-type]
+        else:
+            with redirect_stdout(sys.stderr), _current_folder():  # whatever the mechanism prints is no result
+                subject = _subject(str(entry), data, neighbour, promised)
+                if isinstance(subject, OneRunAudit) and (quick or draws is not None):
+                    raise ArgumentError("--draws and --quick: a one-run audit trains once")
+                if isinstance(subject, FiniteSubject) and draws is not None:
+                    subject = sampled(subject)
+                wanted = _QUICK if quick else _DRAWS if draws is None else draws
+                found = _run(subject, wanted, confidence, delta, not ignore_low_bits, random)
+    except KeyboardInterrupt:
+        typer.echo("dpselect: interrupted; nothing is said about the claim", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    typer.echo(json.dumps(found.describe()) if as_json else "\n".join(found.lines()))
+    if found.violated:
+        raise typer.Exit(1)
+
+
+def _run(
+    subject: Auditable,
+    draws: int,
+    confidence: float,
+    delta: float | None,
+    low_bits: bool,
+    random: RandomSource | None,
+) -> Audit:
+    if isinstance(subject, Audit):
+        return subject
+    if isinstance(subject, FiniteSubject):
+        return exact_audit(subject, delta=delta)
+    with _progress(subject.name) as progress:
+        try:
+            if isinstance(subject, OneRunAudit):
+                return subject.run(confidence=confidence, delta=delta, random=random)
+            return black_box(
+                subject,
+                draws=draws,
+                confidence=confidence,
+                delta=delta,
+                low_bits=low_bits,
+                random=random,
+                progress=progress,
+            )
+        except ArgumentError:
+            raise
+        except Exception as error:
+            raise ArgumentError(f"{subject.name}: drawing failed: {where_it_failed(error)}") from error
+
+
+@contextmanager
+def _current_folder() -> Iterator[None]:
+    """Let the mechanism import what lies in the current folder, as `python -m` does."""
+    sys.path.insert(0, folder := os.getcwd())
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the mechanism may have changed it
+            sys.path.remove(folder)
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[float], None]]:
+    """The share of the draws, on standard error."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    quiet = not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False, disable=quiet) as bar:
+        task = bar.add_task(f"drawing: {name}", total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _claim(claim: str | None, epsilon: float | None, delta: float | None) -> Guarantee | None:
+    if claim is not None:
+        if epsilon is not None or delta is not None:
+            raise ArgumentError("give either --claim or --claim-epsilon")
+        return base_named(*parse_settings(claim), adjacency="add_or_remove_one")
+    if epsilon is None:
+        if delta is not None:
+            raise ArgumentError("--claim-delta goes with --claim-epsilon")
+        return None
+    number("--claim-epsilon", epsilon, at_least=0.0)
+    number("--claim-delta", delta or 0.0, at_least=0.0, below=1.0)
+    return approximate_dp(epsilon=epsilon, delta=delta) if delta else pure_dp(epsilon=epsilon)
+
+
+def _subject(entry: str, data: str | None, neighbour: str | None, claim: Guarantee | None) -> Auditable:
+    if (data is None) != (neighbour is None):
+        raise ArgumentError("--data and --neighbour: give both or neither")
+    found = resolve_entry(entry)
+    if data is not None and neighbour is not None:
+        if claim is None:
+            raise ArgumentError("a function of data makes no claim: give --claim or --claim-epsilon")
+        pair = _json("--data", data), _json("--neighbour", neighbour)
+        return function_of_data(found, data=pair[0], neighbour=pair[1], claim=claim, name=entry)
+    subject = subject_of(found, name=entry)
+    if claim is None:
+        return subject
+    if isinstance(subject, Audit):
+        raise ArgumentError(f"entry point {entry!r} gives a finished audit; it takes no claim")
+    return replace(subject, claim=claim)
+
+
+def _json(flag: str, text: str) -> Any:
+    """Parse a data set. Neither a message nor a traceback shows it."""
+    if text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise ArgumentError(f"{flag}: {text[1:]} cannot be read") from None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ArgumentError(f"{flag} is not JSON: {error.msg} at character {error.pos}") from None
+
+
+def _array(path: Path) -> Any:
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        raise ArgumentError(f"--outputs: {path} is not an array of numbers or text that NumPy saved") from None
+    if not isinstance(found, np.ndarray):
+        raise ArgumentError(f"--outputs: {path} holds several arrays")
+    return found

@@ -1,0 +1,123 @@
+"""A mechanism of this library as an audit sees it: on one bad pair of neighbours, with the price it states itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeVar
+from unittest import mock
+
+import numpy as np
+
+from dpselect.audit import Subject
+from dpselect.privacy import Guarantee, approximate_dp, pure_dp
+from dpselect.randomness import RandomSource
+
+__all__ = ["Shipped", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part"]
+
+Data = TypeVar("Data")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shipped:
+    """An entry of the registry in `dpselect.testing.shipped_mechanisms`.
+
+    Attributes:
+        make: the subject; `dpselect audit MODULE:NAME` of it works.
+        covers: the public callables that its draws go through, as "room.name".
+        draws: the size of an audit of it, in draws of each data set; the tests take a third of it in a hurry and twice
+            as many otherwise.
+        heavy: for tests that have time only, which take `draws` as they are.
+        planted: the claim is also refused at this fraction of its epsilon (by a slow audit); None where the pair is
+            too mild for that, and the entry shows no more than that nothing grossly wrong leaks.
+    """
+
+    make: Callable[[], Subject]
+    covers: tuple[str, ...]
+    draws: int
+    heavy: bool = False
+    planted: float | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of `make`, which is unique in the registry."""
+        return self.make.__name__
+
+
+def looped(
+    name: str,
+    run: Callable[[Data, RandomSource], Any],
+    pair: tuple[Data, Data],
+    claim: Guarantee,
+    *,
+    priced_by: Iterable[str] = (),
+) -> Subject:
+    """A subject whose draws are one call of `run(data, random)` each; `pair` is the data and its neighbour.
+
+    `priced_by`: see `priced_once`.
+    """
+
+    def draw(neighbour: bool, count: int, random: RandomSource) -> np.ndarray[Any, Any]:
+        data = pair[neighbour]
+        with priced_once(priced_by):
+            return np.array([run(data, random) for _ in range(count)])
+
+    return Subject(name=name, draw=draw, claim=claim)
+
+
+@contextmanager
+def priced_once(functions: Iterable[str]) -> Iterator[None]:
+    """Meanwhile the functions named ("module.name") compute what they return at their first call only.
+
+    For prices and laws of K: functions of public arguments that are the same in every draw, which take a thousand times
+    as long as the draw. In one thread.
+    """
+
+    def first_of(kept: list[Any], function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        if not kept:
+            kept.append(function(*args, **options))
+        return kept[0]
+
+    with ExitStack() as stack:
+        for name in functions:
+            module, _, attribute = name.rpartition(".")
+            original = getattr(import_module(module), attribute)
+            stack.enter_context(mock.patch(name, partial(first_of, [], original)))
+        yield
+
+
+def label(values: Iterable[Any]) -> str:
+    """One name for an output of several parts.
+
+    >>> label([True, False, 3])
+    '1 0 3'
+    """
+    return " ".join(f"{value:.6g}" for value in values)
+
+
+def number_or_nan(value: float | None) -> float:
+    """A number, NaN standing for none: one more output to an audit."""
+    return float("nan") if value is None else float(value)
+
+
+def pure_part(subject: Subject) -> Subject:
+    """The same with the claim's pure epsilon alone, where it has one: a curve may take seconds to evaluate."""
+    if not math.isfinite(subject.claim.pure_epsilon) or subject.claim.failure > 0.0:
+        return subject
+    return replace(subject, claim=pure_dp(epsilon=subject.claim.pure_epsilon, adjacency=subject.claim.adjacency))
+
+
+def cheaper(claim: Guarantee, share: float, *, delta: float = 0.0) -> Guarantee:
+    """A false claim: `share` of the epsilon that the true one has at `delta`, at the same delta.
+
+    >>> cheaper(pure_dp(epsilon=2.0), 0.25).pure_epsilon
+    0.5
+    """
+    epsilon = claim.epsilon(delta) * share
+    if delta == 0.0:
+        return pure_dp(epsilon=epsilon, adjacency=claim.adjacency)
+    return approximate_dp(epsilon=epsilon, delta=delta, adjacency=claim.adjacency)

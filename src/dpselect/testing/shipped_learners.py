@@ -1,0 +1,210 @@
+"""Learners on tables of which one row is added, for `dpselect.testing.shipped_mechanisms`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpselect.accounting import gated
+from dpselect.audit import Subject
+from dpselect.learners import (
+    DPSGDClassifier,
+    EarlyStopping,
+    OutputPerturbationClassifier,
+    PrivateRectangleClassifier,
+    PrivateThresholdClassifier,
+    PrivateValidation,
+    Reached,
+    gated_logistic_regression,
+    gated_release,
+)
+from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.privacy import pure_dp
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+
+__all__ = ["LEARNERS"]
+
+Table = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def table(rows: int, value: float = 1.0) -> Table:
+    """So many rows of one number, of the second class."""
+    return np.full((rows, 1), value), np.ones(rows, dtype=np.int64)
+
+
+ONE_MORE = (table(0), table(1))
+OPPOSED = (table(1), (np.array([[1.0], [1.0]]), np.array([1, 0])))
+CLASSES: dict[str, Any] = {"classes": [0, 1], "nominal_rows": 1}
+
+
+def output_perturbation() -> Subject:
+    """`OutputPerturbationClassifier`: the weight of the only feature."""
+    make = partial(OutputPerturbationClassifier, epsilon=1.0, regularization=1.0, fit_intercept=False, **CLASSES)
+    return looped(
+        "output perturbation",
+        lambda data, random: float(make(random=random).fit(*data).weights_[0][0, 0]),
+        ONE_MORE,
+        make().guarantee(),
+    )
+
+
+STEPS: dict[str, Any] = {
+    "noise_multiplier": 1.0,
+    "sampling_rate": 0.5,
+    "steps": 2,
+    "clip_norm": 0.5,
+    "learning_rate": 1.0,
+    "averaged_share": 0.0,
+    **CLASSES,
+}
+
+
+def moved(model: Any) -> float:
+    """The weights after one row's gradient, projected on where the row pulls them."""
+    weights = model.weights_[0]
+    return float(np.sum(weights[:, 1] - weights[:, 0]))
+
+
+def gradient_descent() -> Subject:
+    """`DPSGDClassifier`: two steps, one row more."""
+    make = partial(DPSGDClassifier, **STEPS)
+    return looped(
+        "DP-SGD",
+        lambda data, random: moved(make(random=random).fit(*data)),
+        ONE_MORE,
+        make().guarantee(),
+    )
+
+
+def early_stopping() -> Subject:
+    """`EarlyStopping` with a `PrivateValidation`: where training ended, and the weights."""
+    fixed = {**STEPS, "noise_multiplier": 2.0}
+
+    def make(data: Table, random: RandomSource | None) -> DPSGDClassifier:
+        score = PrivateValidation(*data, nominal_rows=1, epsilon=0.5)
+        stopping = EarlyStopping(stops=[1, 2], delta=0.01, score=score, rule=Reached(0.9))
+        return DPSGDClassifier(early_stopping=stopping, random=random, **fixed)
+
+    def run(data: Table, random: RandomSource) -> float:
+        model = make(data, random).fit(*data)
+        return 1000.0 * model.n_steps_ + moved(model)
+
+    price = make(ONE_MORE[0], None).price()
+    assert price is not None
+    where = ["dpselect.learners.early_stopping.iterative"]
+    return looped("early stopping", run, ONE_MORE, price.worst(), priced_by=where)
+
+
+class Always:
+    """A model that predicts the second class."""
+
+    def predict(self, X: Any) -> np.ndarray[Any, Any]:
+        """One label a row."""
+        return np.ones(len(X), dtype=np.int64)
+
+
+def private_validation() -> Subject:
+    """`PrivateValidation`: a noisy count of right predictions."""
+    return looped(
+        "private validation",
+        lambda data, random: PrivateValidation(*data, nominal_rows=1, epsilon=1.0)(Always(), random),
+        ONE_MORE,
+        noisy_count_guarantee(epsilon=1.0),
+    )
+
+
+def threshold_classifier() -> Subject:
+    """`PrivateThresholdClassifier`."""
+    make = partial(
+        PrivateThresholdClassifier, lower=0, upper=7, granularity=1.0, positives="below", epsilon=1.0, classes=[0, 1]
+    )
+    return looped(
+        "threshold classifier",
+        lambda data, random: make(random=random).fit(*data).rule_.cut,
+        OPPOSED,
+        make().guarantee(),
+    )
+
+
+def rectangle_classifier() -> Subject:
+    """`PrivateRectangleClassifier` on one column."""
+    make = partial(
+        PrivateRectangleClassifier,
+        lower=0,
+        upper=7,
+        granularity=1.0,
+        epsilon=4.0,
+        failure_probability=0.9,
+        classes=[0, 1],
+    )
+
+    def run(data: Table, random: RandomSource) -> str:
+        found = make(random=random).fit(*data).rule_
+        return label([*found.first, *found.last])
+
+    return looped("rectangle classifier", run, (table(40, 7.0), table(41, 7.0)), make().guarantee(1))
+
+
+GATE: dict[str, Any] = {
+    "training": pure_dp(epsilon=1.0),
+    "test_epsilon": 0.5,
+    "test_shift": 1.0,
+    "train_shift": 1.0,
+}
+
+
+def gate() -> Subject:
+    """`gated_release`: the model's own noise has price 1, and the error moves by one row's share."""
+    return looped(
+        "gated release",
+        lambda count, random: number_or_nan(
+            gated_release(
+                lambda inner: noisy_count(count, epsilon=1.0, random=inner),
+                lambda _: float(count),
+                max_error=0.5,
+                random=random,
+                **GATE,
+            ).value
+        ),
+        (0, 1),
+        gated(**GATE).worst(),
+    )
+
+
+def gated_regression() -> Subject:
+    """`gated_logistic_regression`: a training row more."""
+    fixed: dict[str, Any] = {
+        "nominal_test_rows": 1,
+        "epsilon": 1.0,
+        "test_epsilon": 0.5,
+        "max_error": 1.0,
+        "regularization": 1.0,
+        "fit_intercept": False,
+        **CLASSES,
+    }
+    held_out = table(1)
+
+    def run(data: Table, random: RandomSource) -> float:
+        model = gated_logistic_regression(*data, *held_out, random=random, **fixed).value
+        return number_or_nan(None if model is None else float(model.weights_[0][0, 0]))
+
+    # the dearest output is a model; what comes out says its own price only
+    source = keyed_source(0)
+    prices = [gated_logistic_regression(*ONE_MORE[0], *held_out, random=source, **fixed).guarantee for _ in range(20)]
+    claim = pure_dp(epsilon=max(price.pure_epsilon for price in prices))
+    return looped("gated logistic regression", run, ONE_MORE, claim)
+
+
+LEARNERS = (
+    Shipped(make=output_perturbation, covers=("learners.OutputPerturbationClassifier",), draws=150),
+    Shipped(make=gradient_descent, covers=("learners.DPSGDClassifier",), draws=100),
+    Shipped(make=early_stopping, covers=("learners.EarlyStopping",), draws=100, heavy=True),
+    Shipped(make=private_validation, covers=("learners.PrivateValidation",), draws=500, planted=0.5),
+    Shipped(make=threshold_classifier, covers=("learners.PrivateThresholdClassifier",), draws=200),
+    Shipped(make=rectangle_classifier, covers=("learners.PrivateRectangleClassifier",), draws=200),
+    Shipped(make=gate, covers=("learners.gated_release",), draws=200),
+    Shipped(make=gated_regression, covers=("learners.gated_logistic_regression",), draws=100),
+)

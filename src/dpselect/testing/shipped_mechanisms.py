@@ -1,0 +1,110 @@
+"""Every public mechanism of this library, as subjects of an audit, and why the other callables that draw are not here.
+
+`drawing_callables()` finds what takes a random source, so a new mechanism that is neither in `SHIPPED` nor in `EXEMPT`
+fails a test (`tests/test_audit_shipped.py`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from dpselect.audit import Subject
+from dpselect.testing.shipped import Shipped
+from dpselect.testing.shipped_learners import LEARNERS
+from dpselect.testing.shipped_noise import NOISE
+from dpselect.testing.shipped_ordered import ORDERED
+from dpselect.testing.shipped_scores import SCORES
+from dpselect.testing.shipped_selectors import SELECTORS
+from dpselect.testing.shipped_sessions import SESSIONS
+
+__all__ = ["EXEMPT", "ROOMS", "SHIPPED", "drawing_callables", "shipped"]
+
+ROOMS = (
+    "accounting",
+    "adaptive",
+    "holdout",
+    "learners",
+    "ledger",
+    "mechanisms",
+    "ordered",
+    "privacy",
+    "randomness",
+    "repetitions",
+    "selection",
+    "study",
+    "tuning",
+)
+
+SHIPPED: tuple[Shipped, ...] = (*SCORES, *NOISE, *SELECTORS, *ORDERED, *SESSIONS, *LEARNERS)
+
+_ABSTRACT = "an interface"
+_PRIMITIVE = "has no data and no price; what it is for is here, and its law has tests of its own"
+_PUBLIC_DRAW = "draws from a public law and sees no data"
+
+EXEMPT: dict[str, str] = {
+    "adaptive.EffectiveRounds": "promises nothing to a row (its releases say so)",
+    "learners.PublicValidation": "sees public rows only",
+    "randomness.discrete_gaussian": "is mechanisms.discrete_gaussian",
+    "randomness.discrete_laplace": "is mechanisms.discrete_laplace",
+    "randomness.exponential_coin": _PRIMITIVE,
+    "randomness.geometric": _PRIMITIVE,
+    "randomness.resolve": "draws nothing",
+    "repetitions.Repetitions": _ABSTRACT,
+    "selection.select_without_threshold": (
+        "select_without_threshold_by_hand with the numbers of a theorem, which asks for more runs than anybody can make"
+    ),
+    "study.run_study": "runs `tune`",
+    "tuning.Categorical": _PUBLIC_DRAW,
+    "tuning.Distribution": _ABSTRACT,
+    "tuning.IntegerUniform": _PUBLIC_DRAW,
+    "tuning.LogUniform": _PUBLIC_DRAW,
+    "tuning.Space": _PUBLIC_DRAW,
+    "tuning.Uniform": _PUBLIC_DRAW,
+    "tuning.split_rows": "draws a public split; what is private about subsets is priced in `tune_on_subset`",
+    "tuning.tune": "audited from end to end by `dpselect.audit.tuner`",
+}
+"""Public callables that draw and have no audit here, each with the reason."""
+
+
+def shipped(name: str) -> Subject:
+    """The subject of an entry, by its name. Raises `KeyError`.
+
+    >>> shipped("counts_with_laplace_noise").claim.pure_epsilon
+    1.0
+    """
+    return {entry.name: entry for entry in SHIPPED}[name].make()
+
+
+def drawing_callables() -> list[str]:
+    """The public callables of the rooms that take a random source, or have a method that does, as "room.name"."""
+    return sorted(
+        f"{room}.{name}"
+        for room in ROOMS
+        for name, value in _public(room)
+        if callable(value) and any(_takes_a_source(part) for part in _parts(value))
+    )
+
+
+def _public(room: str) -> Iterator[tuple[str, Any]]:
+    module = importlib.import_module(f"dpselect.{room}")
+    return ((name, getattr(module, name)) for name in module.__all__)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """A function, or the public methods of a class."""
+    if not inspect.isclass(value):
+        yield value
+        return
+    for name, member in inspect.getmembers(value, callable):
+        if not name.startswith("_") or name in ("__init__", "__call__"):
+            yield member
+
+
+def _takes_a_source(function: Any) -> bool:
+    try:
+        return "random" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False

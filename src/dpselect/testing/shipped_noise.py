@@ -1,0 +1,272 @@
+"""Noise, thresholds and tests of proposals on worst pairs, for `dpselect.testing.shipped_mechanisms`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.audit import Subject
+from dpselect.mechanisms import (
+    Cascade,
+    InterquantileRange,
+    ProposeTestRelease,
+    SparseRelease,
+    SparseVector,
+    TrimmedMean,
+    add_on_grid,
+    brownian_reduction,
+    discrete_gaussian,
+    discrete_laplace,
+    gaussian_steps,
+    laplace_reduction,
+    noisy_count,
+    noisy_count_guarantee,
+    release_until,
+    release_until_above,
+)
+from dpselect.mechanisms.noise_reduction import guarantee_with_test
+from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
+from dpselect.randomness import RandomSource, discrete_gaussian_array, discrete_laplace_array, keyed_source
+from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+
+__all__ = ["NOISE"]
+
+Array = NDArray[Any]
+
+
+def arrays(name: str, noise: Any, claim: Guarantee) -> Subject:
+    """A count of 0 or 1 plus an array of noises."""
+    return Subject(name=name, draw=lambda neighbour, count, random: int(neighbour) + noise(count, random), claim=claim)
+
+
+def counts_with_laplace_noise() -> Subject:
+    """`noisy_count` with pure privacy."""
+    return looped(
+        "noisy count, Laplace",
+        lambda count, random: noisy_count(count, epsilon=1.0, random=random),
+        (10, 11),
+        noisy_count_guarantee(epsilon=1.0),
+    )
+
+
+def counts_with_gaussian_noise() -> Subject:
+    """`noisy_count` with concentrated privacy."""
+    return looped(
+        "noisy count, Gaussian",
+        lambda count, random: noisy_count(count, noise_multiplier=1.0, random=random),
+        (10, 11),
+        noisy_count_guarantee(noise_multiplier=1.0),
+    )
+
+
+def laplace_on_integers() -> Subject:
+    """`discrete_laplace`."""
+    return looped("discrete Laplace", lambda x, random: x + discrete_laplace(1.0, random), (0, 1), pure_dp(epsilon=1.0))
+
+
+def gaussian_on_integers() -> Subject:
+    """`discrete_gaussian`."""
+    return looped("discrete Gaussian", lambda x, random: x + discrete_gaussian(1.0, random), (0, 1), zcdp(rho=0.5))
+
+
+def arrays_of_laplace_noise() -> Subject:
+    """`discrete_laplace_array`."""
+    return arrays(
+        "discrete Laplace, array", lambda n, random: discrete_laplace_array(1.0, n, random), pure_dp(epsilon=1.0)
+    )
+
+
+def arrays_of_gaussian_noise() -> Subject:
+    """`discrete_gaussian_array`."""
+    return arrays("discrete Gaussian, array", lambda n, random: discrete_gaussian_array(1.0, n, random), zcdp(rho=0.5))
+
+
+def steps_of_gaussian_noise() -> Subject:
+    """`gaussian_steps`: a post-processing of continuous Gaussian noise."""
+    steps = 2.0**24
+
+    def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
+        return add_on_grid(np.full(count, float(neighbour)), gaussian_steps(steps, count, random) / steps, 1.0 / steps)
+
+    return Subject(name="Gaussian noise on a grid", draw=draw, claim=gaussian(noise_multiplier=1.0))
+
+
+def sparse_vector() -> Subject:
+    """`SparseVector`, one query at a time: three negatives and a positive, all of which move."""
+    price = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5, "max_positives": 1}
+
+    def run(values: tuple[float, ...], random: RandomSource) -> str:
+        session = SparseVector(**price, random=random)  # type: ignore[arg-type]
+        answers: list[bool] = []
+        for value in values:
+            if session.halted:
+                break
+            answers.append(session.above(value, 0.0))
+        return label(answers)
+
+    claim = SparseVector(**price, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    return looped("sparse vector", run, ((0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 0.0)), claim)
+
+
+def sparse_vector_batch() -> Subject:
+    """`SparseVector.above_many`: two positives of 12 queries."""
+    price = {"epsilon_threshold": 0.5, "epsilon_queries": 1.0, "max_positives": 2}
+
+    def run(values: Array, random: RandomSource) -> str:
+        session = SparseVector(**price, random=random)  # type: ignore[arg-type]
+        return label(np.flatnonzero(session.above_many(values, 0.0)))
+
+    claim = SparseVector(**price, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    quiet = np.zeros(12)
+    quiet[[5, 11]] = 1.0
+    return looped("sparse vector, batches", run, (quiet, 1.0 - quiet), claim)
+
+
+def sparse_release() -> Subject:
+    """`SparseRelease` of one entry: found or not, and its value."""
+    mechanism = SparseRelease(epsilon_threshold=0.25, epsilon_queries=0.25, epsilon_release=0.5, max_positives=1)
+
+    def run(value: float, random: RandomSource) -> float:
+        return number_or_nan(mechanism.release([value], threshold=0.0, random=random).values.get(0))
+
+    return looped("sparse release", run, (0.0, 1.0), mechanism.guarantee.worst())
+
+
+def fragile(distance: int, random: RandomSource) -> float:
+    """An answer that is private only where the distance is above 0."""
+    return 1000.0 if distance == 0 else float(random.laplace(1)[0])
+
+
+def propose_test_release() -> Subject:
+    """`ProposeTestRelease` at the edge: an inadmissible data set gives itself away where the test lets it through."""
+    mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
+    return looped(
+        "propose-test-release",
+        lambda distance, random: number_or_nan(
+            mechanism.release(distance, lambda inner: fragile(distance, inner), random=random)
+        ),
+        (0, 1),
+        mechanism.guarantee.worst(),
+    )
+
+
+def cascade() -> Subject:
+    """`Cascade` of two such stages."""
+    stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
+    both = Cascade([stage, stage])
+
+    def run(distance: int, random: RandomSource) -> float:
+        attempt = (distance, lambda inner: fragile(distance, inner))
+        found = both.release([attempt, attempt], random=random)
+        return math.nan if found is None else 100.0 * found[0] + found[1]
+
+    return looped("cascade of tests", run, (0, 1), both.guarantee.worst())
+
+
+def trimmed_mean() -> Subject:
+    """`TrimmedMean` on data whose middle jumps when one row changes."""
+    mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=0.5, epsilon_answer=0.5, delta=0.15)
+    return looped(
+        "trimmed mean",
+        lambda rows, random: number_or_nan(mechanism.release(rows, random=random)),
+        ([0.0, 0.0, 0.0, 60.0, 60.0], [0.0, 0.0, 60.0, 60.0, 60.0]),
+        mechanism.guarantee.worst(),
+    )
+
+
+def interquantile_range() -> Subject:
+    """`InterquantileRange` on data whose width jumps when one row changes."""
+    mechanism = InterquantileRange(granularity=1.0, epsilon_test=0.5, epsilon_answer=0.5, delta=0.3, ratio=2.0)
+
+    def run(rows: list[float], random: RandomSource) -> float:
+        found = mechanism.release(rows, random=random)
+        if found is None:
+            return math.nan
+        return (1.0 if found[0] == 1 else -1.0) * (1.0 + found[1])  # the sign tells the stage
+
+    return looped(
+        "interquantile range",
+        run,
+        ([0.0, 0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 500.0, 500.0]),
+        mechanism.guarantee.worst(),
+    )
+
+
+def growing_laplace() -> Subject:
+    """`laplace_reduction`: both levels. The entries of one vector are as many independent draws."""
+    fixed = {"epsilons": [0.5, 1.0], "sensitivity": 1}
+
+    def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
+        session = laplace_reduction(np.full(count, int(neighbour)), **fixed, random=random)  # type: ignore[arg-type]
+        return (1000 * session.release() + session.release()).astype(np.int64)
+
+    claim = laplace_reduction(0, **fixed, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    return Subject(name="Laplace noise that is reduced", draw=draw, claim=claim)
+
+
+def growing_laplace_until() -> Subject:
+    """`release_until`: the number of levels depends on what was released, and the last one tells most."""
+    epsilons = [0.25, 0.5, 1.0]
+
+    def run(count: int, random: RandomSource) -> float:
+        session = laplace_reduction(count, epsilons=epsilons, sensitivity=1, random=random)
+        levels = release_until(session, lambda level: bool(level > 1)).value
+        return 100.0 * len(levels) + float(levels[-1])
+
+    claim = laplace_reduction(0, epsilons=epsilons, sensitivity=1, random=keyed_source(0)).guarantee.worst()
+    return looped("Laplace noise until a level is large", run, (0, 1), claim)
+
+
+def growing_laplace_tested() -> Subject:
+    """`release_until_above`: a private test ends it."""
+    epsilons, test = [0.25, 0.5], {"epsilon_threshold": 0.25, "epsilon_queries": 0.25}
+
+    def session(count: int, random: RandomSource) -> Any:
+        return laplace_reduction(count, epsilons=epsilons, sensitivity=1, random=random)
+
+    def run(count: int, random: RandomSource) -> float:
+        levels, found = release_until_above(
+            session(count, random), lambda _: float(count), threshold=0.5, random=random, **test
+        ).value
+        return (100.0 * len(levels) + 50.0 * found) + float(levels[-1])
+
+    claim = guarantee_with_test(session(0, keyed_source(0)).guarantee, **test).worst()
+    return looped("Laplace noise until a test passes", run, (0, 1), claim)
+
+
+def growing_gaussian() -> Subject:
+    """`brownian_reduction`: the last of two levels, which tells all. The entries are independent draws."""
+    fixed = {"noise_multipliers": [4.0, 1.0], "delta": 1e-3, "sensitivity": 1.0}
+
+    def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
+        session = brownian_reduction(np.full(count, float(neighbour)), **fixed, random=random)  # type: ignore[arg-type]
+        session.release()
+        return session.release()
+
+    claim = brownian_reduction(0.0, **fixed, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    return Subject(name="Gaussian noise that is reduced", draw=draw, claim=claim)
+
+
+NOISE = (
+    Shipped(make=counts_with_laplace_noise, covers=("mechanisms.noisy_count",), draws=2000, planted=0.5),
+    Shipped(make=counts_with_gaussian_noise, covers=("mechanisms.noisy_count",), draws=1000),
+    Shipped(make=laplace_on_integers, covers=("mechanisms.discrete_laplace",), draws=2000, planted=0.5),
+    Shipped(make=gaussian_on_integers, covers=("mechanisms.discrete_gaussian",), draws=1000),
+    Shipped(make=arrays_of_laplace_noise, covers=("randomness.discrete_laplace_array",), draws=20_000, planted=0.9),
+    Shipped(make=arrays_of_gaussian_noise, covers=("randomness.discrete_gaussian_array",), draws=20_000, planted=0.5),
+    Shipped(make=steps_of_gaussian_noise, covers=("mechanisms.gaussian_steps",), draws=20_000, planted=0.5),
+    Shipped(make=sparse_vector, covers=("mechanisms.SparseVector",), draws=1000, planted=0.5),
+    Shipped(make=sparse_vector_batch, covers=("mechanisms.SparseVector",), draws=200),
+    Shipped(make=sparse_release, covers=("mechanisms.SparseRelease",), draws=150),
+    Shipped(make=propose_test_release, covers=("mechanisms.ProposeTestRelease",), draws=1000),
+    Shipped(make=cascade, covers=("mechanisms.Cascade",), draws=500),
+    Shipped(make=trimmed_mean, covers=("mechanisms.TrimmedMean",), draws=300),
+    Shipped(make=interquantile_range, covers=("mechanisms.InterquantileRange",), draws=200),
+    Shipped(make=growing_laplace, covers=("mechanisms.laplace_reduction",), draws=20_000, planted=0.5),
+    Shipped(make=growing_laplace_until, covers=("mechanisms.laplace_reduction",), draws=200),
+    Shipped(make=growing_laplace_tested, covers=("mechanisms.release_until_above",), draws=150),
+    Shipped(make=growing_gaussian, covers=("mechanisms.brownian_reduction",), draws=5000, planted=0.25, heavy=True),
+)

@@ -1,0 +1,331 @@
+"""What orders its data, on bad pairs, for `dpselect.testing.shipped_mechanisms`.
+
+A row more at one end, or one that moves from one end to the other, on a domain of a few values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpselect.audit import Subject
+from dpselect.mechanisms import noisy_count
+from dpselect.ordered import (
+    Ordered,
+    ReorderSliceCompute,
+    cumulative_interior_point,
+    interior_point,
+    learn_rectangle,
+    learn_threshold,
+    maximize_by_interior_point,
+    maximize_over_runs,
+    maximize_quasi_concave,
+    private_range,
+    quantile,
+    quantile_interval,
+    quantiles,
+)
+from dpselect.ordered.tree_log_tuning import tuned_cumulative
+from dpselect.privacy import pure_dp
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+
+__all__ = ["ORDERED"]
+
+MOVED = ([0, 0, 0, 7, 7, 7], [0, 0, 7, 7, 7, 7])
+ADDED = ([0, 0, 0, 7, 7, 7], [0, 0, 0, 7, 7, 7, 7])
+EPSILON = 1.0
+
+
+def ends(low: int, high: int) -> list[int]:
+    """So many rows at 0 and so many at 7."""
+    return [0] * low + [7] * high
+
+
+def labelled(x: list[int], y: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Rows of one number, and their labels."""
+    return np.array(x), np.array(y)
+
+
+CUT = (labelled([0, 0, 7, 7], [1, 1, 0, 0]), labelled([0, 0, 7, 7, 7], [1, 1, 0, 0, 1]))
+
+
+def released(
+    name: str,
+    run: Callable[[Any, RandomSource], Any],
+    pair: tuple[Any, Any],
+    output: Callable[[Any], Any] = number_or_nan,
+) -> Subject:
+    """What a function returning a `Release` gives, with the guarantee that the release has."""
+    claim = run(pair[0], keyed_source(0)).guarantee
+    return looped(name, lambda data, random: output(run(data, random).value), pair, claim)
+
+
+def several(values: Any) -> str:
+    """The parts of an answer as one label; none as one more."""
+    return "none" if values is None else label(values)
+
+
+def point(method: Any, rows: int = 3, **options: Any) -> Callable[[], Subject]:
+    """`interior_point` by one of its methods, with so many rows at either end that no answer is certain."""
+
+    def make() -> Subject:
+        return released(
+            f"interior point, {method}",
+            lambda data, random: interior_point(
+                data, domain_size=8, epsilon=EPSILON, method=method, random=random, **options
+            ),
+            (ends(rows, rows), ends(rows - 1, rows + 1) if "adjacency" in options else ends(rows, rows + 1)),
+        )
+
+    make.__name__ = f"interior_point_{method}"
+    return make
+
+
+def counted_interior_point() -> Subject:
+    """`interior_point` behind a noisy count."""
+    return released(
+        "interior point, counted",
+        lambda data, random: interior_point(
+            data, domain_size=8, epsilon=EPSILON, count_epsilon=0.5, method="exponential", random=random
+        ),
+        (ends(6, 6), ends(6, 7)),
+    )
+
+
+def cumulative() -> Subject:
+    """`cumulative_interior_point` by itself."""
+    parameters = tuned_cumulative(3, EPSILON, 0.02, 0.2, 1)
+    return released(
+        "interior point, cumulative",
+        lambda data, random: cumulative_interior_point(data, bits=3, parameters=parameters, distance=1, random=random),
+        (ends(320, 320), ends(319, 321)),
+    )
+
+
+def one_quantile(mechanism: Any) -> Callable[[], Subject]:
+    """`quantile` by one of its mechanisms."""
+
+    def make() -> Subject:
+        return released(
+            f"median, {mechanism}",
+            lambda data, random: quantile(
+                data, q=0.5, lower=0, upper=7, epsilon=EPSILON, mechanism=mechanism, random=random
+            ),
+            ADDED,
+        )
+
+    make.__name__ = f"median_{mechanism}"
+    return make
+
+
+def replaced_median() -> Subject:
+    """`quantile` under replace-one."""
+    return released(
+        "median, replace-one",
+        lambda data, random: quantile(
+            data, q=0.5, lower=0, upper=7, epsilon=EPSILON, adjacency="replace_one", random=random
+        ),
+        MOVED,
+    )
+
+
+def interval() -> Subject:
+    """`quantile_interval`."""
+    return released(
+        "interval around the median",
+        lambda data, random: quantile_interval(
+            data, q=0.5, lower=0, upper=7, epsilon=EPSILON, failure_probability=0.5, random=random
+        ),
+        ([*range(8)] * 3, [*range(8)] * 3 + [7]),
+        several,
+    )
+
+
+def two_quantiles(method: Any) -> Callable[[], Subject]:
+    """`quantiles` by one of its methods."""
+
+    def make() -> Subject:
+        return released(
+            f"two quantiles, {method}",
+            lambda data, random: quantiles(
+                data,
+                qs=[0.25, 0.75],
+                lower=0,
+                upper=3,
+                epsilon=EPSILON,
+                method=method,
+                delta=0.01 if method == "slice" else None,
+                random=random,
+            ),
+            ([0, 0, 3, 3], [0, 0, 3, 3, 3]),
+            several,
+        )
+
+    make.__name__ = f"two_quantiles_{method}"
+    return make
+
+
+def public_range() -> Subject:
+    """`private_range`: the signs and the sizes of its two ends."""
+
+    def sizes(ends: tuple[float, float]) -> str:
+        return label(0 if end == 0.0 else (1 if end > 0.0 else -1) * (1 if abs(end) < 2.0 else 2) for end in ends)
+
+    return released(
+        "range",
+        lambda data, random: private_range(data, epsilon=EPSILON, random=random),
+        ([1.0] * 4, [1.0] * 5),
+        sizes,
+    )
+
+
+def threshold(positives: Any, method: Any) -> Callable[[], Subject]:
+    """`learn_threshold` by one of its methods."""
+
+    def make() -> Subject:
+        return released(
+            f"threshold, {method}, {positives}",
+            lambda data, random: learn_threshold(
+                *data,
+                lower=0,
+                upper=7,
+                epsilon=EPSILON,
+                positives=positives,
+                method=method,
+                per_side=2 if method == "interior-point" else None,
+                random=random,
+            ),
+            CUT,
+            lambda rule: label([rule.cut, rule.positive_below]),
+        )
+
+    make.__name__ = f"threshold_{positives}_{method}".replace("-", "_")
+    return make
+
+
+def rectangle(slicing: Any) -> Callable[[], Subject]:
+    """`learn_rectangle` on one axis, slices with and without noise."""
+
+    def make() -> Subject:
+        return released(
+            f"rectangle, {slicing} slices",
+            lambda data, random: learn_rectangle(
+                *data,
+                lower=0,
+                upper=7,
+                epsilon=4.0,
+                delta=0.001 if slicing == "noisy" else 0.0,
+                failure_probability=0.9,
+                slicing=slicing,
+                random=random,
+            ),
+            tuple((np.array(x)[:, None], np.ones(len(x))) for x in (ends(20, 20), ends(20, 21))),  # type: ignore[arg-type]
+            lambda found: label([*found.first, *found.last]),
+        )
+
+    make.__name__ = f"rectangle_{slicing}"
+    return make
+
+
+SCORES = ([1, 0, 0], [0, 1, 1])
+
+
+def over_runs() -> Subject:
+    """`maximize_over_runs`."""
+    return released(
+        "maximum over runs",
+        lambda scores, random: maximize_over_runs([0, 1, 4], scores, upper=7, epsilon=EPSILON, random=random),
+        SCORES,
+    )
+
+
+def by_interior_point(method: Any) -> Callable[[], Subject]:
+    """`maximize_by_interior_point` by one of its methods."""
+
+    def make() -> Subject:
+        return released(
+            f"maximum by an interior point, {method}",
+            lambda scores, random: maximize_by_interior_point(
+                [0, 3, 4],
+                scores,
+                upper=7,
+                epsilon=EPSILON,
+                delta=0.01 if method == "cumulative" else 0.0,
+                method=method,
+                random=random,
+            ),
+            ([0, 20, 0], [1, 19, 1]),
+        )
+
+    make.__name__ = f"maximum_by_interior_point_{method}"
+    return make
+
+
+def quasi_concave() -> Subject:
+    """`maximize_quasi_concave`."""
+    return released(
+        "maximum of a quasi-concave score",
+        lambda peak, random: maximize_quasi_concave(
+            lambda z: float(z == 0) if peak else float(z > 0), lower=0, upper=7, epsilon=EPSILON, random=random
+        ),
+        (True, False),
+    )
+
+
+def slices() -> Subject:
+    """`ReorderSliceCompute`: the sizes of two noisy slices."""
+
+    def run(rows: list[int], random: RandomSource) -> Any:
+        session = ReorderSliceCompute(
+            rows, slice_epsilon=0.5, computation=pure_dp(epsilon=0.5), slices=2, random=random
+        )
+        cuts = [
+            session.slice_and_compute(2, Ordered(), lambda part: noisy_count(sum(part), epsilon=0.5, random=random))
+            for _ in range(2)
+        ]
+        return session.release([min(max(cut, -2), 4) for cut in cuts])
+
+    return released("reorder, slice, compute", run, ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1]), several)
+
+
+METHODS = {"dyadic": 3, "tree_log": 80, "tree_log_printed": 3, "binary_search": 3}
+FINE = {"delta": 0.02, "failure": 0.2}
+POINT = "ordered.interior_point"
+
+ORDERED = (
+    Shipped(make=point("exponential"), covers=(POINT,), draws=300),
+    *(Shipped(make=point(method, rows, **FINE), covers=(POINT,), draws=100) for method, rows in METHODS.items()),
+    Shipped(make=point("cumulative", 320, adjacency="replace_one", **FINE), covers=(POINT,), draws=100),
+    Shipped(make=counted_interior_point, covers=(POINT,), draws=200),
+    Shipped(make=cumulative, covers=("ordered.cumulative_interior_point",), draws=200),
+    *(
+        Shipped(make=one_quantile(mechanism), covers=("ordered.quantile",), draws=300)
+        for mechanism in ("exponential", "permute_and_flip")
+    ),
+    Shipped(make=replaced_median, covers=("ordered.quantile",), draws=300),
+    Shipped(make=interval, covers=("ordered.quantile_interval",), draws=100),
+    *(
+        Shipped(make=two_quantiles(method), covers=("ordered.quantiles",), draws=100)
+        for method in ("joint", "recursive", "tree", "independent")
+    ),
+    Shipped(make=two_quantiles("slice"), covers=("ordered.quantiles",), draws=600, heavy=True),
+    Shipped(make=public_range, covers=("ordered.private_range",), draws=150),
+    *(
+        Shipped(make=threshold(positives, method), covers=("ordered.learn_threshold",), draws=300)
+        for positives, method in (("below", "errors"), ("either", "errors"), ("below", "interior-point"))
+    ),
+    *(
+        Shipped(make=rectangle(slicing), covers=("ordered.learn_rectangle",), draws=draws, heavy=draws > 200)
+        for slicing, draws in (("plain", 200), ("noisy", 1000))
+    ),
+    Shipped(make=over_runs, covers=("ordered.maximize_over_runs",), draws=300),
+    *(
+        Shipped(make=by_interior_point(method), covers=("ordered.maximize_by_interior_point",), draws=100, heavy=heavy)
+        for method, heavy in (("exponential", False), ("cumulative", True))
+    ),
+    Shipped(make=quasi_concave, covers=("ordered.maximize_quasi_concave",), draws=300),
+    Shipped(make=slices, covers=("ordered.ReorderSliceCompute",), draws=200),
+)

@@ -1,0 +1,197 @@
+"""The mechanisms that choose by scores, on pairs of score vectors, for `dpselect.testing.shipped_mechanisms`.
+
+One score rises and all others fall, which moves the best one's probability the furthest.
+"""
+
+from __future__ import annotations
+
+from dpselect.audit import Subject
+from dpselect.mechanisms import (
+    ChoosingMechanism,
+    ExponentialMechanism,
+    GeneralisedExponentialMechanism,
+    LargeMarginMechanism,
+    PermuteAndFlip,
+    ReportNoisyMax,
+    SmoothSensitivityMechanism,
+    TopK,
+    choosing_mechanism,
+    exponential_mechanism,
+    generalised_exponential_mechanism,
+    large_margin_mechanism,
+    permute_and_flip,
+    report_noisy_max,
+    smooth_sensitivity_mechanism,
+    top_k,
+)
+from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+
+__all__ = ["SCORES"]
+
+SWING = ([1.0, *[0.0] * 7], [0.0, *[1.0] * 7])
+RISE = ([1.0, *[0.0] * 7], [0.0] * 8)
+"""Monotonic scores: one row raises one of them."""
+EPSILON = 1.0
+
+
+def exponential() -> Subject:
+    """`exponential_mechanism`."""
+    return looped(
+        "exponential mechanism",
+        lambda scores, random: exponential_mechanism(scores, sensitivity=1.0, epsilon=EPSILON, random=random),
+        SWING,
+        ExponentialMechanism(sensitivity=1.0, epsilon=EPSILON).guarantee,
+    )
+
+
+def exponential_of_counts() -> Subject:
+    """`exponential_mechanism` with monotonic scores and half the noise."""
+    return looped(
+        "exponential mechanism, monotonic",
+        lambda scores, random: exponential_mechanism(
+            scores, sensitivity=1.0, epsilon=EPSILON, monotonic=True, random=random
+        ),
+        RISE,
+        ExponentialMechanism(sensitivity=1.0, epsilon=EPSILON, monotonic=True).guarantee,
+    )
+
+
+def permute_and_flip_() -> Subject:
+    """`permute_and_flip`."""
+    return looped(
+        "permute-and-flip",
+        lambda scores, random: permute_and_flip(scores, sensitivity=1.0, epsilon=EPSILON, random=random),
+        SWING,
+        PermuteAndFlip(sensitivity=1.0, epsilon=EPSILON).guarantee,
+    )
+
+
+def noisy_max() -> Subject:
+    """`report_noisy_max` with Laplace noise."""
+    return looped(
+        "report noisy max",
+        lambda scores, random: report_noisy_max(scores, sensitivity=1.0, epsilon=EPSILON, random=random),
+        SWING,
+        ReportNoisyMax(sensitivity=1.0, epsilon=EPSILON).guarantee,
+    )
+
+
+def noisy_max_exponential() -> Subject:
+    """`report_noisy_max` with exponential noise."""
+    return looped(
+        "report noisy max, exponential noise",
+        lambda scores, random: report_noisy_max(
+            scores, sensitivity=1.0, epsilon=EPSILON, noise="exponential", random=random
+        ),
+        SWING,
+        ReportNoisyMax(sensitivity=1.0, epsilon=EPSILON, noise="exponential").guarantee,
+    )
+
+
+def best_two() -> Subject:
+    """`top_k` of five."""
+    return looped(
+        "top k",
+        lambda scores, random: label(top_k(scores, count=2, sensitivity=1.0, epsilon=EPSILON, random=random)),
+        ([1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]),
+        TopK(count=2, sensitivity=1.0, epsilon=EPSILON).guarantee,
+    )
+
+
+def choosing() -> Subject:
+    """`choosing_mechanism`: one row makes a candidate that was not there."""
+    price = {"growth": 1, "epsilon": EPSILON, "delta": 0.05}
+    return looped(
+        "choosing mechanism",
+        lambda scores, random: number_or_nan(choosing_mechanism(scores, **price, random=random)),  # type: ignore[arg-type]
+        ([1.0, 0.0], [0.0, 0.0]),
+        ChoosingMechanism(**price).guarantee,  # type: ignore[arg-type]
+    )
+
+
+def choosing_at_the_threshold() -> Subject:
+    """`choosing_mechanism` where stopping is an even bet."""
+    price = {"growth": 1, "epsilon": EPSILON, "delta": 0.05}
+    level = round(ChoosingMechanism(**price).threshold)  # type: ignore[arg-type]
+    return looped(
+        "choosing mechanism at the threshold",
+        lambda scores, random: number_or_nan(choosing_mechanism(scores, **price, random=random)),  # type: ignore[arg-type]
+        ([level, level - 1.0], [level - 1.0, level - 1.0]),
+        ChoosingMechanism(**price).guarantee,  # type: ignore[arg-type]
+    )
+
+
+def large_margin() -> Subject:
+    """`large_margin_mechanism` where no margin is found: with one, both data sets choose the same."""
+    return looped(
+        "large margin mechanism",
+        lambda scores, random: large_margin_mechanism(scores, sensitivity=1.0, epsilon=2.0, delta=0.05, random=random),
+        SWING,
+        LargeMarginMechanism(candidates=8, sensitivity=1.0, epsilon=2.0, delta=0.05).guarantee,
+    )
+
+
+def generalised_exponential() -> Subject:
+    """`generalised_exponential_mechanism` with unequal sensitivities."""
+    moves = [1.0, *[0.25] * 7]
+    penalty = GeneralisedExponentialMechanism(sensitivities=moves, epsilon=EPSILON).penalty
+    level = 0.75 * penalty  # penalised scores are equal where the first is this much larger
+    return looped(
+        "generalised exponential mechanism",
+        lambda scores, random: generalised_exponential_mechanism(
+            scores, sensitivities=moves, epsilon=EPSILON, random=random
+        ),
+        ([level + 1.0, *[0.0] * 7], [level, *[0.25] * 7]),
+        GeneralisedExponentialMechanism(sensitivities=moves, epsilon=EPSILON).guarantee,
+    )
+
+
+def smooth_sensitivity() -> Subject:
+    """`smooth_sensitivity_mechanism`: both the scores and their bounds move."""
+    fixed = {"smoothness": 0.03, "base_epsilon": 1.0, "base_delta": 1e-6, "failure_probability": 0.5}
+    grown = 1.03  # below exp(smoothness)
+    return looped(
+        "smooth sensitivity mechanism",
+        lambda data, random: smooth_sensitivity_mechanism(*data, **fixed, random=random),
+        (([2.0, 0.0, 0.0], [1.0, 1.0, 1.0]), ([1.0, 1.0, 1.0], [grown, grown, grown])),
+        SmoothSensitivityMechanism(candidates=3, **fixed).guarantee,  # type: ignore[arg-type]
+    )
+
+
+SCORES = (
+    Shipped(
+        make=exponential,
+        covers=("mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism"),
+        draws=1500,
+        planted=0.5,
+    ),
+    Shipped(make=exponential_of_counts, covers=("mechanisms.exponential_mechanism",), draws=1500, planted=0.5),
+    Shipped(
+        make=permute_and_flip_,
+        covers=("mechanisms.permute_and_flip", "mechanisms.PermuteAndFlip"),
+        draws=1500,
+        planted=0.5,
+    ),
+    Shipped(
+        make=noisy_max, covers=("mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax"), draws=1500, planted=0.5
+    ),
+    Shipped(make=noisy_max_exponential, covers=("mechanisms.report_noisy_max",), draws=1500, planted=0.5),
+    Shipped(make=best_two, covers=("mechanisms.top_k", "mechanisms.TopK"), draws=300),
+    Shipped(make=choosing, covers=("mechanisms.choosing_mechanism", "mechanisms.ChoosingMechanism"), draws=1500),
+    Shipped(make=choosing_at_the_threshold, covers=("mechanisms.choosing_mechanism",), draws=1500),
+    Shipped(
+        make=large_margin,
+        covers=("mechanisms.large_margin_mechanism", "mechanisms.LargeMarginMechanism"),
+        draws=300,
+    ),
+    Shipped(
+        make=generalised_exponential,
+        covers=("mechanisms.generalised_exponential_mechanism", "mechanisms.GeneralisedExponentialMechanism"),
+        draws=1500,
+    ),
+    Shipped(
+        make=smooth_sensitivity,
+        covers=("mechanisms.smooth_sensitivity_mechanism", "mechanisms.SmoothSensitivityMechanism"),
+        draws=100,
+    ),
+)

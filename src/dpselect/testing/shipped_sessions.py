@@ -1,0 +1,219 @@
+"""Answers to adaptive questions, of sessions and of holdouts, for `dpselect.testing.shipped_mechanisms`.
+
+Their noise is planned for an accurate answer from many rows, so that one row's share of it is small: these audits see
+gross mistakes only. The two medians that the sessions are made of are audited at a price that shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.adaptive import (
+    AdaptiveAnalysis,
+    AdaptiveMeans,
+    MultiplicativeWeights,
+    SearchNoise,
+    exponential_median,
+    exponential_median_guarantee,
+    integer_grid,
+    search_median,
+    search_median_guarantee,
+)
+from dpselect.audit import Subject
+from dpselect.holdout.block_medians import plan_block_medians
+from dpselect.holdout.checked import plan_checked
+from dpselect.holdout.draws import Draws
+from dpselect.holdout.gaussian import plan_gaussian
+from dpselect.holdout.scores import METRICS, Scored
+from dpselect.privacy import Guarantee
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.testing.shipped import Shipped, looped
+
+__all__ = ["SESSIONS"]
+
+MOVED = ([0, 0, 0, 7, 7, 7], [0, 0, 7, 7, 7, 7])
+GRID = integer_grid(0, 7)
+Answers = Callable[[NDArray[Any], RandomSource], list[Any]]
+
+
+def rows(count: int, ones: int) -> NDArray[np.float64]:
+    """So many zeros and ones."""
+    return np.repeat([0.0, 1.0], [count - ones, ones])
+
+
+def session(name: str, answers: Answers, pair: tuple[Any, Any], claim: Guarantee) -> Subject:
+    """A subject that takes all answers of one session after the other, each with noise of its own."""
+
+    def draw(neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
+        found: list[Any] = []
+        while len(found) < count:
+            found.extend(answers(pair[neighbour], random))
+        return np.array(found[:count])
+
+    return Subject(name=name, draw=draw, claim=claim)
+
+
+def exponential_medians() -> Subject:
+    """`exponential_median`."""
+    return looped(
+        "median by the exponential mechanism",
+        lambda values, random: exponential_median(values, GRID, epsilon=1.0, random=random),
+        MOVED,
+        exponential_median_guarantee(epsilon=1.0),
+    )
+
+
+def searched_medians() -> Subject:
+    """`search_median`, with the noise of `SearchNoise`."""
+    noise = SearchNoise.of_deviation(3, 2.0)
+    return looped(
+        "median by binary search",
+        lambda values, random: search_median(values, GRID, noise=noise, random=random),
+        MOVED,
+        search_median_guarantee(noise),
+    )
+
+
+def analysis(data: NDArray[Any], random: RandomSource) -> AdaptiveAnalysis:
+    """Twenty questions."""
+    return AdaptiveAnalysis(
+        data,
+        queries=20,
+        subsample_size=1,
+        failure_probability=0.9,
+        grid_size=2,
+        mechanism="binary_search",
+        order="given",
+        random=random,
+    )
+
+
+def estimates() -> Subject:
+    """`AdaptiveAnalysis.estimate`."""
+
+    def answers(data: NDArray[Any], random: RandomSource) -> list[Any]:
+        asked = analysis(data, random)
+        return [asked.estimate(np.mean, lower=0, upper=1, granularity=1, axis=True) for _ in range(20)]
+
+    pair = rows(300, 150), rows(300, 151)
+    claim = answers(pair[0], keyed_source(0))[0].guarantee
+    return session("adaptive medians", lambda data, random: [x.value for x in answers(data, random)], pair, claim)
+
+
+def choices() -> Subject:
+    """`AdaptiveAnalysis.choose`."""
+
+    def answers(data: NDArray[Any], random: RandomSource) -> list[Any]:
+        asked = AdaptiveAnalysis(
+            data, queries=20, subsample_size=1, failure_probability=0.9, grid_size=2, order="given", random=random
+        )
+        return [asked.choose([np.min, lambda block: 1.0 - np.max(block)]) for _ in range(20)]
+
+    pair = rows(300, 150), rows(300, 151)
+    claim = answers(pair[0], keyed_source(0))[0].guarantee
+    return session("adaptive choices", lambda data, random: [x.value for x in answers(data, random)], pair, claim)
+
+
+def verifications() -> Subject:
+    """`AdaptiveAnalysis.verify`: one run of a `Verification`, how many of at most 20 answers come before a no."""
+
+    def run(data: NDArray[Any], random: RandomSource) -> tuple[int, Guarantee]:
+        asked = AdaptiveAnalysis(
+            data,
+            queries=1,
+            subsample_size=1,
+            failure_probability=0.9,
+            grid_size=2,
+            verifications=20,
+            refusals=1,
+            order="given",
+            random=random,
+        )
+        yes, found = 0, asked.verify(np.mean, 0.5, axis=True)
+        while found.value and yes < 19:
+            yes, found = yes + 1, asked.verify(np.mean, 0.5, axis=True)
+        return yes, found.guarantee
+
+    pair = rows(20_000, 12_500), rows(20_000, 12_501)
+    claim = run(pair[0], keyed_source(0))[1]
+    return looped("verification", lambda data, random: run(data, random)[0], pair, claim)
+
+
+def means() -> Subject:
+    """`AdaptiveMeans.mean`."""
+
+    def answers(data: NDArray[Any], random: RandomSource) -> list[Any]:
+        asked = AdaptiveMeans(data, queries=5, failure_probability=0.25, random=random)
+        return [asked.mean(lambda x: x, lower=0, upper=1) for _ in range(5)]
+
+    pair = rows(200, 100), rows(200, 101)
+    claim = answers(pair[0], keyed_source(0))[0].guarantee
+    return session("adaptive means", lambda data, random: [x.value for x in answers(data, random)], pair, claim)
+
+
+def multiplicative_weights() -> Subject:
+    """`MultiplicativeWeights`: one question."""
+
+    def ask(data: NDArray[Any], random: RandomSource) -> Any:
+        asked = MultiplicativeWeights(data, universe=2, queries=1, grid_size=2, failure_probability=0.9, random=random)
+        return asked.estimate([0.0, 1.0], lower=0, upper=1, granularity=1)
+
+    pair = tuple(rows(60_000, ones).astype(np.int64) for ones in (30_000, 30_001))
+    claim = ask(pair[0], keyed_source(0)).guarantee
+    return looped("multiplicative weights", lambda data, random: ask(data, random).value, (pair[0], pair[1]), claim)
+
+
+def holdout(name: str, metric: str, plan: Any) -> Callable[[], Subject]:
+    """One question to a holdout with a plan: half of the predictions are wrong, or one more.
+
+    The claim is as far from that as the plan's tolerance, so that no answer is certain.
+    """
+
+    def make() -> Subject:
+        labels = np.arange(ROWS) % 2 == 1
+
+        def ask(wrong: int, random: RandomSource) -> float:
+            predictions = np.where(np.arange(ROWS) < wrong, ~labels, labels)
+            scored = Scored(metric=METRICS[metric], labels=labels, predictions=predictions, bound=1.0)
+            draws = Draws(key=random.bytes(32), predictions="p", question="q", run=0)
+            return float(made.answer(scored, 0.5 + made.tolerance, draws)[1])
+
+        made = plan()
+        return looped(f"holdout, {name}", ask, (ROWS // 2, ROWS // 2 + 1), made.row_privacy)
+
+    make.__name__ = f"holdout_{name}".replace(" ", "_")
+    return make
+
+
+ROWS = 1000
+LIMITS = {"rows": ROWS, "failure_probability": 0.25, "tolerance": 0.01}
+
+SESSIONS = (
+    Shipped(make=exponential_medians, covers=("adaptive.exponential_median",), draws=500),
+    Shipped(make=searched_medians, covers=("adaptive.search_median", "adaptive.SearchNoise"), draws=500, planted=0.25),
+    Shipped(make=estimates, covers=("adaptive.AdaptiveAnalysis",), draws=400),
+    Shipped(make=choices, covers=("adaptive.AdaptiveAnalysis",), draws=300, heavy=True),
+    Shipped(make=verifications, covers=("adaptive.Verification", "adaptive.AdaptiveAnalysis"), draws=30, heavy=True),
+    Shipped(make=means, covers=("adaptive.AdaptiveMeans",), draws=100, heavy=True),
+    Shipped(make=multiplicative_weights, covers=("adaptive.MultiplicativeWeights",), draws=20, heavy=True),
+    Shipped(
+        make=holdout("gaussian", "accuracy", lambda: plan_gaussian(questions=2, **LIMITS)),  # type: ignore[arg-type]
+        covers=("holdout.Holdout",),
+        draws=500,
+    ),
+    Shipped(
+        make=holdout("checked", "accuracy", lambda: plan_checked(questions=2, answers=2, largest_mu=2.0, **LIMITS)),  # type: ignore[arg-type]
+        covers=("holdout.Holdout",),
+        draws=300,
+    ),
+    Shipped(
+        make=holdout("block medians", "auc", lambda: plan_block_medians(questions=2, largest_mu=2.0, **LIMITS)),  # type: ignore[arg-type]
+        covers=("holdout.Holdout",),
+        draws=100,
+        heavy=True,
+    ),
+)
