@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -23,29 +24,34 @@ from dpselect.reproduce.written import describe, tables, write
 __all__ = ["reproduce"]
 
 _SEED = 2026
+_INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
 
 
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"The paper: {', '.join(PAPERS)}.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions and points; under a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions and points; at most a minute.")] = False,
     output: Annotated[
         Path | None, typer.Option(help="Folder for the JSON file and the plots; default: reproduce-PAPER.")
     ] = None,
     data: Annotated[
-        list[str] | None, typer.Option(help="Data that you give, NAME=FILE, such as mnist=FILE.npz.")
+        list[str] | None,
+        typer.Option(help="Data that you give: mnist=FOLDER with its four files, or mnist=FILE.npz."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
 ) -> None:
     """Rerun the figures and tables of a paper: the paper's value, ours and the optimal one, side by side.
 
     All draws come from a fixed seed, so a second run gives the same numbers. Exit status 1 if a row does not reproduce
-    and nothing explains it.
+    and nothing explains it. Ctrl-C writes the parts that are done.
     """
     chosen = paper_named(paper)
     folder = Path(f"reproduce-{paper}") if output is None else output
     given = _files(data or [], chosen)
     _prepare(folder)
-    done = _run(chosen, quick=quick, files=given)
+    done = _run(chosen, quick=quick, files=given, folder=folder)
+    if not done.parts:
+        sys.stderr.write("interrupted: nothing is written\n")
+        raise typer.Exit(_INTERRUPTED)
     paths = write(done, folder)
     if as_json:
         typer.echo(json.dumps(describe(done)))
@@ -58,13 +64,16 @@ def reproduce(
             for line in part.unspecified:
                 console.print(f"{part.source}, {name}: not specified in the paper: {line}", markup=False)
         console.print(f"{len(done.rows)} rows in {done.seconds:.0f} s; written: {folder} ({len(paths)} files)")
+    if done.missing:
+        sys.stderr.write(f"interrupted: {folder} has {len(done.parts)} of {len(chosen.parts)} parts\n")
+        raise typer.Exit(_INTERRUPTED)
     if not done.reproduced:
         raise typer.Exit(1)
 
 
-def _run(paper: Paper, *, quick: bool, files: dict[str, str]) -> Reproduction:
+def _run(paper: Paper, *, quick: bool, files: dict[str, str], folder: Path) -> Reproduction:
     start = time.perf_counter()
-    expected = paper.quick_seconds if quick else paper.full_seconds
+    expected = f" (about {paper.quick_seconds if quick else paper.full_seconds:.0f} s in all)"
     parts: dict[str, Part] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
@@ -73,11 +82,13 @@ def _run(paper: Paper, *, quick: bool, files: dict[str, str]) -> Reproduction:
             quick,
             keyed_source(_SEED),
             files,
-            lambda what: shown.update(task, description=f"{paper.name} (about {expected:.0f} s in all): {what}"),
+            lambda what: shown.update(task, description=f"{paper.name}{'' if files else expected}: {what}"),
+            folder,
         )
-        for name, part in paper.run(context):
-            parts[name] = part
-            shown.advance(task)
+        with suppress(KeyboardInterrupt):  # what is done is shown and written
+            for name, part in paper.run(context):
+                parts[name] = part
+                shown.advance(task)
     return Reproduction(paper=paper, quick=quick, parts=parts, seconds=time.perf_counter() - start)
 
 
@@ -94,10 +105,11 @@ def _prepare(folder: Path) -> None:
 def _files(given: list[str], paper: Paper) -> dict[str, str]:
     pairs = [item.partition("=") for item in given]
     if any(not name or not file for name, _, file in pairs):
-        raise ArgumentError("data must be NAME=FILE")
+        raise ArgumentError("data must be NAME=PATH")
     for name, _, file in pairs:
         if name not in paper.takes:
             raise ArgumentError(f"data: {paper.name} takes {', '.join(paper.takes) or 'no files'}, not {name}")
-        if not Path(file).is_file():
-            raise ArgumentError(f"data: {file} is not a file")
+        if not Path(file).exists():
+            raise ArgumentError(f"data: {file} does not exist")
+        paper.takes[name](file)
     return {name: file for name, _, file in pairs}

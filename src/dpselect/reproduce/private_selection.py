@@ -7,12 +7,14 @@ exact value, and where a printed statement is wrong, by how much.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from typing import Final
 
 import numpy as np
 
 from dpselect.accounting import best_of, threshold_stopping
 from dpselect.accounting.random_stopping import theorem_3_2, theorem_3_3_failure, theorem_3_4, theorem_3_5
+from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, Repetitions, capped
 from dpselect.reproduce.private_selection_naive import naive_selectors
@@ -70,14 +72,19 @@ def tight_constants(context: Context) -> Part:
         y_label="epsilon",
         log_x=True,
         curves=(
-            Curve(label="no threshold: Theorem 3.2", x=tuple(gammas), y=(3.0,) * gammas.size),
-            Curve(label="exact", x=tuple(gammas), y=tuple(_random(gamma) for gamma in gammas), style="--"),
-            Curve(label="known threshold: Theorem 3.1", x=tuple(gammas), y=(2.0,) * gammas.size),
+            Curve(label="no threshold: Theorem 3.2", x=tuple(gammas), y=(3.0,) * gammas.size, style="C0-"),
             Curve(
-                label="exact",
+                label="no threshold: exact",
+                x=tuple(gammas),
+                y=tuple(_random(gamma) for gamma in gammas),
+                style="C0--",
+            ),
+            Curve(label="known threshold: Theorem 3.1", x=tuple(gammas), y=(2.0,) * gammas.size, style="C1-"),
+            Curve(
+                label="known threshold: exact",
                 x=tuple(gammas),
                 y=tuple(threshold_stopping(_ONE, stop_probability=gamma).epsilon(delta=0.0) for gamma in gammas),
-                style="--",
+                style="C1--",
             ),
         ),
     )
@@ -90,7 +97,7 @@ def truncation(context: Context) -> Part:  # noqa: ARG001 exact in both modes
         Row(
             name=f"Theorem 3.1, gamma = {gamma:g}, epsilon_0 = {slack:g}: smallest T",
             paper=value,
-            ours=math.ceil(max(math.log(2.0 / slack) / gamma, 1.0 + 1.0 / (math.e * gamma))),
+            ours=_least_limit(gamma, slack),
             optimal=1.0,
             known="formula",
             note="optimal: with the number of runs redrawn instead of cut off, every limit costs nothing",
@@ -169,9 +176,8 @@ def approximate_base(context: Context) -> Part:  # noqa: ARG001 exact in both mo
             paper=0.0195454314,
             ours=capped_total.failure,
             optimal=best_of(once, Geometric(gamma=0.01)).delta(epsilon=capped_total.pure_epsilon),
-            tolerance=1e-5,
+            tolerance=1e-9,
             known="formula",
-            note="theirs with T not rounded up to a whole number",
         ),
         Row(
             name="Theorem 3.1 (c), base (0.5, 1e-8), gamma = 0.005, epsilon_0 = 0.1: delta",
@@ -190,12 +196,13 @@ def utility(context: Context) -> Part:  # noqa: ARG001 exact in both modes
     """How likely a selection finds nothing good, and how many runs it takes."""
     rows = [
         Row(
-            name=f"Theorem 3.3, gamma = {gamma:g}, p = {p:g}: failure probability at most",
+            name=f"Theorem 3.3, gamma = {gamma:g}, p = {p:g}: failure probability",
             paper=gamma / p,
-            ours=gamma / p,
-            optimal=theorem_3_3_failure(stop_probability=gamma, probability=p),
+            ours=theorem_3_3_failure(stop_probability=gamma, probability=p),
+            optimal=float(Geometric(gamma=gamma).pgf(1.0 - p)),
+            relation="<=",
             known="formula",
-            note="optimal: the sum in its proof",
+            note="ours: the sum in its proof; optimal: the generating function of the number of runs",
         )
         for gamma, p in ((0.1, 0.5), (0.01, 0.1), (0.005, 0.05))
     ]
@@ -203,7 +210,8 @@ def utility(context: Context) -> Part:  # noqa: ARG001 exact in both modes
         Row(
             name=f"known threshold, p = 0.05, gamma = {gamma:g}: expected runs",
             paper=value,
-            ours=1.0 / (0.05 * (1.0 - gamma) + gamma),
+            # E[min(K, N)], N geometric with p: the sum of P(K > t) (1 - p)^t
+            ours=(1.0 - float(Geometric(gamma=gamma).pgf(0.95))) / 0.05,
             tolerance=1e-6,
             known="formula",
         )
@@ -228,6 +236,19 @@ def _random(gamma: float) -> float:
 
 def _pure(law: Repetitions) -> float:
     return best_of(_ONE, law, bound="pure").epsilon(delta=0.0)
+
+
+def _least_limit(gamma: float, slack: float) -> float:
+    """The least T for which Theorem 3.1 as printed charges at most 2 + slack for 1-private runs."""
+
+    def enough(limit: int) -> bool:
+        try:
+            total = threshold_stopping(_ONE, stop_probability=gamma, bound="paper", max_runs=limit, truncation="capped")
+        except BoundUnavailableError:  # below the least T of the theorem at any slack
+            return False
+        return total.epsilon(delta=0.0) <= 2.0 + slack
+
+    return float(bisect_left(range(1, 10_000), True, key=enough) + 1)
 
 
 def _three_outputs(gamma: float, p: float) -> float:

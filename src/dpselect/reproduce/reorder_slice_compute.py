@@ -167,11 +167,11 @@ def _printed(context: Context, points: int) -> Row:
     share, told = _interior(context, draw, points, 2 if context.quick else 25)
     return Row(
         name=f"success of the printed Algorithm 5, epsilon' 0.99, delta' 0.001, {points} points",
-        paper=1.0,
+        paper=0.99,
         ours=share,
-        tolerance=0.01,
+        relation=">=",
         known="claim",
-        note=f"promised: 1 - O(delta' log*), taken as at least 0.99; {told}",
+        note=f"promised: 1 - O(delta' log*), taken as 0.99; {told}",
     )
 
 
@@ -183,11 +183,11 @@ def _cumulative(context: Context) -> Row:
     share, told = _interior(context, _released("cumulative", Adjacency.REPLACE_ONE), needed, 2 if context.quick else 50)
     return Row(
         name=f"success of the tuned Algorithm 8, {needed} points of 2^64",
-        paper=1.0,
+        paper=0.9,
         ours=share,
-        tolerance=0.1,
+        relation=">=",
         known="claim",
-        note=f"promised: at least 0.9; {told}",
+        note=told,
     )
 
 
@@ -235,5 +235,5 @@ PAPER: Final = Paper(
         "success rates": _success,
     },
     quick_seconds=10.0,
-    full_seconds=45.0,
+    full_seconds=55.0,
 )

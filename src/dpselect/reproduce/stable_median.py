@@ -83,7 +83,7 @@ def _size_figure(context: Context) -> Figure:
     theirs = tuple(paper_blocks(queries=k, grid_size=1001, failure_probability=_BETA) for k in counts)
     return Figure(
         name="sample-sizes",
-        title="Blocks for k adaptive answers within the quartiles (1,001 points, failure 0.05)",
+        title="Blocks for adaptive answers within the quartiles (1,001 points, failure 0.05)",
         x_label="questions",
         y_label="blocks",
         log_x=True,
@@ -119,12 +119,12 @@ def _coverage(context: Context) -> Part:
             rows.append(
                 Row(
                     name=f"share of runs with all {queries + 1} answers within the quartiles, {name}",
-                    paper=1.0,
+                    paper=1.0 - _BETA,
                     ours=_valid_share(context, paper, name, queries, 8 if context.quick else theirs),
                     optimal=min(shares),
-                    tolerance=_BETA,
+                    relation=">=",
                     known="claim",
-                    note=f"promised: at least 0.95; {paper.blocks} blocks; optimal: the lower of "
+                    note=f"{paper.blocks} blocks; optimal: the lower of "
                     f"{ours[0].blocks} (exponential) and {ours[1].blocks} (binary search)",
                 )
             )
@@ -150,5 +150,5 @@ PAPER: Final = Paper(
         "coverage": _coverage,
     },
     quick_seconds=14.0,
-    full_seconds=105.0,
+    full_seconds=120.0,
 )

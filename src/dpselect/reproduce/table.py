@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource
 
-__all__ = ["Context", "Curve", "Figure", "Known", "Paper", "Part", "Reproduction", "Row", "Verdict"]
+__all__ = ["Context", "Curve", "Figure", "Known", "Paper", "Part", "Relation", "Reproduction", "Row", "Verdict"]
 
 Verdict = Literal["reproduced", "differs, explained", "differs", "not in the paper"]
 Known = Literal["printed", "formula", "claim"]
+Relation = Literal["=", ">=", "<="]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,49 +26,81 @@ class Row:
     it is known: "printed" or read off a plot; "formula", where the paper prints a formula and its settings and plots
     the curve, so that the value is theirs, worked out apart from this library; "claim", a sentence of the text turned
     into a number, as the row's name says. `ours` is computed from the statement as published, `optimal` by the sharpest
-    sound method of this library, where there is one. The row is reproduced if `paper` and `ours` differ by at most
-    `tolerance` (absolute), which must have a reason: printed digits, reading a plot, or the spread of a simulation.
-    `note` explains a difference.
+    sound method of this library, where there is one.
+
+    The row is reproduced if `ours` and `paper` are in the `relation` that the paper states (equal; at least; at most),
+    to within `tolerance` (absolute), which must have a reason: printed digits, reading a plot, or the spread of a
+    simulation. Where they are known not to be, `reason` says why and `corrected` is the value that ours must have
+    instead, from another source than `ours`: a row whose value is neither fails, whatever its reason.
+    `note` is a remark that excuses nothing.
     """
 
     name: str
     paper: float | None
     ours: float
     optimal: float | None = None
+    relation: Relation = "="
     tolerance: float = 0.0
     note: str = ""
     known: Known = "printed"
+    corrected: float | None = None
+    reason: str = ""
 
     def __post_init__(self) -> None:
-        if any(value is not None and math.isnan(value) for value in (self.paper, self.ours, self.optimal)):
+        values = (self.paper, self.ours, self.optimal, self.corrected)
+        if any(value is not None and math.isnan(value) for value in values):
             raise ArgumentError(f"row {self.name!r}: a value is not a number")
         if not (self.tolerance >= 0.0 and math.isfinite(self.tolerance)):
             raise ArgumentError(f"tolerance must be a finite number that is not negative, got {self.tolerance}")
         if self.paper is None and not self.note:
             raise ArgumentError(f"row {self.name!r}: say in the note what the paper leaves unspecified")
+        if (self.corrected is None) != (not self.reason):
+            raise ArgumentError(f"row {self.name!r}: a corrected value needs a reason, and a reason such a value")
 
     @property
     def verdict(self) -> Verdict:
         """Whether the number reproduces."""
         if self.paper is None:
             return "not in the paper"
-        if self.paper == self.ours or abs(self.paper - self.ours) <= self.tolerance:
+        if self._holds(self.paper, self.relation):
             return "reproduced"
-        return "differs, explained" if self.note else "differs"
+        explained = self.corrected is not None and self._holds(self.corrected, "=")
+        return "differs, explained" if explained else "differs"
+
+    @property
+    def remark(self) -> str:
+        """The reason where it applies, and the note."""
+        reason = self.reason if self.verdict == "differs, explained" else ""
+        return "; ".join(text for text in (reason, self.note) if text)
+
+    def _holds(self, value: float, relation: Relation) -> bool:
+        if self.ours == value:  # also when both are infinite
+            return True
+        over = self.ours - value
+        too_low, too_high = over < -self.tolerance, over > self.tolerance
+        return not ((too_low and relation != "<=") or (too_high and relation != ">="))
 
     def describe(self) -> dict[str, Any]:
         """JSON-able; infinite values as null."""
-        numbers = {"paper": self.paper, "ours": self.ours, "optimal": self.optimal, "tolerance": self.tolerance}
+        numbers = {
+            "paper": self.paper,
+            "ours": self.ours,
+            "optimal": self.optimal,
+            "tolerance": self.tolerance,
+            "corrected": self.corrected,
+        }
         finite = {
             name: value if value is not None and math.isfinite(value) else None for name, value in numbers.items()
         }
+        words = {"verdict": self.verdict, "reason": self.reason, "note": self.note}
         known = None if self.paper is None else self.known
-        return {"name": self.name, **finite, "known": known, "verdict": self.verdict, "note": self.note}
+        relation = None if self.paper is None else self.relation
+        return {"name": self.name, **finite, "relation": relation, "known": known, **words}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One line of a plot; `style` is a Matplotlib format such as "--"; `band` the half-width of an interval."""
+    """One line of a plot; `style` is a Matplotlib format such as "C1--"; `band` the half-width of an interval."""
 
     label: str
     x: tuple[float, ...]
@@ -104,19 +138,23 @@ class Part:
 
 @dataclass(frozen=True)
 class Context:
-    """How to run: quick or full, the source that everything draws from, and where progress is told."""
+    """How to run: quick or full, the source that everything draws from, where progress is told and results are written.
+
+    A part may keep in `folder` what takes hours.
+    """
 
     quick: bool
     random: RandomSource
     files: Mapping[str, str] = field(default_factory=dict)  # data that the user gives, such as MNIST
     progress: Callable[[str], None] = lambda _what: None
+    folder: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
     """One paper: its parts in order, each a function of the context. The seconds were measured on two cores.
 
-    `takes` names the files that the user may give.
+    `takes` has a check for each name of data that the user may give, which raises before any work if it cannot be used.
     """
 
     name: str
@@ -124,18 +162,18 @@ class Paper:
     parts: Mapping[str, Callable[[Context], Part]]
     full_seconds: float
     quick_seconds: float
-    takes: tuple[str, ...] = ()
+    takes: Mapping[str, Callable[[str], None]] = field(default_factory=dict)
 
     def run(self, context: Context) -> Iterator[tuple[str, Part]]:
         """One part after another; each draws from a source of its own, so parts do not depend on each other."""
         for name, part in self.parts.items():
             context.progress(name)
-            yield name, part(Context(context.quick, context.random.spawn(name), context.files, context.progress))
+            yield name, part(replace(context, random=context.random.spawn(name)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """A finished reproduction."""
+    """A finished reproduction, or what an interrupted one came to."""
 
     paper: Paper
     quick: bool
@@ -148,6 +186,11 @@ class Reproduction:
         return tuple(row for part in self.parts.values() for row in part.rows)
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        """The parts that are not done: the run was interrupted."""
+        return tuple(name for name in self.paper.parts if name not in self.parts)
+
+    @property
     def reproduced(self) -> bool:
-        """Whether every row of the paper is within its tolerance or its difference is explained."""
-        return all(row.verdict != "differs" for row in self.rows)
+        """Whether everything is done and every row is within its tolerance or its difference is explained."""
+        return not self.missing and all(row.verdict != "differs" for row in self.rows)

@@ -103,7 +103,7 @@ def logarithmic_curves(context: Context) -> Part:
     """Figure 2: Renyi bounds for logarithmic K of several means."""
     rows, curves = [], []
     grid = np.geomspace(1.1, 100.0, 60 if context.quick else 400)
-    for mean, values in _FIGURE_2.items():
+    for at, (mean, values) in enumerate(_FIGURE_2.items()):
         law = Logarithmic.with_mean(mean=mean)
         total = best_of(BASE, law, bound="renyi")
         for order, value in zip(_FIGURE_2_ORDERS, values, strict=True):
@@ -117,15 +117,21 @@ def logarithmic_curves(context: Context) -> Part:
                     known="formula",
                 )
             )
-        curves.append(_curve(f"E[K] = {mean}, Corollary 4", grid, corollary_4(law=law, order=grid, rho=RHO)))
-        curves.append(_curve(f"E[K] = {mean}, this library", grid, [total.renyi(order=x) for x in grid], "--"))
+        theirs = corollary_4(law=law, order=grid, rho=RHO)
+        curves.append(_curve(f"E[K] = {mean}, Corollary 4", grid, theirs, f"C{at}-"))
+        curves.append(_curve(f"E[K] = {mean}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
     figure = Figure(
         name="figure-2",
         title="Renyi privacy of the best of K runs, K logarithmic",
         x_label="order",
         y_label="Renyi epsilon",
         log_x=True,
-        curves=(*curves, _curve("one run", grid, RHO * grid, ":")),
+        log_y=True,
+        curves=(
+            *curves,
+            _curve("one run", grid, RHO * grid, "k:"),
+            _curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k-."),
+        ),
     )
     unspecified = ("which means (the caption says various)",)
     return Part(source="Figure 2", rows=tuple(rows), figures=(figure,), unspecified=unspecified)
@@ -145,7 +151,7 @@ def laws_compared(context: Context) -> Part:
     """Figure 3: Renyi bounds of several laws of K with mean 10."""
     rows, curves = [], []
     grid = np.geomspace(1.5, 64.0, 40 if context.quick else 300)
-    for name, values in _FIGURE_3.items():
+    for at, (name, values) in enumerate(_FIGURE_3.items()):
         law = LAWS[name](10.0)
         theirs, total = published_curve(law), best_of(BASE, law, bound="renyi")
         for order, value in zip(_FIGURE_3_ORDERS, values, strict=True):
@@ -160,15 +166,16 @@ def laws_compared(context: Context) -> Part:
                         known="formula",
                     )
                 )
-        curves.append(_curve(f"{name}, as published", grid, theirs(grid)))
-        curves.append(_curve(f"{name}, this library", grid, [total.renyi(order=x) for x in grid], "--"))
+        curves.append(_curve(f"{name}, as published", grid, theirs(grid), f"C{at}-"))
+        curves.append(_curve(f"{name}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
     figure = Figure(
         name="figure-3",
         title="Renyi privacy of the best of K runs, E[K] = 10",
         x_label="order",
         y_label="Renyi epsilon",
         log_x=True,
-        curves=(*curves, _curve("composition of 10 runs", grid, 10.0 * RHO * grid, ":")),
+        log_y=True,
+        curves=(*curves, _curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k:")),
     )
     return Part(
         source="Figure 3",
@@ -208,8 +215,8 @@ def epsilon_against_mean(context: Context) -> Part:
             for mean in means
         ]
         grid = means if context.quick else DENSE
-        curves.append(_curve(f"{name}, as published", [published(family(x)) for x in grid], grid))
-        curves.append(_curve(f"{name}, this library", [optimal(family(x)) for x in grid], grid, "--"))
+        curves.append(_curve(f"{name}, as published", [published(family(x)) for x in grid], grid, f"C{column}-"))
+        curves.append(_curve(f"{name}, this library", [optimal(family(x)) for x in grid], grid, f"C{column}--"))
     composed = {mean: zcdp(rho=RHO * mean).epsilon(delta=DELTA) for mean in means}
     rows += [
         Row(
@@ -238,7 +245,7 @@ def epsilon_against_mean(context: Context) -> Part:
         y_label="E[K]",
         log_x=True,
         log_y=True,
-        curves=(*curves, _curve("composition", tuple(composed.values()), means, ":")),
+        curves=(*curves, _curve("composition", tuple(composed.values()), means, "k:")),
     )
     unspecified = (
         "how Theorem 6 got its delta: the delta of Lemma 14 from the Renyi curve, which gives the crossing of Figure 5 "

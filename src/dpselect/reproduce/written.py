@@ -25,6 +25,7 @@ def describe(done: Reproduction) -> dict[str, Any]:
         "mode": "quick" if done.quick else "full",
         "seconds": round(done.seconds, 1),
         "reproduced": done.reproduced,
+        "missing": list(done.missing),
         "parts": {
             name: {
                 "source": part.source,
@@ -67,22 +68,25 @@ def markdown(done: Reproduction) -> str:
         "",
         f"Made by `dpselect reproduce {done.paper.name}{quick}`.",
     ]
+    if done.missing:
+        lines += ["", f"Interrupted: {', '.join(done.missing)} not done."]
     for name, part in done.parts.items():
         lines += [
             "",
             f"## {part.source}: {name}",
             "",
-            "| | paper | ours | optimal | verdict |",
-            "|---|---|---|---|---|",
+            "| | paper | ours | optimal | tolerance | verdict |",
+            "|---|---|---|---|---|---|",
         ]
         lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in _cells(row)) + " |" for row in part.rows]
-        lines += ["", *(f"- Not specified in the paper: {line}." for line in part.unspecified)]
-    return "\n".join(lines).rstrip() + "\n"
+        if part.unspecified:
+            lines += ["", *(f"- Not specified in the paper: {line}." for line in part.unspecified)]
+    return "\n".join(lines) + "\n"
 
 
 def _table(title: str, rows: tuple[Row, ...]) -> Table:
     table = Table(title=title, title_justify="left")
-    for name in ("", "paper", "ours", "optimal", "verdict"):
+    for name in ("", "paper", "ours", "optimal", "tolerance", "verdict"):
         table.add_column(name, justify="left" if name in ("", "verdict") else "right")
     for row in rows:
         table.add_row(*map(escape, _cells(row)))
@@ -90,9 +94,13 @@ def _table(title: str, rows: tuple[Row, ...]) -> Table:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    verdict = f"{row.verdict}: {row.note}" if row.note else row.verdict
-    paper = _shown(row.paper) + ("" if row.paper is None else _MARKS[row.known])
-    return row.name, paper, _shown(row.ours), _shown(row.optimal), verdict
+    verdict = f"{row.verdict}: {row.remark}" if row.remark else row.verdict
+    paper, tolerance = "-", "-"
+    if row.paper is not None:
+        bound = "" if row.relation == "=" else f"{row.relation} "
+        paper = f"{bound}{_shown(row.paper)}{_MARKS[row.known]}"
+        tolerance = f"{row.tolerance:.2g}"
+    return row.name, paper, _shown(row.ours), _shown(row.optimal), tolerance, verdict
 
 
 def _shown(value: float | None) -> str:
@@ -120,23 +128,28 @@ def _curve_data(curve: Curve) -> dict[str, Any]:
 def _draw(figure: Figure, path: Path) -> Path:
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas  # takes a second to import; needs no display
+    from matplotlib.ticker import LogFormatter
 
-    canvas = Canvas(figsize=(6.4, 4.2), layout="constrained")
+    canvas = Canvas(figsize=(7.2, 4.6), layout="constrained")
     axes = canvas.add_subplot(
-        title=figure.title,
         xlabel=figure.x_label,
         ylabel=figure.y_label,
         xscale="log" if figure.log_x else "linear",
         yscale="log" if figure.log_y else "linear",
     )
+    axes.set_title(figure.title, fontsize="medium")
+    for axis, scaled in ((axes.xaxis, figure.log_x), (axes.yaxis, figure.log_y)):
+        if scaled:  # 2, 4, 10 instead of powers, which run into each other within a decade
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))
     for curve in figure.curves:
-        axes.plot(curve.x, curve.y, curve.style, label=curve.label)
+        (line,) = axes.plot(curve.x, curve.y, curve.style, label=curve.label)
         if curve.band is not None:
             low = [y - half for y, half in zip(curve.y, curve.band, strict=True)]
             high = [y + half for y, half in zip(curve.y, curve.band, strict=True)]
-            axes.fill_between(curve.x, low, high, alpha=0.2)
+            axes.fill_between(curve.x, low, high, alpha=0.2, color=line.get_color())
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="x-small" if len(figure.curves) > 8 else "small")
     with rc_context({"svg.hashsalt": figure.name}):  # the same data give the same file
         canvas.savefig(path, metadata={"Date": None})
     return path
