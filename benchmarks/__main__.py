@@ -1,11 +1,13 @@
 """Every area beside its peers, in one run.
 
-    python -m benchmarks [--quick] [--rounds 5] [--only AREA ...] [--without NAME ...] [--json FILE] [--page FILE]
+    python -m benchmarks [--quick] [--rounds 5] [--only AREA ...] [--without NAME ...] [--json FILE [--resume]]
+                         [--page FILE]
 
 In each round all contenders of a question take a turn, one after the other; a ratio is that of the times of one round,
 and the table has the median ratio with the least and the largest. A turn lasts at least 20 ms. A peer that is not
-installed is said. Larger and more special measurements are in the scripts of this folder. The full run takes about ten
-minutes on an idle machine; `--quick` is for tests and measures nothing that is worth a line.
+installed is said. Larger and more special measurements are in the scripts of this folder. The full run takes under 20
+minutes on two idle cores; what is measured is in FILE at once, and `--resume` measures what is not there yet, with the
+same versions. `--quick` is for tests and measures nothing that is worth a line.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.questions import Question, questions, scaling
+from benchmarks.questions import Question, questions
+from benchmarks.scaling import Curve, curves
 
 TURN = 0.02
-PACKAGES = ("dpselect", "numpy", "scipy", "dp-accounting", "opendp", "diffprivlib", "opacus", "optuna", "ray")
+PACKAGES = ("dpselect", "numpy", "scipy", "dp-accounting", "opendp", "diffprivlib", "opacus", "autodp", "optuna", "ray")
 # what has no peer that could be timed, and why
 UNMEASURED = {
-    "autodp": "prices no repeated selection",
     "Tumult Analytics": "needs Spark",
     "JAX-Privacy": "prices by dp-accounting",
 }
@@ -98,18 +100,15 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def curves(quick: bool) -> list[dict[str, Any]]:
-    """Scaling, each point the least of three turns."""
-    points: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    clocks = {}
-    for what, along, where, run, wall in scaling(quick):
+def measure_curve(curve: Curve, turns: int) -> dict[str, Any]:
+    """The least of some turns at each point."""
+    points = []
+    for where in curve.at:
+        run = curve.make(where)
         run()
-        points.setdefault((what, along), []).append((where, min(turn(run, wall, 1) for _ in range(1 if quick else 3))))
-        clocks[what, along] = "wall" if wall else "processor"
-    return [
-        {"what": what, "along": along, "clock": clocks[what, along], "points": at}
-        for (what, along), at in points.items()
-    ]
+        points.append((where, min(turn(run, curve.wall, 1) for _ in range(turns))))
+    clock = "wall" if curve.wall else "processor"
+    return {"what": curve.what, "along": curve.along, "clock": clock, "points": points}
 
 
 def page(result: dict[str, Any]) -> str:
@@ -150,6 +149,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--only", nargs="*", default=[], help="areas, such as accounting or scaling")
     parser.add_argument("--without", nargs="*", default=[], help="contenders to leave out, such as 'Ray Tune'")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--resume", action="store_true", help="measure what FILE of --json lacks")
     parser.add_argument("--page", type=Path)
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
@@ -167,18 +167,35 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         "questions": [],
         "scaling": [],
     }
-    rounds = 1 if options.quick else options.rounds
+    if options.resume:
+        if options.json is None:
+            parser.error("--resume needs --json")
+        if options.json.exists():
+            before = json.loads(options.json.read_text(encoding="utf-8"))
+            if before["versions"] != versions:
+                parser.error("--resume: the file was measured with other versions")
+            result |= {part: before[part] for part in ("command", "date", "questions", "scaling")}
+
+    def keep() -> None:
+        if options.json:
+            options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+
+    known = {(found["area"], found["title"]) for found in result["questions"]}
     for question in questions(options.quick):
-        if not options.only or question.area in options.only:
-            found = measure(question, rounds, options.without)
+        wanted = not options.only or question.area in options.only
+        if wanted and (question.area, question.title) not in known:
+            found = measure(question, 1 if options.quick else options.rounds, options.without)
             result["questions"].append(found)
             print(table(found), flush=True)
-    if not options.only or "scaling" in options.only:
-        result["scaling"] = curves(options.quick)
-        for curve in result["scaling"]:
-            print(curve["what"], curve["along"], [(where, shown(seconds)) for where, seconds in curve["points"]])
-    if options.json:
-        options.json.write_text(json.dumps(result, indent=1), encoding="utf-8")
+            keep()
+    known = {(found["what"], found["along"]) for found in result["scaling"]}
+    for curve in curves(options.quick):
+        wanted = not options.only or "scaling" in options.only
+        if wanted and (curve.what, curve.along) not in known:
+            found = measure_curve(curve, 1 if options.quick else 3)
+            result["scaling"].append(found)
+            print(found["what"], found["along"], [(where, shown(s)) for where, s in found["points"]], flush=True)
+            keep()
     if options.page:
         options.page.write_text(page(result), encoding="utf-8")
     return result

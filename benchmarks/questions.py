@@ -5,7 +5,6 @@ A contender is made only when it is measured, and an ImportError then is a peer 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,13 +16,12 @@ import numpy as np
 from dpselect.accounting import best_of
 from dpselect.adaptive import SearchNoise, exponential_median, integer_grid, search_median
 from dpselect.ledger import Ledger
-from dpselect.mechanisms import SparseVector, exponential_mechanism, permute_and_flip
+from dpselect.mechanisms import SparseVector, bounded_range, exponential_mechanism, permute_and_flip
 from dpselect.ordered import quantile
-from dpselect.privacy import dp_sgd, gaussian, pure_dp
+from dpselect.privacy import compose, dp_sgd, gaussian
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Harmonic, Logarithmic
+from dpselect.repetitions import Fixed, Logarithmic
 from dpselect.selection.best import best_outcome
-from dpselect.tuning import ProcessExecutor, Space, Uniform, tune
 
 Run = Callable[[], Any]
 DELTA = 1e-6
@@ -51,6 +49,13 @@ def opendp() -> Any:
 
     dp.enable_features("contrib", "honest-but-curious")
     return dp
+
+
+def autodp_mechanisms() -> Any:
+    """autodp's mechanisms. Its composition by characteristic functions needs a function that SciPy 1.14 took away."""
+    from autodp import mechanism_zoo
+
+    return mechanism_zoo
 
 
 def diffprivlib() -> Any:
@@ -135,6 +140,25 @@ def accounting() -> Iterator[Question]:
 
         return make
 
+    def dp_accounting(kind: str) -> Callable[[], Run]:
+        def make() -> Run:
+            from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+            from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+
+            accountant = {"PLD": PLDAccountant, "RDP": RdpAccountant}[kind]
+            return lambda: float(accountant().compose(sgd_event(next(noises))).get_epsilon(1e-5))
+
+        return make
+
+    def autodp_training() -> Run:
+        autodp = autodp_mechanisms()
+
+        def run() -> float:
+            trained = autodp.SubsampleGaussianMechanism({"prob": 0.01, "sigma": next(noises), "coeff": 1000})
+            return float(trained.get_approxDP(1e-5))
+
+        return run
+
     yield Question(
         "accounting",
         "epsilon of one DP-SGD training, noise 1, rate 0.01, 1,000 steps, delta 1e-5",
@@ -142,8 +166,31 @@ def accounting() -> Iterator[Question]:
             "dpselect": lambda: (
                 lambda: dp_sgd(noise_multiplier=next(noises), sampling_rate=0.01, steps=1000).epsilon(1e-5)
             ),
+            "dp-accounting, PLD": dp_accounting("PLD"),
+            "dp-accounting, RDP": dp_accounting("RDP"),
             "Opacus, PRV": opacus("PRVAccountant"),
             "Opacus, RDP": opacus("RDPAccountant"),
+            "autodp, RDP": autodp_training,
+        },
+        priced=True,
+    )
+
+    def autodp_exponential() -> Run:
+        autodp = autodp_mechanisms()
+        from autodp.transformer_zoo import Composition
+
+        def run() -> float:
+            one = autodp.ExponentialMechanism(0.1 * next(noises))
+            return float(Composition()([one], [100]).get_approxDP(DELTA))
+
+        return run
+
+    yield Question(
+        "accounting",
+        "epsilon of 100 exponential mechanisms of epsilon 0.1 each, delta 1e-6",
+        {
+            "dpselect": lambda: lambda: compose(*[bounded_range(epsilon=0.1 * next(noises))] * 100).epsilon(DELTA),
+            "autodp, zCDP and RDP": autodp_exponential,
         },
         priced=True,
     )
@@ -213,6 +260,7 @@ def selection(count: int) -> Iterator[Question]:
 def sparse_vector(count: int) -> Iterator[Question]:
     """Many comparisons, hardly a positive."""
     values, keys = np.random.default_rng(1).random(count), iter(range(10**9))
+    generator = np.random.default_rng(2)
 
     def above() -> None:
         session = SparseVector(
@@ -223,31 +271,48 @@ def sparse_vector(count: int) -> Iterator[Question]:
     yield Question(
         "sparse vector",
         f"{count:,} queries, none near the threshold",
-        {"dpselect": lambda: above, "NumPy compare (no privacy)": lambda: lambda: (values > 60.0).any()},
+        {
+            "dpselect": lambda: above,
+            "NumPy compare (no privacy)": lambda: lambda: (values > 60.0).any(),
+            "NumPy Laplace noise on every query (floating point)": lambda: (
+                lambda: (values + generator.laplace(scale=2.0, size=count) > 60.0 + generator.laplace()).any()
+            ),
+        },
     )
 
 
-def quantiles(rows: int) -> Iterator[Question]:
-    """One median."""
-    values = np.random.default_rng(1).normal(size=rows)
+def opendp_median(values: Any, reach: float) -> Callable[[], Run]:
+    """OpenDP's quantile from 1,001 candidates in [-reach, reach], at epsilon 1."""
 
-    def theirs() -> Run:
+    def make() -> Run:
         dp = opendp()
         mechanism = dp.m.make_private_quantile(
             dp.vector_domain(dp.atom_domain(T=float, nan=False)),
             dp.symmetric_distance(),
             dp.max_divergence(),
-            candidates=np.linspace(-10.0, 10.0, 1001).tolist(),
+            candidates=np.linspace(-reach, reach, 1001).tolist(),
             alpha=0.5,
             scale=1.0,
         )
         listed = values.tolist()
         return lambda: mechanism(listed)
 
-    def diffpriv() -> Run:
-        median = diffprivlib().tools.quantile
-        return lambda: median(values, 0.5, epsilon=1.0, bounds=(-10.0, 10.0))
+    return make
 
+
+def diffprivlib_median(values: Any, reach: float) -> Callable[[], Run]:
+    """diffprivlib's quantile in [-reach, reach], at epsilon 1."""
+
+    def make() -> Run:
+        median = diffprivlib().tools.quantile
+        return lambda: median(values, 0.5, epsilon=1.0, bounds=(-reach, reach))
+
+    return make
+
+
+def quantiles(rows: int) -> Iterator[Question]:
+    """One median."""
+    values = np.random.default_rng(1).normal(size=rows)
     yield Question(
         "quantiles",
         f"median of {rows:,} doubles at epsilon 1",
@@ -255,8 +320,8 @@ def quantiles(rows: int) -> Iterator[Question]:
             "dpselect": lambda: lambda: quantile(values, q=0.5, epsilon=1.0, lower=-10.0, upper=10.0),
             "NumPy partition (no privacy)": lambda: lambda: np.partition(values, rows // 2),
             "NumPy sort (no privacy)": lambda: lambda: np.sort(values),
-            "OpenDP, 1,001 candidates": theirs,
-            "diffprivlib": diffpriv,
+            "OpenDP, 1,001 candidates": opendp_median(values, 10.0),
+            "diffprivlib": diffprivlib_median(values, 10.0),
         },
         rounds=3,
     )
@@ -276,6 +341,8 @@ def adaptive(blocks: int) -> Iterator[Question]:
                 lambda: exponential_median(values, grid, epsilon=0.02, random=source)
             ),
             "NumPy median (no privacy)": lambda: lambda: np.median(values),
+            "OpenDP median, 1,001 candidates (no certificate)": opendp_median(values, 2.0**31),
+            "diffprivlib median (no certificate)": diffprivlib_median(values, 2.0**31),
         },
     )
 
@@ -293,10 +360,38 @@ def ledger(each: int) -> Iterator[Question]:
 
         return make
 
+    def odometer() -> Run:
+        dp = opendp()
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        compositor = dp.c.make_fully_adaptive_composition(*space, dp.max_divergence())
+        one = dp.m.make_laplace(*space, scale=1000.0)
+
+        def run() -> None:
+            asked = compositor(0.0)
+            for _ in range(each):
+                asked(one)
+
+        return run
+
+    def accountant() -> Run:
+        kind = diffprivlib().BudgetAccountant
+
+        def run() -> None:
+            budget = kind(epsilon=10.0**6, delta=0.0)
+            for _ in range(each):
+                budget.spend(0.001, 0.0)
+
+        return run
+
     yield Question(
         "ledger",
         f"{each} reservations and settlements, each durable, SQLite",
-        {"dpselect": place(through_the_ledger), "bare sqlite3, the same writes": place(bare_sqlite)},
+        {
+            "dpselect": place(through_the_ledger),
+            "bare sqlite3, the same writes": place(bare_sqlite),
+            "OpenDP, adaptive composition (in memory)": odometer,
+            "diffprivlib, BudgetAccountant (in memory)": accountant,
+        },
         wall=True,
     )
 
@@ -315,87 +410,13 @@ def tuner(trials: int) -> Iterator[Question]:
     makers = {
         "dpselect, sealed, 64 KiB payload": fresh(dpselect_tuner(64 << 10)),
         "bare durable SQLite commits": fresh(bare_commits),
+        "Optuna, in memory": fresh(optuna_with(lambda _folder: None)),
         "Optuna, journal file": fresh(optuna_with(optuna_journal)),
         "Optuna, SQLite": fresh(optuna_with(optuna_sqlite)),
     }
     if trials > 20:  # seconds a trial
         makers["Ray Tune (a twentieth of the trials)"] = fresh(ray_tune, trials // 20)
     yield Question("tuner", f"{trials} trivial trials, start included", makers, wall=True, rounds=3)
-
-
-def trivial(params: dict[str, float], random: object) -> tuple[float, float]:  # noqa: ARG001 - an objective's
-    """A trial that does nothing."""
-    return params["x"], params["x"]
-
-
-def search_on(workers: int, trials: int) -> None:
-    """A search of trivial trials on some worker processes."""
-    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp()
-    tune(
-        trivial,
-        space=Space({"x": Uniform(0.0, 1.0)}),
-        base=pure_dp(epsilon=0.1),
-        repetitions=Fixed(count=trials),
-        executor=ProcessExecutor(workers=workers),
-    )
-
-
-def scaling(quick: bool) -> Iterator[tuple[str, str, int, Run, bool]]:
-    """Curves: what, along what, where on it, what is run, and whether the clock counts."""
-    random, largest = keyed_source(1), 20_000 if quick else 10_000_000
-    sizes = [largest // 1000, largest // 100, largest // 10, largest]
-    for n in sizes:
-        scores = np.random.default_rng(1).random(n)
-        values = np.random.default_rng(1).normal(size=n)
-        yield (
-            "exponential mechanism",
-            "n scores",
-            n,
-            lambda s=scores: exponential_mechanism(s, sensitivity=1.0, epsilon=2.0, random=random),
-            False,
-        )
-        yield (
-            "median",
-            "n rows",
-            n,
-            lambda v=values: quantile(v, q=0.5, epsilon=1.0, lower=-100.0, upper=100.0, random=random),
-            False,
-        )
-    whole = np.sort(np.random.default_rng(1).integers(0, 2**15, largest // 10))
-    for bits in (16, 32, 64, 128, 256):
-        yield (
-            f"median of {largest // 10:,} sorted rows",
-            "bits of the domain",
-            bits,
-            lambda b=bits: quantile(
-                whole, q=0.5, lower=0, upper=2**b - 1, epsilon=1.0, assume_sorted=True, random=random
-            ),
-            False,
-        )
-    for mean in (10, 100, 1000, 10_000):
-        yield (
-            "optimal price of the best of K",
-            "mean of K",
-            mean,
-            lambda m=mean: best_of(gaussian(noise_multiplier=4.0), Logarithmic.with_mean(mean=m)).epsilon(DELTA),
-            False,
-        )
-        yield (
-            "optimal price, K limited",
-            "limit of K",
-            mean,
-            lambda m=mean: best_of(gaussian(noise_multiplier=4.0), Harmonic(limit=m)).epsilon(DELTA),
-            False,
-        )
-    if not quick:
-        for workers in (1, 2, 4):
-            yield (
-                "200 trivial trials, start of the workers included",
-                "worker processes",
-                workers,
-                lambda w=workers: search_on(w, 200),
-                True,
-            )
 
 
 def questions(quick: bool) -> Iterator[Question]:

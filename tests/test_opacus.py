@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from typer.testing import CliRunner
 
 torch = pytest.importorskip("torch")
@@ -25,7 +25,7 @@ opacus = pytest.importorskip("opacus")
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
-from dpselect.integrations.opacus_state import history_guarantee, read_history
+from dpselect.integrations.opacus_state import OWED, history_guarantee, read_history
 from dpselect.privacy import compose, dp_sgd
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
@@ -310,6 +310,21 @@ def test_a_saved_state_is_a_base(tmp_path):
     assert alone["epsilon"] == found["single_run_epsilon"]
     wrong = CliRunner().invoke(app, [*arguments[:5], "--adjacency", "replace_one"])
     assert isinstance(wrong.exception, ArgumentError)
+
+
+def test_why_no_gradients_may_be_accumulated_over_several_batches():
+    """Opacus records k batches of rate q with one step's noise as one batch of rate k*q.
+
+    The exact law of a row's share is binomial; its loss grows with the output, so the worst event is a half-line.
+    """
+    rate, batches, epsilon = 0.25, 4, 4.0
+    counts = np.arange(batches + 1)
+    weights = stats.binom.pmf(counts, batches, rate)
+    edge = optimize.brentq(lambda x: np.log(weights @ np.exp(counts * x - counts**2 / 2)) - epsilon, -50.0, 50.0)
+    exact = weights @ stats.norm.sf(edge, loc=counts) - np.exp(epsilon) * stats.norm.sf(edge)
+    recorded = [(1.0, rate * batches, 1)]
+    assert exact > 400 * history_guarantee(recorded).delta(epsilon)
+    assert "no gradients accumulated" in OWED
 
 
 class Trap:

@@ -105,6 +105,15 @@ def test_the_page_says_what_was_chosen_and_what_it_cost():
     assert f"never more than {LAW.limit}" in text
 
 
+def test_the_deltas_under_the_pointer_are_not_below_the_curves():
+    tips = re.findall(r"epsilon ([\d.e-]+): one run ([\d.e-]+), whole search ([\d.e-]+)<", page())
+    curve = FACTS["curve"]
+    assert len(tips) == len(curve["epsilon"])
+    for (_, one, search), exact_one, exact_search in zip(tips, curve["one_run"], curve["search"], strict=True):
+        assert float(one) >= exact_one
+        assert float(search) >= exact_search
+
+
 def test_the_budget_stands_before_and_after():
     assert "budget" not in Outline(page()).named("section")[-1]["aria-labelledby"]
     text = page(facts={**FACTS, "budget": BUDGET})

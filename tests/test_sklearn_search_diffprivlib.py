@@ -17,6 +17,7 @@ from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, MissingExtraError
 from dpselect.integrations.sklearn import PrivateSearchCV, stated_epsilon
 from dpselect.integrations.sklearn_diffprivlib import fresh_accountant
+from dpselect.integrations.sklearn_known_classes import KnownClasses
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
@@ -130,6 +131,38 @@ def test_a_version_that_was_not_read_is_not_trusted(monkeypatch):
     monkeypatch.setattr("dpselect.integrations.sklearn_diffprivlib.version", lambda name: "0.7.0")
     with pytest.raises(ArgumentError, match=r"found 0\.7\.0"):
         search(logistic(), {}).fit(X, Y)
+
+
+@needs_diffprivlib
+def test_its_classes_are_the_public_ones_whatever_the_rows_hold():
+    """By itself it takes them from the rows: the only row of a class decides the shape of the weights."""
+    only = np.where(np.arange(len(Y)) == 7, "c", "a")
+    for labels in (only, np.full(len(Y), "a"), np.where(np.arange(len(Y)) == 7, "other", only)):
+        found = search(logistic(), {}, classes=["a", "b", "c"]).fit(X, labels).best_estimator_
+        assert found.classes_.tolist() == ["a", "b", "c"]
+        assert found.coef_.shape == (3, 3)
+        assert not hasattr(found, "n_iter_")  # no function of the weights
+
+
+@needs_diffprivlib
+def test_the_rows_added_for_classes_move_no_minimum_and_an_unknown_label_adds_nothing():
+    exact = {"epsilon": 1e9, "random_state": 1, "tol": 1e-10}
+    plain = logistic(**exact).fit(X[:200], Y[:200]).coef_
+    assert np.linalg.norm(plain) > 1.0
+    for count in (200, 210):
+        labels = np.append(Y[:200], [9] * 10)[:count]
+        found = KnownClasses(logistic(**exact), [0, 1]).fit(X[:count], labels)
+        assert np.allclose(found.model.coef_, plain, rtol=1e-5)
+
+
+@needs_diffprivlib
+def test_several_processes_do_not_draw_the_same_noise_for_each_class():
+    """By itself, with n_jobs=2, each class's process gets a copy of the generator."""
+    three = np.arange(len(Y)) % 3
+    found = search(logistic(n_jobs=2), {}, classes=[0, 1, 2]).fit(X, three)
+    assert found.best_estimator_.n_jobs == 1
+    one = search(logistic(), {}, classes=[0, 1, 2]).fit(X, three)
+    assert np.array_equal(found.best_estimator_.coef_, one.best_estimator_.coef_)
 
 
 class _Spy(np.random.RandomState):

@@ -165,7 +165,9 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
     """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
     Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
-    fixed beforehand: epochs times `len(data_loader)`. The noise is that of the next step; with a noise scheduler use
+    fixed beforehand: epochs times `len(data_loader)`. Owed: every batch of the loader has a step of its own. Gradients
+    accumulated over several batches have the noise of one step, and a row may be in more than one of them. (Batches
+    that `BatchMemoryManager` cuts up are one batch.) The noise is that of the next step; with a noise scheduler use
     `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the
     number of batches and the divisor of the gradient from the number of rows, so `size_is_public=True` declares that
     this number may be known; `PrivateTraining` does without.

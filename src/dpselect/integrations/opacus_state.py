@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.privacy import Guarantee, compose, dp_sgd
 
-__all__ = ["history_guarantee", "read_history"]
+__all__ = ["OWED", "history_guarantee", "read_history"]
 
+OWED: Final = (
+    "batches were Poisson samples at the recorded rates, each with a step of its own (no gradients accumulated over "
+    "several), without adaptive clipping, and the schedule was fixed beforehand"
+)
 History = Sequence[tuple[float, float, int]]
 
 
 def history_guarantee(history: History) -> Guarantee:
     """The guarantee of a training by an accountant's history: (noise multiplier, sampling rate, steps) for each phase.
 
-    Under adding or removing one row. Owed: batches were Poisson samples at these rates, and the schedule was fixed
-    beforehand. What Opacus's own accountants say about the same history (Renyi, PRV, or the Gaussian approximation of
+    Under adding or removing one row. Owed: `OWED`. Opacus records k batches whose gradients were accumulated as one
+    batch of k times the rate; but a row may be in several of them, which costs more. Adaptive clipping spends on batch
+    sizes too. What Opacus's own accountants say about the same history (Renyi, PRV, or the Gaussian approximation of
     its `gdp`, which is no upper bound) does not enter.
 
     Raises `ArgumentError` for an empty history, noise that is not above 0, a rate outside (0, 1].

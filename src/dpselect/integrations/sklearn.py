@@ -24,12 +24,13 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.integrations.sklearn_diffprivlib import stated_epsilon
 from dpselect.integrations.sklearn_distributions import describe_value, search_space
 from dpselect.integrations.sklearn_foreign import explain_foreign_arguments
+from dpselect.integrations.sklearn_free_steps import refuse_rows_that_fail
 from dpselect.integrations.sklearn_guarantee import Base, private_steps
 from dpselect.integrations.sklearn_plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn_public import PublicTransformer
 from dpselect.integrations.sklearn_rehearsal import rehearse
 from dpselect.integrations.sklearn_released import ReleasedModel
-from dpselect.integrations.sklearn_rows import nominal_rows, public_rows, read_labels, refuse_missing, sliceable
+from dpselect.integrations.sklearn_rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn_scoring import RowScore, scoring_of
 from dpselect.integrations.sklearn_spending import SpenderForMore
 from dpselect.integrations.sklearn_split import rows_to_parts
@@ -220,7 +221,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         steps = private_steps(clone(self.estimator), self.base, columns=columns)
         labels, numbers, classes = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
-        refuse_missing(X, steps)
+        refuse_rows_that_fail(self.estimator, request.space, X, self.base, columns)
         rows = Rows(X, labels, beside)
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
@@ -231,7 +232,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             epsilon=plan.score_epsilon,
             rows=max(1.0, nominal * (self.validation_fraction if request.folds is None else 1.0)),
         )
-        room = self._room(request, settings, scoring, X, classes, rehearsed=self.rehearse and not beside)
+        room = self._room(request, settings, scoring, X, classes, public, rehearsed=self.rehearse and not beside)
         run = SearchRun(
             estimator=self.estimator,
             settings=settings,
@@ -254,7 +255,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         return self
 
     def _search(self, run: SearchRun, plan: SearchPlan, request: Request, room: int) -> TuneResult:
-        final = replace(run.settings, nominal_rows=self.nominal_rows)
+        final = replace(run.settings, nominal_rows=request.final_rows)
 
         def finished(result: TuneResult) -> TuneResult:
             value = None
@@ -315,7 +316,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         nominal = self.nominal_rows
         if nominal is not None:
             nominal = number("nominal_rows", nominal, at_least=1.0)
-            if not self.delta < 1.0 / nominal:
+            if not number("delta", self.delta) < 1.0 / nominal:
                 raise ArgumentError(f"delta must be below one over nominal_rows, got {self.delta!r}")
         return Request(
             estimator=self.estimator,
@@ -336,6 +337,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             public_scoring=public,
             folds=folds,
             refit=bool(self.refit),
+            final_rows=nominal,
         )
 
     def _room(
@@ -345,13 +347,14 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         scoring: Any,
         X: Any,
         classes: NDArray[Any] | None,
+        public: Rows | None,
         *,
         rehearsed: bool,
     ) -> int:
         """Public room for one run's value."""
         size = None
         if rehearsed:
-            size = rehearse(self.estimator, request.space, settings, scoring, X, classes)
+            size = rehearse(self.estimator, request.space, settings, scoring, X, classes, public)
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
         return _ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size)

@@ -7,6 +7,7 @@ replacing a row. Two were checked against proofs, and their `epsilon` is taken a
   2 and Theorem 9, which are about exact minimisers (that the solver converged is owed). With an intercept the
   objective is not strongly convex, as the theorem needs, for the intercept is not regularised; and beyond norm 1 the
   mechanism takes a row's curvature for data_norm/4, which is data_norm**2/4.
+  Its classes are made public and what it keeps beside the minimiser is taken away: see `KnownClasses`.
 - `StandardScaler`: Laplace noise on means and variances of clipped columns.
 
 Others promise an epsilon too; whoever takes them at their word says `base=stated_epsilon`.
@@ -44,6 +45,11 @@ def refuse_facts_from_data(step: Any) -> None:
                 f"{type(step).__name__} has no {name}: diffprivlib would take it from the data, which no epsilon "
                 f"covers; pass {name}=(public)"
             )
+
+
+def takes_classes_from_rows(step: Any) -> bool:
+    """Whether it is the reviewed classifier, which does not know its classes beforehand."""
+    return is_diffprivlib(step) and type(step).__name__ == "LogisticRegression"
 
 
 def stated_epsilon(model: Any) -> Guarantee:

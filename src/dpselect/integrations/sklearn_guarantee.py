@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any, Final
 
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 from sklearn.utils.validation import check_is_fitted
@@ -30,10 +30,11 @@ from dpselect.learners import DPSGDClassifier
 from dpselect.privacy import Guarantee, compose
 from dpselect.tuning import Space
 
-__all__ = ["Base", "PrivateStep", "fit_guarantee", "private_steps", "searched_guarantee"]
+__all__ = ["Base", "PrivateStep", "dense", "fit_guarantee", "private_steps", "searched_guarantee"]
 
 Base = Guarantee | Callable[[Any], Guarantee]
 
+_CONTAINERS: Final = (Pipeline, ColumnTransformer, FeatureUnion)
 _ROW_BY_ROW: Final = (Normalizer, Binarizer, PolynomialFeatures)
 _MOST_SETTINGS: Final = 1024
 
@@ -67,9 +68,8 @@ def fit_guarantee(estimator: Any, base: Base | None = None, *, columns: int | No
 def _walk(node: Any, path: str, base: Base | None, columns: int | None, *, final: bool) -> Iterator[PrivateStep]:
     if node is None or (isinstance(node, str) and node in ("passthrough", "drop")):
         return
-    if isinstance(node, (Pipeline, ColumnTransformer, FeatureUnion)):
-        if getattr(node, "memory", None) is not None:
-            raise ArgumentError("a Pipeline with memory keeps fitted steps from one run for the next: set memory=None")
+    if type(node) in _CONTAINERS:
+        _refuse_peeking(node)
         for name, part, last in _parts(node):
             yield from _walk(part, f"{path}{name}__", base, None, final=final and last)
     elif isinstance(node, PublicTransformer):
@@ -78,6 +78,29 @@ def _walk(node: Any, path: str, base: Base | None, columns: int | None, *, final
         return
     else:
         yield PrivateStep(path, node, _pricing(node, path, base if final else None, columns))
+
+
+def dense(estimator: Any) -> Any:
+    """The estimator with every `ColumnTransformer` in it, which counts the rows' zeros to choose, set to dense output.
+
+    Its choice would be kept in the released model.
+    """
+    for part in estimator.get_params(deep=True).values():
+        if isinstance(part, ColumnTransformer):
+            part.set_params(sparse_threshold=0.0)
+    return estimator
+
+
+def _refuse_peeking(node: Any) -> None:
+    if getattr(node, "memory", None) is not None:
+        raise ArgumentError("a Pipeline with memory keeps fitted steps from one run for the next: set memory=None")
+    for name, _, columns in getattr(node, "transformers", ()):
+        # the selector reads names and types, any other function could read the rows
+        if callable(columns) and type(columns) is not make_column_selector:
+            raise ArgumentError(
+                f"the columns of {name!r} are chosen by a function that sees the rows: list them, or use "
+                "make_column_selector"
+            )
 
 
 def _parts(node: Any) -> Iterator[tuple[str, Any, bool]]:
@@ -98,6 +121,11 @@ def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Ca
     if isinstance(step, DPSGDClassifier) and step.early_stopping is not None:
         raise ArgumentError(
             "early_stopping is not searched: its scores and its budget are per fit; search over steps instead"
+        )
+    if getattr(step, "spender", None) is not None:
+        raise ArgumentError(
+            f"estimator{_where(path)} has a spender, which would be charged for every run and so show their number: "
+            "give ledger= to the search"
         )
     if hasattr(step, "param_distributions"):
         raise ArgumentError(f"estimator{_where(path)} is a search itself: give its estimator and its space to this one")

@@ -46,7 +46,10 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked: an estimator, a space, and how its runs are made and paid."""
+    """What is asked: an estimator, a space, and how its runs are made and paid.
+
+    `final_rows` is the public number of rows of the further run, which trains on all of them.
+    """
 
     estimator: Any
     space: Space
@@ -59,6 +62,7 @@ class Request:
     public_scoring: bool
     folds: int | None
     refit: bool
+    final_rows: float | None
 
     def fit(self, noise: float | None, combine: Callable[[Guarantee], Guarantee] = lambda g: g) -> Guarantee:
         """What one run's training costs a row that is in it, the parameters being drawn from the space."""
@@ -74,7 +78,7 @@ class Request:
             found.append(guarantee)
             return guarantee
 
-        self.fit(noise, note)
+        replace(self, settings=replace(self.settings, nominal_rows=self.final_rows)).fit(noise, note)
         return found[0] if len(found) == 1 else worst_of(*found)
 
     def parts(self, noise: float | None, score_epsilon: float | None) -> tuple[Guarantee, ...]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn_distributions import MixedSpace, finite_choices
-from dpselect.integrations.sklearn_scoring import Scoring
+from dpselect.integrations.sklearn_scoring import RowScore, Scoring
 from dpselect.integrations.sklearn_trial import Rows, Settings, pack, train
 from dpselect.randomness import keyed_source
 from dpselect.tuning import Space
@@ -24,14 +25,22 @@ from dpselect.tuning import Space
 __all__ = ["rehearse"]
 
 _ROWS: Final = 32
+_FEW: Final = 13
 
 
 def rehearse(
-    estimator: Any, space: Space, settings: Settings, scoring: Scoring, X: Any, classes: NDArray[Any] | None
+    estimator: Any,
+    space: Space,
+    settings: Settings,
+    scoring: Scoring,
+    X: Any,
+    classes: NDArray[Any] | None,
+    public: Rows | None,
 ) -> int | None:
     """The largest size of a packed model among settings at the ends of the space, or None if no rows can be made up.
 
-    Of X only the container and the types of its columns are used. Raises what training or scoring raises.
+    Of X only the container and the types of its columns are used. Raises what training or scoring raises, and
+    `ArgumentError` when a row's answer or score depends on the rows beside it.
     """
     made_up = _like(X)
     if made_up is None:
@@ -44,13 +53,38 @@ def rehearse(
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 model = train(clone(estimator), params, settings, rows.at(range(_ROWS)), source.spawn(len(sizes)))
-                if scoring.scorer is None:
+                if public is None:
                     scoring.total(model, rows.X, rows.y)
+                    _refuse_answers_by_batch(model, scoring.rule, rows)
+                elif not sizes and scoring.scorer is not None:
+                    float(scoring.scorer(model, public.X, public.y))
             sizes.append(len(pack(model)))
         except Exception as error:
             error.add_note(f"in a rehearsal on made-up rows, with {params}; nothing was drawn or charged")
             raise
     return max(sizes)
+
+
+def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: Rows) -> None:
+    """One row must move a score by its own share only, and so its answer may not change the others'."""
+    few = rows.at(np.arange(_FEW))
+    names = ("predict_proba", "decision_function", "predict")
+    asked = getattr(model, next(name for name in names if hasattr(model, name)))
+    if not _same(asked(rows.X)[:_FEW], asked(few[0])):
+        raise ArgumentError(
+            "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
+            "whole table?), so that one row could move the score by more than its own share"
+        )
+    if rule is not None and not _same(rule.of_rows(model, rows.X, rows.y)[:_FEW], rule.of_rows(model, *few[:2])):
+        raise ArgumentError("RowScore's function must score each row from its own label and answer alone")
+
+
+def _same(whole: Any, part: Any) -> bool:
+    """Equal but for rounding, which may depend on a row's place in a batch."""
+    first, second = np.asarray(whole), np.asarray(part)
+    if first.dtype.kind in "biuf" and second.dtype.kind in "biuf":
+        return first.shape == second.shape and np.allclose(first, second, rtol=1e-3, atol=1e-6, equal_nan=True)
+    return np.array_equal(first, second)
 
 
 def _like(X: Any) -> Any:

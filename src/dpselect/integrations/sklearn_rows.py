@@ -79,7 +79,7 @@ def refuse_missing(X: Any, steps: Sequence[PrivateStep]) -> None:
     """Raise `ContentError` for missing values, unless all private steps are this package's, which take them."""
     if all(type(place.step).__module__.split(".")[0] == "dpselect" for place in steps):
         return
-    cells = np.asarray(X).ravel()
+    cells = np.asarray(X.data if hasattr(X, "toarray") else X).ravel()
     if cells.dtype.kind == "O":
         cells = np.array([cell for cell in cells.tolist() if isinstance(cell, float)], dtype=np.float64)
     if cells.dtype.kind == "f" and not np.all(np.isfinite(cells)):

@@ -26,8 +26,9 @@ class RowScore:
     """The mean over the rows of a bounded function of a row's label and the model's answer; larger is better.
 
     `function(y, answers)` gives one number a row, shape (rows,), each from that row's label and answer alone (owed);
-    it is cut off at `lower` and `upper`, public, and what is not a number counts as `lower`. `answers` is what the
-    model's method `response` gives. One row moves the sum by at most upper - lower, which is what the noise covers.
+    it is cut off at `lower` and `upper`, public, and what is not a number counts as `lower`; in a search, so does a row
+    that the function fails on, such as one with a label that it does not know. `answers` is what the model's method
+    `response` gives. One row moves the sum by at most upper - lower, which is what the noise covers.
 
     >>> absolute = RowScore(lambda y, answers: -abs(y - answers), lower=-10.0, upper=0.0)
     """
@@ -43,7 +44,24 @@ class RowScore:
 
     def of_rows(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
         """The score of each row, in [lower, upper], shape (rows,)."""
-        given = np.asarray(self.function(y, getattr(model, self.response)(X)), dtype=np.float64)
+        return self._scored(y, getattr(model, self.response)(X))
+
+    def of_any_rows(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
+        """The same, but a row that the function fails on does not make it fail on the others: it gets `lower`."""
+        answers = getattr(model, self.response)(X)
+        try:
+            return self._scored(y, answers)
+        except Exception:
+            return np.array([self._score_or_lower(y[k : k + 1], answers[k : k + 1]) for k in range(len(y))])
+
+    def _score_or_lower(self, y: Any, answers: Any) -> float:
+        try:
+            return float(self._scored(y, answers)[0])
+        except Exception:
+            return self.lower
+
+    def _scored(self, y: Any, answers: Any) -> NDArray[np.float64]:
+        given = np.asarray(self.function(y, answers), dtype=np.float64)
         if given.shape != (len(y),):
             raise ArgumentError("RowScore's function must give one number for each row")
         return np.clip(np.nan_to_num(given, nan=self.lower), self.lower, self.upper)
@@ -76,7 +94,7 @@ class Scoring:
                 raise ArgumentError("the estimator must predict one label for each row")
             return int(np.count_nonzero(np.asarray(answers == y, dtype=bool)))
         span = self.rule.upper - self.rule.lower
-        shares = (self.rule.of_rows(model, X, y) - self.rule.lower) / span
+        shares = (self.rule.of_any_rows(model, X, y) - self.rule.lower) / span
         return int(np.sum(np.clip(np.floor(shares * _STEPS), 0, _STEPS).astype(np.int64)))
 
     def noisy(self, total: int, random: RandomSource) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -52,6 +53,8 @@ def _digests(X: Any, labels: NDArray[Any]) -> list[bytes]:
 
 
 def _cell(value: Any) -> bytes:
+    if value is None:  # which is NaN where every other row has a number
+        value = math.nan
     try:
         return struct.pack("<d", float(value))
     except (TypeError, ValueError, OverflowError):

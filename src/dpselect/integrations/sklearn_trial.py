@@ -19,10 +19,11 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn_diffprivlib import fresh_accountant, is_diffprivlib
+from dpselect.integrations.sklearn_diffprivlib import fresh_accountant, is_diffprivlib, takes_classes_from_rows
 from dpselect.integrations.sklearn_distributions import numpy_source
 from dpselect.integrations.sklearn_folds import average_of_folds
-from dpselect.integrations.sklearn_guarantee import Base, PrivateStep, private_steps
+from dpselect.integrations.sklearn_guarantee import Base, PrivateStep, dense, private_steps
+from dpselect.integrations.sklearn_known_classes import KnownClasses
 from dpselect.integrations.sklearn_scoring import Scoring
 from dpselect.integrations.sklearn_split import Part
 from dpselect.privacy import Adjacency
@@ -117,8 +118,9 @@ def train(
     estimator: Any, params: Mapping[str, Any], settings: Settings, rows: tuple[Any, Any, Any], random: RandomSource
 ) -> Any:
     """A fitted copy of `estimator` with these parameters. All that it draws comes from `random`."""
-    model = clone(estimator).set_params(**clone(dict(params), safe=False))
-    for place in settings.steps(model):
+    model = dense(clone(estimator).set_params(**clone(dict(params), safe=False)))
+    places = settings.steps(model)
+    for place in places:
         source = random.spawn(place.path) if place.path else random
         has = place.step.get_params(deep=False)
         if "random" in has:
@@ -127,8 +129,21 @@ def train(
             place.step.set_params(random_state=numpy_source(source))
         if is_diffprivlib(place.step):
             place.step.set_params(accountant=fresh_accountant())
+            if "n_jobs" in has:
+                # each of several processes would get a copy of the generator, and draw the same noise
+                place.step.set_params(n_jobs=1)
     X, y, beside = rows
-    return model.fit(X, y, **beside)
+    reviewed = [place for place in places if settings.base is None and takes_classes_from_rows(place.step)]
+    for place in reviewed:
+        model = _with_step(model, place.path, KnownClasses(place.step, settings.classes))
+    model.fit(X, y, **beside)
+    for place in reviewed:
+        model = _with_step(model, place.path, place.step)
+    return model
+
+
+def _with_step(model: Any, path: str, step: Any) -> Any:
+    return model.set_params(**{path.removesuffix("__"): step}) if path else step
 
 
 @dataclass(frozen=True, repr=False)

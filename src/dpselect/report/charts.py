@@ -7,7 +7,7 @@ a pointer hovers over a line plot, a style rule shows the values there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from html import escape
@@ -81,11 +81,12 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a plot; `style` is a class of the style sheet. Values of None leave a gap."""
+    """One line of a plot; `style` is a class of the style sheet, and `written` says how a value is rounded."""
 
     name: str
     style: str
     values: Sequence[float]
+    written: Callable[[float], str] = short
 
 
 def line_chart(
@@ -209,7 +210,7 @@ def _bands(frame: _Frame, xs: Sequence[float], lines: Sequence[Line]) -> str:
     parts = []
     for i, at in enumerate(xs):
         text = f"{frame.x_axis.label} {short(at)}: " + ", ".join(
-            f"{line.name} {short(line.values[i])}" for line in lines
+            f"{line.name} {line.written(line.values[i])}" for line in lines
         )
         dots = "".join(
             f'<circle class="dot {line.style}" cx="{places[i]:.1f}" cy="{frame.y(line.values[i]):.1f}" r="4"/>'

@@ -50,7 +50,7 @@ def _privacy_plot(facts: Mapping[str, Any]) -> str:
         if curve["log"]
         else Axis("delta", 0, 1)
     )
-    lines = [Line("one run", "run", curve["one_run"]), Line("whole search", "search", curve["search"])]
+    lines = [Line("one run", "run", curve["one_run"], above), Line("whole search", "search", curve["search"], above)]
     label = (
         f"Delta falls as epsilon grows, for one run and for the whole search; stated: {above(epsilon)}, {above(delta)}"
     )
