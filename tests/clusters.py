@@ -36,6 +36,13 @@ class DaskCluster:
                 found += [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
         return found
 
+    def wait_for_workers(self, count):
+        """Until that many take trials."""
+        import distributed
+
+        with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=300)
+
     def kill(self):
         """Kill all of it."""
         for process in (self.scheduler, *self.nannies):
@@ -50,7 +57,7 @@ def end_group(process):
 
 @contextlib.contextmanager
 def dask_cluster(workers, *, options=()):
-    distributed = pytest.importorskip("distributed")
+    pytest.importorskip("distributed")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, contextlib.ExitStack() as undo:
         where = Path(folder, "scheduler.json")
@@ -66,8 +73,7 @@ def dask_cluster(workers, *, options=()):
         for _ in range(workers):
             cluster.nannies.append(subprocess.Popen([*command, *options], **quiet))
         if workers:
-            with distributed.Client(cluster.address, timeout=60, set_as_default=False) as client:
-                client.wait_for_workers(workers, timeout=60)
+            cluster.wait_for_workers(workers)
         yield cluster
 
 

@@ -2,14 +2,16 @@
 
 Run as a script: `kill_search.py FOLDER MODE COUNT SEED` with MODE `writes` (before and after durable writes, spread
 evenly over all of them), `random` (by the clock), `chain` (several kills in one search) or `broken` (as `writes`, with
-a tuner that starts over). Each attempt at a search is a forked child, so that a kill is a real SIGKILL and costs no new
-interpreter.
+a tuner that starts over). With `adaptive-` before the mode, trials learn from earlier ones, and the broken tuner is one
+that proposes again what was under way. Each attempt at a search is a forked child, so that a kill is a real SIGKILL and
+costs no new interpreter.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import random as stdlib_random
 import shutil
@@ -17,13 +19,24 @@ import signal
 import sqlite3
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Harmonic
+from dpselect.repetitions import Fixed, Harmonic
 from dpselect.storage import durable
-from dpselect.tuning import FileSpender, SearchFinishedError, Space, Uniform, sealed_store, tune
+from dpselect.tuning import (
+    AdaptiveProposal,
+    FileSpender,
+    GaussianProcessProposer,
+    SearchFinishedError,
+    Space,
+    Uniform,
+    proposals,
+    sealed_store,
+    tune,
+)
 
 KEY = 11
 LIMIT = 6
@@ -51,16 +64,43 @@ class Killer:
         return wrapped
 
 
+class Fickle:
+    """Another answer to every question, so that a trial that is proposed twice has two settings."""
+
+    def __call__(self, history, candidates):
+        return [float(byte < 100) for byte in os.urandom(len(candidates))]
+
+    def describe(self):
+        return {"surrogate": "fickle"}
+
+
+def proposal(*, keyed: bool, forgetful: bool) -> AdaptiveProposal:
+    """Of a Gaussian process where the value of the uninterrupted search is compared."""
+    if forgetful:
+        real = AdaptiveProposal.propose
+
+        def propose(self, space, search):
+            AdaptiveProposal.propose = real  # once, at the start
+            if search.finished:
+                return search
+            kept = [e if search.done[i] else (0, -math.inf) for i, e in enumerate(proposals._entries(search))]
+            return real(self, space, replace(search, history=b"".join(proposals._ENTRY.pack(*e) for e in kept)))
+
+        AdaptiveProposal.propose = propose
+    proposer = GaussianProcessProposer() if keyed else Fickle()
+    return AdaptiveProposal(proposer, lower_ratio=0.5, upper_ratio=2.0, pool=16, batch=2)
+
+
 def append(path: Path, line: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.write(descriptor, line.encode() + b"\n")
     os.close(descriptor)
 
 
-def search(folder: Path, *, resume: bool, keyed: bool, broken: bool) -> None:
+def search(folder: Path, *, resume: bool, keyed: bool, broken: bool, adaptive: bool) -> None:
     """One attempt. Leaves witnesses: trials begun, numbers of runs and master keys sealed, contents released."""
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
-    if broken and resume:
+    if broken and resume and not adaptive:
         for file in folder.glob("search.db*"):
             file.unlink()
     real = sealed_store.SealedStore.save
@@ -72,9 +112,10 @@ def search(folder: Path, *, resume: bool, keyed: bool, broken: bool) -> None:
     sealed_store.SealedStore.save = save
 
     def objective(params, random):
-        append(folder / "trials", str(params["x"]))
+        noise = float(random.laplace(1)[0])
+        append(folder / "trials", f"{noise} {params['x']}")
         time.sleep(0.002)
-        return params["x"] + 0.1 * float(random.laplace(1)[0]), params["x"]
+        return params["x"] + 0.1 * noise, params["x"]
 
     def release(result):
         content = repr((result.value, dict(result.params or {}), result.receipt.charged))
@@ -86,24 +127,25 @@ def search(folder: Path, *, resume: bool, keyed: bool, broken: bool) -> None:
             objective,
             space=Space({"x": Uniform(0.0, 1.0)}),
             base=pure_dp(epsilon=0.5),
-            repetitions=Harmonic(limit=LIMIT),
+            repetitions=Fixed(count=LIMIT) if adaptive else Harmonic(limit=LIMIT),
             store=folder / "search.db",
             resume=resume,
             ledger=FileSpender(folder / "budget.db", epsilon=50, delta=0),
             random=keyed_source(KEY) if keyed else None,
             payload_bytes=512,
             release=release,
+            proposal=proposal(keyed=keyed, forgetful=broken and resume) if adaptive else None,
         )
 
 
-def attempt(folder: Path, *, resume=False, keyed=True, broken=False, at=None, after=False, seconds=None) -> int:
+def attempt(folder: Path, *, resume=False, at=None, after=False, seconds=None, **options) -> int:
     """One attempt in a forked child; its exit status, negative for a signal."""
     child = os.fork()
     if child == 0:
         status = 1
         try:
             killer = Killer(at, after)
-            search(folder, resume=resume, keyed=keyed, broken=broken)
+            search(folder, resume=resume, **{"keyed": True, "broken": False, "adaptive": False, **options})
             append(folder / "writes", str(killer.count))
             status = 0
         except BaseException as error:
@@ -142,6 +184,9 @@ def verdict(folder: Path, expected: str | None) -> list[str]:
         wrong.append("not exactly one settled charge")
     if len(set(lines(folder / "drawn"))) != 1:
         wrong.append("drawn more than once")
+    settings = {line.split()[0]: line for line in lines(folder / "trials")}
+    if set(settings.values()) != set(lines(folder / "trials")):
+        wrong.append("a trial with two settings")
     if len(set(lines(folder / "released"))) != 1:
         wrong.append("released two values")
     if not (folder / "release.txt").exists():
@@ -154,6 +199,7 @@ def verdict(folder: Path, expected: str | None) -> list[str]:
 
 
 def main(root: Path, mode: str, count: int, seed: int) -> None:
+    adaptive, mode = mode.startswith("adaptive-"), mode.removeprefix("adaptive-")
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir(parents=True)
     chance = stdlib_random.Random(seed)  # chooses when to kill; no part of what is tested
@@ -161,7 +207,7 @@ def main(root: Path, mode: str, count: int, seed: int) -> None:
     reference = root / "reference"
     reference.mkdir()
     start = time.monotonic()
-    assert attempt(reference) == 0, lines(reference / "errors")
+    assert attempt(reference, adaptive=adaptive) == 0, lines(reference / "errors")
     duration = time.monotonic() - start
     expected = (reference / "release.txt").read_text()
     writes = int(lines(reference / "writes")[0])
@@ -175,7 +221,7 @@ def main(root: Path, mode: str, count: int, seed: int) -> None:
         at, after = instants[number * len(instants) // count % len(instants)]
         kills = []
         for turn in range(3 if mode == "chain" else 1):
-            options = {"resume": turn > 0, "keyed": keyed}
+            options = {"resume": turn > 0, "keyed": keyed, "adaptive": adaptive}
             if mode in ("random", "chain"):
                 seconds = chance.uniform(0.0, duration if mode == "random" else duration / 2)
                 kills.append(attempt(folder, seconds=seconds, **options))
@@ -184,7 +230,7 @@ def main(root: Path, mode: str, count: int, seed: int) -> None:
             wrong = wanting(folder)
             if wrong:
                 break
-        attempt(folder, resume=True, keyed=keyed, broken=mode == "broken")
+        attempt(folder, resume=True, keyed=keyed, broken=mode == "broken", adaptive=adaptive)
         report = {
             "killed": [status == -signal.SIGKILL for status in kills],
             "wrong": ([wrong] if wrong else []) + verdict(folder, expected if keyed else None),

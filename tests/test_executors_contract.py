@@ -20,6 +20,7 @@ from dpselect.tuning.executors import Outcome
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import trial_key
 from tests.clusters import dask_cluster, ray_cluster
+from tests.test_executors_study import released
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL")
 
@@ -61,6 +62,12 @@ class TestRay(ExecutorContract):
     @pytest.fixture
     def executor(self, ray_executor):
         return ray_executor
+
+
+def test_a_study_on_dask_releases_the_same(dask_executor, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    expected = released(tmp_path, executor="inline")
+    assert released(tmp_path, executor="dask", address=dask_executor.address) == expected
 
 
 def test_loky_takes_a_lambda_and_leaves_no_worker_behind():

@@ -156,9 +156,23 @@ PHASES = ["queued", "running", "in flight", "reduction"]
 
 
 @pytest.fixture(scope="module")
-def dask():
-    with dask_cluster(workers=2) as cluster:
-        yield cluster
+def running_cluster():
+    """One cluster for all, and another after one that was killed."""
+    with contextlib.ExitStack() as undo:
+        clusters = []
+
+        def running():
+            if not clusters or clusters[-1].scheduler.poll() is not None:
+                clusters.append(undo.enter_context(dask_cluster(workers=2)))
+            clusters[-1].wait_for_workers(2)  # the test before may have killed them
+            return clusters[-1]
+
+        yield running
+
+
+@pytest.fixture
+def dask(running_cluster):
+    return running_cluster()
 
 
 @pytest.mark.parametrize(
@@ -208,6 +222,28 @@ def test_a_dask_cluster_without_workers_is_refused():
         tuned(noisy, JoblibExecutor(backend="dask", address=cluster.address), 1)
 
 
+def test_a_full_disk_of_the_tuner_while_dask_runs_trials(dask, expected, tmp_path, monkeypatch):
+    resumed_after_a_full_disk(JoblibExecutor(backend="dask", address=dask.address), 6, expected, tmp_path, monkeypatch)
+
+
+def test_a_killed_dask_scheduler_leaves_a_search_to_resume(dask, expected, tmp_path):
+    objective = Phased(tmp_path, "slow")
+    executor = JoblibExecutor(backend="dask", address=dask.address)
+
+    def reducing(done, total):
+        if done == 2:
+            dask.kill()
+
+    started = time.monotonic()
+    with pytest.raises(ExecutorLostError):
+        searched(tmp_path, objective, executor, operator_progress=reducing)
+    assert time.monotonic() - started < 300
+    assert charges(tmp_path) == [(0,)]
+    objective.phase = "none"
+    assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
+    assert charges(tmp_path) == [(1,)]
+
+
 @pytest.fixture(scope="module")
 def ray():
     with ray_cluster(workers=2) as running:
@@ -229,25 +265,6 @@ def test_ray_worker_killed(phase, ray, expected, tmp_path):
 @pytest.mark.parametrize("executor", [ProcessExecutor(workers=2), JoblibExecutor(workers=2)], ids=["process", "loky"])
 def test_local_worker_killed(phase, executor, expected, tmp_path):
     assert killed_in(phase, tmp_path, executor, list) == (expected, True)
-
-
-def test_a_killed_dask_scheduler_leaves_a_search_to_resume(expected, tmp_path):
-    objective = Phased(tmp_path, "slow")
-    with dask_cluster(workers=2) as cluster:
-        executor = JoblibExecutor(backend="dask", address=cluster.address)
-
-        def reducing(done, total):
-            if done == 2:
-                cluster.kill()
-
-        started = time.monotonic()
-        with pytest.raises(ExecutorLostError):
-            searched(tmp_path, objective, executor, operator_progress=reducing)
-        assert time.monotonic() - started < 60
-    assert charges(tmp_path) == [(0,)]
-    objective.phase = "none"
-    assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
-    assert charges(tmp_path) == [(1,)]
 
 
 RAY_SEARCH = """
@@ -281,6 +298,11 @@ def test_a_killed_ray_cluster_leaves_a_search_to_resume(expected, tmp_path):
 
 @pytest.mark.parametrize("commits", [4, 6])
 def test_a_full_disk_leaves_a_search_to_resume(commits, expected, tmp_path, monkeypatch):
+    resumed_after_a_full_disk(InlineExecutor(), commits, expected, tmp_path, monkeypatch)
+
+
+def resumed_after_a_full_disk(executor, commits, expected, folder, monkeypatch):
+    """A search whose store and ledger can be written `commits` times."""
     real, saves = durable.commit, []
 
     def commit(connection):
@@ -289,14 +311,14 @@ def test_a_full_disk_leaves_a_search_to_resume(commits, expected, tmp_path, monk
             raise sqlite3.OperationalError("database or disk is full")
         real(connection)
 
-    objective = Phased(tmp_path, "none")
+    objective = Phased(folder, "none")
     with monkeypatch.context() as patch:
         patch.setattr(durable, "commit", commit)
         with pytest.raises(StudyError, match="full"):
-            searched(tmp_path, objective, InlineExecutor())
-    assert charges(tmp_path) == [(0,)]
-    assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
-    assert charges(tmp_path) == [(1,)]
+            searched(folder, objective, executor)
+    assert charges(folder) == [(0,)]
+    assert searched(folder, objective, executor, resume=True).params == expected
+    assert charges(folder) == [(1,)]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What the documentation site needs and Sphinx does not check; the build itself is a step of `.ci/run`."""
 
+import dataclasses
 import importlib
 import re
 from pathlib import Path
@@ -85,14 +86,30 @@ def test_the_tutorial_runs(tmp_path, monkeypatch, capsys):
     assert 44 <= float(printed[-1].split()[0]) <= 58
 
 
-def test_the_benchmarks_run_and_write_their_page(tmp_path, monkeypatch):
+def test_the_benchmarks_run_resume_and_write_their_page(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS.parent))
     driver = importlib.import_module("benchmarks.__main__")
     page, data = tmp_path / "page.md", tmp_path / "data.json"
-    found = driver.main(["--quick", "--only", "sparse vector", "ledger", "--page", str(page), "--json", str(data)])
+    first = driver.main(["--quick", "--only", "sparse vector", "--json", str(data)])
+    found = driver.main(
+        ["--quick", "--only", "sparse vector", "ledger", "--json", str(data), "--page", str(page), "--resume"]
+    )
     assert [question["area"] for question in found["questions"]] == ["sparse vector", "ledger"]
+    assert found["questions"][0] == first["questions"][0]  # not measured again
     assert all(min(times) > 0 for question in found["questions"] for times in question["seconds"].values())
     assert "## Ledger" in page.read_text(encoding="utf-8")
+    data.write_text(data.read_text().replace('"numpy": "', '"numpy": "0.'))
+    with pytest.raises(SystemExit):
+        driver.main(["--quick", "--json", str(data), "--resume"])
+
+
+def test_the_curves_can_be_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent))
+    scaling, driver = (importlib.import_module(f"benchmarks.{name}") for name in ("scaling", "__main__"))
+    for curve in scaling.curves(quick=True):
+        curve.make(curve.at[0])()
+    measured = driver.measure_curve(dataclasses.replace(curve, at=curve.at[:1]), 1)
+    assert measured["points"][0][1] > 0
 
 
 def test_a_peer_that_is_not_installed_is_said(monkeypatch):

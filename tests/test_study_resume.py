@@ -1,22 +1,31 @@
 """`dpselect tune` killed in mid-search, then resumed: one charge, one release."""
 
+from __future__ import annotations
+
+import contextlib
 import json
 import os
-import signal
+import re
 import sqlite3
 import subprocess
 import sys
-import time
+from pathlib import Path
 
+from tests.clusters import wait_until
 from tests.test_cli import toml
 from tests.test_study_schema import STUDY
 
+ROOT = Path(__file__).parents[1]
+PATIENCE = 300  # seconds, for a loaded machine; nothing here depends on how long anything takes
+PRIVACY = {"noise_multiplier": 1.0, "delta": 1e-5, "nominal_rows": 150}  # quick to price
+LINE = [sys.executable, "-c", "from dpselect.cli import main; main()"]
+WAITING = [sys.executable, str(ROOT / "tests" / "waiting_study.py")]
 
-def start(folder, *arguments):
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
-    code = "from dpselect.cli import main; main()"
+
+def start(folder, *arguments, command=LINE):
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [sys.executable, "-c", code, "tune", "toy.toml", *arguments],
+        [*command, "tune", "toy.toml", *arguments],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -25,33 +34,49 @@ def start(folder, *arguments):
     )
 
 
+def ended(process):
+    """The exit status, and what went to the standard streams."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+        return process.returncode, out, err
+    finally:
+        process.kill()
+
+
 def test_a_killed_search_resumes_with_one_charge(tmp_path):
-    slow = {**STUDY, "learner": {"name": "dp-sgd", "sampling_rate": 0.2, "steps": 20_000}}
-    (tmp_path / "toy.toml").write_text(toml({**slow, "runs": {"executor": "inline"}}))
-    process = start(tmp_path)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "out" / "search.sealed").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.5)
-    assert process.poll() is None, process.communicate()
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    (tmp_path / "toy.toml").write_text(
+        toml({**STUDY, "privacy": PRIVACY, "repetitions": {"law": "fixed", "count": 3}, "runs": {"executor": "inline"}})
+    )
+    killed = start(tmp_path, command=WAITING)
+    try:
+        # its second trial, which waits for a file that is not there
+        wait_until(lambda: killed.poll() is not None or len(lines(tmp_path / "begun")) == 2, PATIENCE)
+        assert killed.poll() is None, killed.communicate()
+    finally:
+        killed.kill()
+    assert ended(killed)[0] < 0 or os.name == "nt"
     assert not (tmp_path / "out" / "release.json").exists()
+    (tmp_path / "go").touch()
 
-    refused = start(tmp_path)
-    assert refused.wait(60) == 2
-    assert "resume" in refused.stderr.read()
+    status, _, err = ended(start(tmp_path))
+    assert status == 2
+    assert "resume" in err
 
-    (tmp_path / "other.toml").write_text((tmp_path / "toy.toml").read_text())
-    (tmp_path / "toy.toml").write_text((tmp_path / "toy.toml").read_text().replace("20000", "20001"))
-    changed = start(tmp_path, "--resume")
-    assert changed.wait(60) == 2
-    assert "the study has changed" in changed.stderr.read()
-    (tmp_path / "other.toml").replace(tmp_path / "toy.toml")
+    text = (tmp_path / "toy.toml").read_text()
+    (tmp_path / "toy.toml").write_text(re.sub(r"(steps\W+)20", r"\g<1>21", text))
+    assert (tmp_path / "toy.toml").read_text() != text
+    status, _, err = ended(start(tmp_path, "--resume"))
+    assert status == 2
+    assert "the study has changed" in err
+    (tmp_path / "toy.toml").write_text(text)
 
-    resumed = start(tmp_path, "--resume", "--json")
-    out, err = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0, err
+    status, out, err = ended(start(tmp_path, "--resume", "--json", command=WAITING))
+    assert status == 0, err
     assert json.loads(out)["found"] is True
-    with sqlite3.connect(tmp_path / "out" / "budget.db") as connection:
-        assert connection.execute("select count(*) from reservation").fetchone() == (1,)
+    assert len(lines(tmp_path / "begun")) == 2 + 2  # the first trial was done
+    with contextlib.closing(sqlite3.connect(tmp_path / "out" / "budget.db")) as connection:
+        assert connection.execute("SELECT settled FROM reservation").fetchall() == [(1,)]
+
+
+def lines(path):
+    return path.read_text().splitlines() if path.exists() else []

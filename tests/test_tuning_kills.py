@@ -1,8 +1,8 @@
 """Real kills (SIGKILL) at every durable write and at random instants; every search is then resumed to its end.
 
 After each kill: a reservation exists whenever something was drawn, tried or released. After the resume: one draw, one
-charge, settled, one released value, the key gone; and with a caller's keyed source, the value of the uninterrupted
-search.
+charge, settled, one released value, the key gone, no trial with two settings; and with a caller's keyed source, the
+value of the uninterrupted search. The same for searches whose trials learn from earlier ones.
 """
 
 from __future__ import annotations
@@ -57,13 +57,26 @@ def test_zoo_a_tuner_that_starts_over_is_caught(tmp_path):
     assert {"not exactly one settled charge", "drawn more than once"} <= found
 
 
+def test_kills_of_a_search_whose_trials_learn(tmp_path):
+    reports = killed_searches(tmp_path, "adaptive-writes", 9)
+    assert wrongs(reports) == []
+    assert kills(reports) >= 8
+
+
+def test_zoo_a_tuner_that_proposes_again_is_caught(tmp_path):
+    """Broken: on resume it asks the proposer once more what to try in a trial that was under way."""
+    reports = killed_searches(tmp_path, "adaptive-broken", 9)
+    assert "a trial with two settings" in {wrong for report in reports for wrong in report["wrong"]}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
-def test_two_hundred_kills(tmp_path, seed):
-    everywhere = killed_searches(tmp_path, "writes", 140)
+@pytest.mark.parametrize("kind", ["", "adaptive-"])
+def test_two_hundred_kills(tmp_path, seed, kind):
+    everywhere = killed_searches(tmp_path, kind + "writes", 140)
     instants = {tuple(report["instant"]) for report in everywhere}
     assert len(instants) == 2 * everywhere[0]["writes"]
-    anytime = killed_searches(tmp_path, "random", 60, seed)
-    chained = killed_searches(tmp_path, "chain", 20, seed)
+    anytime = killed_searches(tmp_path, kind + "random", 60, seed)
+    chained = killed_searches(tmp_path, kind + "chain", 20, seed)
     assert wrongs(everywhere + anytime + chained) == []
     assert kills(everywhere + anytime + chained) >= 200

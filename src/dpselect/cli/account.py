@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.accounting import best_of
-from dpselect.accounting.named import GRID, base_named, law_named, parse_settings
+from dpselect.accounting.named import base_named, parse_settings
+from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
-from dpselect.integrations.opacus_state import history_guarantee, read_history
+from dpselect.integrations.opacus_state import OWED, history_guarantee, read_history
 from dpselect.integrations.optuna_price import StudyPrice, price_study
 from dpselect.integrations.optuna_study import read_study
-from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy import Adjacency, Guarantee
 
-__all__ = ["account", "price"]
+__all__ = ["account"]
 
 BASE_HELP = (
     "One run: pure:epsilon=, approximate:epsilon=,delta=, zcdp:rho=, laplace:scale=, gaussian:noise_multiplier=, "
@@ -34,28 +34,17 @@ JSON_HELP = "Print one JSON object on standard output."
 _STUDY_ONLY = "Optuna: "
 
 
-def price(base: Guarantee, repetitions: str, bound: str | None) -> tuple[Guarantee, str, dict[str, Any]]:
-    """The guarantee of the search, the name of the bound, and a description of the law."""
-    name, settings = parse_settings(repetitions)
-    if name == GRID:
-        count = settings.get("count")
-        if set(settings) != {"count"} or not isinstance(count, int) or count < 1:
-            raise ArgumentError("repetitions 'grid': give count=, a whole number of at least 1")
-        if bound not in (None, "composition"):
-            raise ArgumentError(f"bound {bound!r} does not price a grid: its candidates differ; use composition")
-        # exact for releasing all candidates, an upper bound for releasing the best: no lower value is known
-        total = replace(compose(*[base] * count), lower_profile=None)
-        return total, "composition", {"law": GRID, "count": count}
-    law = law_named(name, settings)
-    return best_of(base, law, bound=bound), bound or "smallest", law.describe()
-
-
 def account(
     delta: Annotated[float, typer.Option(help="The delta of the whole search.")],
     base: Annotated[str | None, typer.Option(help=BASE_HELP)] = None,
     repetitions: Annotated[str | None, typer.Option(help=LAW_HELP)] = None,
     bound: Annotated[
         str | None, typer.Option(help="optimal, profile, renyi or pure; by default the smallest that exists.")
+    ] = None,
+    proposal_ratio: Annotated[str | None, typer.Option(help=RATIO_HELP)] = None,
+    subset: Annotated[str | None, typer.Option(help=SUBSET_HELP)] = None,
+    sampling_rate: Annotated[
+        float | None, typer.Option(help="With --subset: the chance of a row to be in the subset.")
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     opacus: Annotated[
@@ -93,11 +82,15 @@ def account(
         raise ArgumentError("give either --base or --opacus")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
+    owed = (f"owed: {OWED}",) if opacus is not None else ()
+    kind: dict[str, Any] = {"ratio": parse_ratio(proposal_ratio), "subset": subset, "sampling_rate": sampling_rate}
+    if repetitions is None and any(value is not None for value in kind.values()):
+        raise ArgumentError("--proposal-ratio, --subset and --sampling-rate go with --repetitions")
     if optuna is not None:
         if repetitions is not None or bound is not None:
             raise ArgumentError("--optuna counts the runs itself: leave --repetitions and --bound out")
         study = read_study(optuna, name=study_name)
-        priced = price_study(
+        past = price_study(
             study,
             base=_one_run(base, opacus, adjacency),
             noise_parameter=noise_parameter,
@@ -105,18 +98,22 @@ def account(
             fixed_beforehand=fixed_beforehand,
             only_winner_seen=only_winner_seen,
         )
-        _print_study(study.name, priced, delta, as_json)
+        _print_study(study.name, replace(past, rests_on=(*past.rests_on, *owed)), delta, as_json)
         return
     if study_name or noise_parameter or planned is not None or fixed_beforehand or only_winner_seen:
         raise ArgumentError("--study-name, --noise-parameter, --planned and the declarations go with --optuna")
     single = _one_run(base, opacus, adjacency)(None)
     if repetitions is not None:
-        total, bound_name, law = price(single, repetitions, bound)
-        _print_search(single, total, bound_name, law, delta, as_json)
+        total, bound_name, law = priced(single, repetitions, bound=bound, **kind)
+        _print_search(single, total, bound_name, {"repetitions": law, **_given(kind)}, owed, delta, as_json)
     elif opacus is not None:
-        _print_training(single, delta, as_json)
+        _print_training(single, owed, delta, as_json)
     else:
         raise ArgumentError("give --repetitions, or --optuna for a past search")
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[[float | None], Guarantee]:
@@ -133,7 +130,13 @@ def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[
 
 
 def _print_search(
-    single: Guarantee, total: Guarantee, bound: str, law: Mapping[str, Any], delta: float, as_json: bool
+    single: Guarantee,
+    total: Guarantee,
+    bound: str,
+    search: Mapping[str, Any],
+    rests_on: Sequence[str],
+    delta: float,
+    as_json: bool,
 ) -> None:
     statement = total.statement(delta=delta)
     lower, upper = total.epsilon_bracket(delta)
@@ -146,7 +149,8 @@ def _print_search(
         "single_run_epsilon": _finite(single.epsilon(delta)),
         "adjacency": single.adjacency.value,
         "base": dict(single.terms),
-        "repetitions": law,
+        **search,
+        **({"rests_on": rests_on} if rests_on else {}),
     }
     if as_json:
         typer.echo(json.dumps(result))
@@ -154,11 +158,11 @@ def _print_search(
     typer.echo(f"epsilon {upper:.6g} at delta {delta:g} for the whole search ({statement.theorem})")
     below = f"; no valid bound is below {lower:.6g}" if lower > 0.0 else ""
     typer.echo(f"epsilon {single.epsilon(delta):.6g} for one run{below}")
+    _print_list("it rests on:", rests_on)
 
 
-def _print_training(single: Guarantee, delta: float, as_json: bool) -> None:
+def _print_training(single: Guarantee, rests_on: Sequence[str], delta: float, as_json: bool) -> None:
     statement = single.statement(delta=delta)
-    rests_on = ("owed: batches were Poisson samples at the recorded rates, and the schedule was fixed beforehand",)
     result = {
         "epsilon": _finite(statement.epsilon),
         "delta": delta,

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.accounting import best_of, calibrate
+from dpselect.accounting import calibrate
 from dpselect.accounting.named import base_named, law_named, parse_settings
 from dpselect.accounting.plan import FAMILIES, Goal, Plan
 from dpselect.accounting.plan import plan as weigh
 from dpselect.accounting.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
 from dpselect.cli.account import JSON_HELP, LAW_HELP
+from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee
 
@@ -38,10 +39,8 @@ def plan(
     mean_runs: Annotated[float | None, typer.Option(help="Limit on the mean number of runs.")] = None,
     runs_99: Annotated[int | None, typer.Option("--runs-99", help="Limit on its 99th percentile.")] = None,
     max_runs: Annotated[int | None, typer.Option(help="Hard limit on the number of runs.")] = None,
-    subset: Annotated[
-        str | None,
-        typer.Option(help="Search on a random subset, then one final run on the 'rest' of the rows or on 'all'."),
-    ] = None,
+    proposal_ratio: Annotated[str | None, typer.Option(help="With --repetitions: " + RATIO_HELP)] = None,
+    subset: Annotated[str | None, typer.Option(help=SUBSET_HELP)] = None,
     sampling_rates: Annotated[
         str, typer.Option(help="With --subset: the subset's shares of the rows to weigh, separated by commas.")
     ] = ",".join(map(str, SAMPLING_RATES)),
@@ -63,14 +62,15 @@ def plan(
         return base_named(name, {**settings, str(parameter): noise}, adjacency=adjacency)
 
     known = base_named(name, settings, adjacency=adjacency) if fixed else single
+    ratio = parse_ratio(proposal_ratio)
+    if ratio is not None and (repetitions is None or subset is not None):
+        raise ArgumentError("proposal_ratio: the noise is planned for one law: give repetitions, and no subset")
     if subset is not None:
         if isinstance(known, Guarantee) or epsilon is None:
             raise ArgumentError(
                 "with subset, the noise is what is planned: give epsilon, and base gaussian, laplace or dp-sgd without "
                 "its noise_multiplier or scale"
             )
-        if subset not in ("rest", "all"):
-            raise ArgumentError(f"subset must be 'rest' or 'all', got {subset!r}")
         options = plan_subset(
             base=known,
             epsilon=epsilon,
@@ -82,7 +82,7 @@ def plan(
             runs_99=runs_99,
             max_runs=max_runs,
             sampling_rates=_rates(sampling_rates),
-            final_rows="all" if subset == "all" else "rest",
+            final_rows=parse_final_rows(subset),
         )
         if as_json:
             rows = [_subset_row(option, str(parameter)) for option in options]
@@ -91,7 +91,7 @@ def plan(
             _print_subset(options, str(parameter))
         return
     if repetitions is not None:
-        _noise_for(repetitions, known, str(parameter), epsilon=epsilon, delta=delta, as_json=as_json)
+        _noise_for(repetitions, known, str(parameter), ratio, epsilon=epsilon, delta=delta, as_json=as_json)
         return
     goal = Goal(
         expected_quantile=expected_quantile,
@@ -143,6 +143,7 @@ def _noise_for(
     repetitions: str,
     known: Guarantee | Callable[[float], Guarantee],
     parameter: str,
+    ratio: tuple[float, float] | None,
     *,
     epsilon: float | None,
     delta: float,
@@ -156,10 +157,10 @@ def _noise_for(
     if epsilon is None:
         raise ArgumentError("with repetitions, give epsilon: the total that the noise is to meet")
     law = law_named(*parse_settings(repetitions))
-    noise = calibrate(lambda value: best_of(known(value), law), epsilon=epsilon, delta=delta)
+    noise = calibrate(lambda value: searched(known(value), law, ratio=ratio), epsilon=epsilon, delta=delta)
     result: dict[str, Any] = {
         parameter: noise,
-        "epsilon": best_of(known(noise), law).epsilon(delta),
+        "epsilon": searched(known(noise), law, ratio=ratio).epsilon(delta),
         "delta": delta,
         "single_run_epsilon": known(noise).epsilon(delta),
         "mean_runs": law.mean,

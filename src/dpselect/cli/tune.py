@@ -12,11 +12,10 @@ import typer
 
 from dpselect.cli.account import JSON_HELP
 from dpselect.cli.progress import law_in_words, showing
+from dpselect.cli.stopping import status_of, terminable
 from dpselect.errors import ArgumentError
 
 __all__ = ["tune"]
-
-_INTERRUPTED = 130  # what shells say of a program that was stopped by Ctrl-C
 
 
 def _schema(asked: bool) -> None:
@@ -68,7 +67,7 @@ def tune(
         sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")
         warnings.filterwarnings("ignore", message="operator_progress")  # said above, in the user's words
     try:
-        with showing(law, quiet=quiet, operator=operator_progress) as shown:
+        with terminable(), showing(law, quiet=quiet, operator=operator_progress) as shown:
             finished = run_study(
                 parsed,
                 base_folder=base_folder,
@@ -77,9 +76,9 @@ def tune(
                 progress=shown.progress,
                 operator_progress=shown.operator_progress,
             )
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         sys.stderr.write("interrupted: --resume goes on with this search, and charges nothing again\n")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(status_of(interruption)) from None
     if finished.key_variable is not None:
         sys.stderr.write(f"drop the environment variable {finished.key_variable} now: it holds the key\n")
     typer.echo(json.dumps(finished.release) if as_json else _released(finished.release, finished.folder))

@@ -58,7 +58,6 @@ class SavedAnalysis:
 
     >>> import tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()
-    >>> _ = os.environ.setdefault("XDG_STATE_HOME", folder.name)
     >>> rows = np.random.default_rng(1).normal(0.3, 1.0, 60_000)
     >>> where = Path(folder.name, "rows.analysis")
     >>> analysis = SavedAnalysis.create(where, rows, queries=10, subsample_size=20, failure_probability=0.05)

@@ -65,7 +65,6 @@ class Holdout:
 
     >>> import tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()
-    >>> _ = os.environ.setdefault("XDG_STATE_HOME", folder.name)
     >>> labels = np.random.default_rng(0).integers(0, 2, 5000)
     >>> holdout = Holdout.create(Path(folder.name, "labels.holdout"), ids=range(5000), labels=labels,
     ...                          metric="accuracy", questions=100, answers=5, failure_probability=0.05)

@@ -7,7 +7,6 @@ import logging
 import multiprocessing
 import os
 import pickle
-import signal
 import sys
 import warnings
 from collections import deque
@@ -23,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from dpselect.errors import ArgumentError, StudyError, integer
 from dpselect.tuning.machine import Candidate
+from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
 from dpselect.tuning.trial import Job, perform
 
@@ -272,8 +272,8 @@ class _Pool:
 
 
 def _serve(pipe: Connection, quiet: bool, threads: int | None) -> None:
-    # The operator's Ctrl-C goes to the whole process group; the tuner alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_the_tuner()
+    end_with_parent()
     if quiet:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (1, 2):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import os
+import secrets
 import shutil
+import signal
 import tempfile
+import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -25,9 +28,6 @@ if TYPE_CHECKING:
 
 _DASK_TASKS: Final = 32
 """Tasks that the scheduler has at least, because its round trips take longer than short trials."""
-
-_PATIENCE: Final = 10.0
-"""Seconds after which a Dask scheduler that says nothing is asked whether it is there."""
 
 _RAY_FOLDER_BYTES: Final = 38
 """Ray puts sockets some 64 bytes below this folder, and the path of a socket has at most 107 (103 on macOS)."""
@@ -147,27 +147,21 @@ class _Dask:
     def backend(self) -> Mapping[str, Any]:
         submit: dict[str, Any] = {"resources": dict(self._executor.resources)} if self._executor.resources else {}
         backend = _dask_backend(self._client, submit, self._executor.workers)
-        # What joblib does with scatter=[parcel], but for the two things that `_sent` is about. The parcel is found by
-        # its identity, so it must be this object in every task.
+        # What joblib does with scatter=[parcel], but for what `_sent` is about. The parcel is found by its identity, so
+        # it must be this object in every task.
         backend._scatter = [self._parcel]
-        backend.data_futures = {id(self._parcel): self._sent()}
+        backend.data_futures = {id(self._parcel): self._sent(submit)}
         return {"backend": backend, "n_jobs": -1, "pre_dispatch": max(_DASK_TASKS, 2 * self.workers)}
 
-    def _sent(self) -> Any:
-        """The parcel on every worker, so that no worker holds the only copy; raises when the cluster is gone.
+    def _sent(self, submit: Mapping[str, Any]) -> Any:
+        """The parcel as the result of a task, which Dask makes again when the worker that holds it dies.
 
-        Not by the hash of its content (the default): sent again under the name of a copy that is just being forgotten,
-        it may be looked for without end where it has gone. And `Client.scatter` waits without end for a dead scheduler.
+        Not by `Client.scatter`: that waits without end where a worker dies at that moment, or the scheduler, and what
+        was scattered is lost with the last worker that has it.
         """
-        scatter = self._client._scatter([self._parcel], broadcast=True, hash=False)
-        sending = asyncio.run_coroutine_threadsafe(scatter, self._client.loop.asyncio_loop)
-        while True:
-            try:
-                return sending.result(timeout=_PATIENCE)[0]
-            except TimeoutError:
-                if sending.done() or not self.alive():
-                    sending.cancel()
-                    raise
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a large task, meant for graphs that hold data many times
+            return self._client.submit(_as_it_is, self._parcel, key=f"job-{secrets.token_hex(16)}", **submit)
 
     def alive(self) -> bool:
         try:
@@ -175,6 +169,10 @@ class _Dask:
         except Exception:
             return False
         return str(self._client.status) == "running"
+
+
+def _as_it_is(parcel: Parcel) -> Parcel:
+    return parcel
 
 
 def _dask_backend(client: Any, submit: dict[str, Any], workers: int | None) -> Any:
@@ -218,15 +216,27 @@ def _ray(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
                 place = {"address": executor.address}
             undo.callback(ray.shutdown)
             try:
-                ray.init(
-                    **place,
-                    log_to_driver=not executor.quiet,
-                    logging_level=logging.ERROR if executor.quiet else logging.INFO,
-                    configure_logging=not executor.quiet,
-                )
+                with _kept_sigterm():
+                    ray.init(
+                        **place,
+                        log_to_driver=not executor.quiet,
+                        logging_level=logging.ERROR if executor.quiet else logging.INFO,
+                        configure_logging=not executor.quiet,
+                    )
             except (OSError, ValueError, RuntimeError):
                 raise StudyError(f"no Ray cluster: {executor.address or 'a local one'} could not be reached") from None
         yield _Ray(ray, executor)
+
+
+@contextmanager
+def _kept_sigterm() -> Iterator[None]:
+    """Ray sets a handler that leaves with status 15; what SIGTERM means is for the program to say."""
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpselect.tuning.executors import Outcome, limited_threads
+from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
 from dpselect.tuning.trial import Job, perform
 
@@ -155,6 +156,9 @@ class _Surroundings:
                 for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
                     os.environ[f"{library}_NUM_THREADS"] = str(manners.threads)
             self._undo.enter_context(limited_threads(manners.threads))
+        if manners.own:
+            leave_interrupts_to_the_tuner()
+            end_with_parent()
         if manners.quiet:
             self._undo.enter_context(_muted())
 

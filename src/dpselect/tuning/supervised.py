@@ -1,7 +1,7 @@
 """A trial with a limit in seconds or bytes: it runs in a child process that can be killed.
 
 A plain subprocess, so that the workers of a cluster may have one too. It gets the job and the keys through a pipe, and
-serves one trial after another until it is killed or its pipe ends.
+serves one trial after another until it is killed or its pipe ends, in the middle of a trial too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import Candidate
+from dpselect.tuning.orphans import end_with_pipe
 from dpselect.tuning.trial import Job, attempt
 
 __all__ = ["ChildDiedError", "check_child", "perform_supervised", "serve", "stop_children"]
@@ -30,7 +31,7 @@ __all__ = ["ChildDiedError", "check_child", "perform_supervised", "serve", "stop
 _LENGTH: Final = struct.Struct(">Q")
 _START: Final = "import sys, pickle; sys.path[:] = {path!r}; from dpselect.tuning.supervised import serve; serve()"
 _GRACE: Final = 10.0
-"""Seconds after its limit at which a child that nobody kills, because the worker has died, ends itself."""
+"""Seconds after its limit at which a child ends itself whose worker has died and left the pipe to another process."""
 
 
 class ChildDiedError(BaseException):
@@ -176,6 +177,7 @@ def _stop(child: _Child) -> None:
 def serve() -> None:
     """The child's side: answer every trial with its candidate, until the pipe ends."""
     questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    end_with_pipe(questions.fileno())
     with open(os.devnull, "r+b", buffering=0) as null:
         for descriptor in (0, 1, 2):  # what the trial prints must not get among the answers
             os.dup2(null.fileno(), descriptor)

@@ -1,0 +1,90 @@
+"""The price of a search as the command line describes one: its law, proposals that learn, a subset of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dpselect.accounting import adaptive_best_of, best_of, tune_on_subset
+from dpselect.accounting.named import GRID, law_named, parse_settings
+from dpselect.errors import ArgumentError
+from dpselect.privacy import Guarantee, compose
+from dpselect.repetitions import Repetitions
+
+__all__ = ["RATIO_HELP", "SUBSET_HELP", "parse_final_rows", "parse_ratio", "priced", "run_price", "searched"]
+
+RATIO_HELP = (
+    "LOWER:UPPER, when later trials learn from earlier ones: the least and the most that a setting's density may be, "
+    "relative to the space's law."
+)
+SUBSET_HELP = "Search on a random subset, then one final run on the 'rest' of the rows or on 'all'."
+
+
+def parse_ratio(text: str | None) -> tuple[float, float] | None:
+    """Two numbers, or `ArgumentError`.
+
+    >>> parse_ratio("0.8:1.25")
+    (0.8, 1.25)
+    """
+    if text is None:
+        return None
+    lower, _, upper = text.partition(":")
+    try:
+        return float(lower), float(upper)
+    except ValueError:
+        raise ArgumentError(f"proposal_ratio must be LOWER:UPPER, two numbers, got {text!r}") from None
+
+
+def parse_final_rows(text: str) -> Any:
+    """'rest' or 'all', or `ArgumentError`."""
+    if text not in ("rest", "all"):
+        raise ArgumentError(f"subset must be 'rest' or 'all', got {text!r}")
+    return text
+
+
+def searched(
+    base: Guarantee, law: Repetitions, *, ratio: tuple[float, float] | None = None, bound: str | None = None
+) -> Guarantee:
+    """The guarantee of the best of K runs, with proposals that learn where a ratio is given."""
+    if ratio is None:
+        return best_of(base, law, bound=bound)
+    return adaptive_best_of(base, law, lower_ratio=ratio[0], upper_ratio=ratio[1], bound=bound)
+
+
+def run_price(
+    base: Guarantee, repetitions: str, *, bound: str | None, ratio: tuple[float, float] | None
+) -> tuple[Guarantee, str, dict[str, Any]]:
+    """The guarantee of the search, the name of the bound, and a description of the law."""
+    name, settings = parse_settings(repetitions)
+    if name == GRID:
+        count = settings.get("count")
+        if set(settings) != {"count"} or not isinstance(count, int) or count < 1:
+            raise ArgumentError("repetitions 'grid': give count=, a whole number of at least 1")
+        if ratio is not None:
+            raise ArgumentError("a grid runs every candidate once: proposal_ratio does not go with it")
+        if bound not in (None, "composition"):
+            raise ArgumentError(f"bound {bound!r} does not price a grid: its candidates differ; use composition")
+        # exact for releasing all candidates, an upper bound for releasing the best: no lower value is known
+        total = replace(compose(*[base] * count), lower_profile=None)
+        return total, "composition", {"law": GRID, "count": count}
+    law = law_named(name, settings)
+    return searched(base, law, ratio=ratio, bound=bound), bound or "smallest", law.describe()
+
+
+def priced(
+    base: Guarantee,
+    repetitions: str,
+    *,
+    bound: str | None = None,
+    ratio: tuple[float, float] | None = None,
+    subset: str | None = None,
+    sampling_rate: float | None = None,
+) -> tuple[Guarantee, str, dict[str, Any]]:
+    """As `run_price`, and with the final run after a search on a subset where one is asked for."""
+    if (subset is None) != (sampling_rate is None):
+        raise ArgumentError("subset and sampling_rate go together")
+    total, name, law = run_price(base, repetitions, bound=bound, ratio=ratio)
+    if subset is not None and sampling_rate is not None:
+        rows = parse_final_rows(subset)
+        total = tune_on_subset(search=total, final=base, sampling_rate=sampling_rate, final_rows=rows)
+    return total, name, law

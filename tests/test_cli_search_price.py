@@ -1,0 +1,94 @@
+"""`dpselect account` and `plan` for proposals that learn and for searches on a subset: the library's own prices."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.accounting import adaptive_best_of, best_of, tune_on_subset
+from dpselect.cli.app import app
+from dpselect.errors import ArgumentError, BoundUnavailableError
+from dpselect.privacy import laplace
+from dpselect.repetitions import Harmonic
+
+DELTA = 1e-6
+LAW = Harmonic(limit=20)
+
+
+def printed(*arguments):
+    done = CliRunner().invoke(app, [*arguments, "--delta", str(DELTA), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0
+    return json.loads(done.stdout)
+
+
+def account(*arguments):
+    return printed("account", "--base", "laplace:scale=2", "--repetitions", "harmonic:limit=20", *arguments)
+
+
+def test_proposals_that_learn():
+    found = account("--proposal-ratio", "0.8:1.25")
+    assert found["epsilon"] == adaptive_best_of(laplace(scale=2), LAW, lower_ratio=0.8, upper_ratio=1.25).epsilon(DELTA)
+    assert found["epsilon"] > account()["epsilon"] == best_of(laplace(scale=2), LAW).epsilon(DELTA)
+    assert found["ratio"] == [0.8, 1.25]
+
+
+def test_a_subset_and_a_final_run():
+    run = laplace(scale=2)
+    for rows in ("rest", "all"):
+        found = account("--subset", rows, "--sampling-rate", "0.3", "--bound", "pure")
+        expected = tune_on_subset(search=best_of(run, LAW, bound="pure"), final=run, sampling_rate=0.3, final_rows=rows)
+        assert found["epsilon"] == expected.epsilon(DELTA)
+        assert (found["subset"], found["sampling_rate"]) == (rows, 0.3)
+
+
+def test_both():
+    found = account("--subset", "rest", "--sampling-rate", "0.3", "--proposal-ratio", "0.9:1.1")
+    run = laplace(scale=2)
+    search = adaptive_best_of(run, LAW, lower_ratio=0.9, upper_ratio=1.1)
+    assert found["epsilon"] == tune_on_subset(search=search, final=run, sampling_rate=0.3).epsilon(DELTA)
+
+
+def test_the_noise_for_proposals_that_learn():
+    found = printed(
+        "plan", "--base", "laplace", "--repetitions", "harmonic:limit=20", "--epsilon", "2", "--proposal-ratio",
+        "0.8:1.25",
+    )  # fmt: skip
+    total = adaptive_best_of(laplace(scale=found["scale"]), LAW, lower_ratio=0.8, upper_ratio=1.25).epsilon(DELTA)
+    assert found["epsilon"] == total
+    assert 1.99 < total <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--proposal-ratio", "0.8"], "proposal_ratio"),
+        (["--proposal-ratio", "1.1:1.2"], "lower_ratio"),
+        (["--proposal-ratio", "0.8:nan"], "upper_ratio"),
+        (["--proposal-ratio", "0.8:1.25", "--bound", "optimal"], "bound"),
+        (["--subset", "rest"], "sampling_rate"),
+        (["--sampling-rate", "0.3"], "subset"),
+        (["--subset", "half", "--sampling-rate", "0.3"], "subset"),
+        (["--subset", "rest", "--sampling-rate", "0"], "sampling_rate"),
+        (["--subset", "all", "--sampling-rate", "0.3", "--adjacency", "replace_one"], "add_or_remove_one"),
+    ],
+)
+def test_bad_options_of_account(arguments, message):
+    with pytest.raises((ArgumentError, BoundUnavailableError), match=message):
+        account(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["account", "--base", "laplace:scale=2", "--repetitions", "grid:count=3", "--proposal-ratio", "0.8:1.25"],
+        ["account", "--opacus", "state.json", "--proposal-ratio", "0.8:1.25"],
+        ["account", "--base", "laplace:scale=2", "--optuna", "study.db", "--subset", "rest"],
+        ["plan", "--base", "laplace", "--epsilon", "2", "--proposal-ratio", "0.8:1.25"],
+        ["plan", "--base", "laplace", "--epsilon", "2", "--subset", "half"],
+    ],
+)
+def test_what_does_not_go_together(arguments):
+    with pytest.raises(ArgumentError, match=r"grid|--repetitions|give repetitions|subset"):
+        printed(*arguments)
