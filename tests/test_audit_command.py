@@ -49,6 +49,22 @@ def draw(neighbour, count, random):
 def broken_draw(neighbour, count, random):
     raise RuntimeError("secret 17")
 
+def exits(neighbour, count, random):
+    sys.exit(0)
+
+def nameless(yes):
+    return object()
+
+class Unusual(BaseException):
+    pass
+
+def unusual(yes):
+    if yes:
+        raise Unusual("secret 17")
+
+exiting = Subject(name="exiting", draw=exits, claim=pure_dp(epsilon=1.2))
+texts = FiniteSubject(name="texts", data={1: "1"}, neighbour={1: 1}, claim=pure_dp(epsilon=1))
+short = FiniteSubject(name="short", data={1: 0.9}, neighbour={1: 1.0}, claim=pure_dp(epsilon=1))
 subject = Subject(name="response", draw=draw, claim=pure_dp(epsilon=1.2))
 cannot = Subject(name="cannot", draw=broken_draw, claim=pure_dp(epsilon=1.2))
 three = {1: Fraction(3, 4), 2: Fraction(1, 4)}
@@ -75,10 +91,11 @@ SAYS = ["mechanisms_of_test:says", "--data", "1", "--neighbour", "0", "--draws",
 def folder(tmp_path, monkeypatch):
     (tmp_path / "mechanisms_of_test.py").write_text(MECHANISMS)
     (tmp_path / "breaks_on_import.py").write_text("raise ValueError('secret 17')\n")
+    (tmp_path / "exits_on_import.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "imports_nothing.py").write_text("import not_there_at_all\n")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in ("mechanisms_of_test", "breaks_on_import", "imports_nothing"):
+    for name in ("mechanisms_of_test", "breaks_on_import", "exits_on_import", "imports_nothing"):
         sys.modules.pop(name, None)
 
 
@@ -95,6 +112,7 @@ class TestVerdicts:
             ((*SAYS, "--claim", "pure:epsilon=1"), 1),
             ((*SAYS, "--claim-epsilon", "1", "--claim-delta", "0.5"), 1),
             (("mechanisms_of_test:fails", *SAYS[1:], "--claim-epsilon", "1"), 1),
+            (("mechanisms_of_test:unusual", *SAYS[1:], "--claim-epsilon", "1"), 1),
             (("mechanisms_of_test:subject", "--quick"), 0),
             (("mechanisms_of_test:subject", "--quick", "--claim-epsilon", "0.5"), 1),
             (("mechanisms_of_test:holder.kept", "--draws", "100"), 0),
@@ -165,6 +183,11 @@ class TestVerdicts:
         (("not_there_at_all:x",), "there is no module not_there_at_all"),
         (("imports_nothing:x",), "there is no module not_there_at_all while importing imports_nothing"),
         (("breaks_on_import:x",), "importing breaks_on_import failed: ValueError at"),
+        (("exits_on_import:x",), "importing exits_on_import failed: SystemExit at"),
+        (("mechanisms_of_test:exiting",), "drawing failed: SystemExit at"),
+        (("mechanisms_of_test:nameless", *SAYS[1:], "--claim-epsilon", 1), "type object have no repr of their own"),
+        (("mechanisms_of_test:texts",), "data: probabilities must be numbers"),
+        (("mechanisms_of_test:short",), "data: probabilities must sum to 1"),
         (("mechanisms_of_test:absent",), "mechanisms_of_test has no attribute 'absent'"),
         (("mechanisms_of_test:holder.absent",), "mechanisms_of_test:holder has no attribute 'absent'"),
         (("mechanisms_of_test:number",), "got int, wanted a Subject"),
@@ -208,16 +231,55 @@ def test_wrong_usage(folder, capsys, monkeypatch, arguments, says):
     assert "[17" not in shown.err
 
 
+NOISY = """
+import os
+os.system("echo from a child")
+parent = os.getpid()
+
+def mechanism(yes):
+    os.write(1, b"from below")
+    if os.fork() == 0:
+        return "the child goes on"
+    os.wait()
+    return yes
+"""
+
+
+def test_only_the_verdict_is_on_standard_output(folder):
+    """Not what children and C code write; and a child that comes back from the mechanism ends there."""
+    (folder / "noisy_of_test.py").write_text(NOISY)
+    arguments = [
+        "audit",
+        "noisy_of_test:mechanism",
+        "--data",
+        "1",
+        "--neighbour",
+        "0",
+        "--claim-epsilon",
+        "1",
+        "--json",
+    ]
+    command = [sys.executable, "-c", "from dpselect.cli.app import main; main()", *arguments, "--draws", "100"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["violated"] is True
+    assert "from a child" in done.stderr
+
+
 def test_an_interrupted_run(folder):
     """Ctrl-C while the mechanism runs: no verdict, and the status that shells give."""
     arguments = ["audit", "mechanisms_of_test:slow", *SAYS[1:5], "--claim-epsilon", "1", "--json"]
-    command = [sys.executable, "-c", "from dpselect.cli.app import main; main()", *arguments]
+    heeding = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "  # ignored in the background
+    command = [sys.executable, "-c", heeding + "from dpselect.cli.app import main; main()", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
-        limit = time.monotonic() + 60.0
-        while not (folder / "began").exists() and time.monotonic() < limit:
-            time.sleep(0.05)
-        started.send_signal(signal.SIGINT)
-        out, err = started.communicate(timeout=60)
+        try:
+            limit = time.monotonic() + 60.0
+            while not (folder / "began").exists() and time.monotonic() < limit:
+                time.sleep(0.05)
+            started.send_signal(signal.SIGINT)
+            out, err = started.communicate(timeout=60)
+        finally:
+            started.kill()
     assert (started.returncode, out) == (130, "")
     assert "interrupted; nothing is said about the claim" in err
 

@@ -52,8 +52,9 @@ def test_the_exact_leak_comes_within_a_hundredth_of_the_price_and_never_above(ba
 def test_forgetting_the_search_is_caught():
     """A tuner that charges for one run, and one that charges the published price of another law."""
     base, law = pure_dp(epsilon=1.0), Geometric.with_mean(mean=10.0)
-    for claim in (base, best_of(base, Logarithmic.with_mean(mean=10.0))):
-        assert exact_audit(worst_search(base, law, delta=0.0, atoms=64, claim=claim).exact(), delta=0.0).violated
+    other = pure_dp(epsilon=best_of(base, Logarithmic.with_mean(mean=10.0)).epsilon(0.0))  # quicker than its curve
+    for claim in (base, other):
+        assert exact_audit(worst_search(base, law, delta=0.0, atoms=16, claim=claim).exact(), delta=0.0).violated
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -124,11 +125,12 @@ def test_the_real_tuner_on_a_learner_has_the_exact_law():
 
 @pytest.mark.statistical
 def test_the_black_box_audit_of_a_search_measures_most_of_its_epsilon():
-    """Randomised response, K logarithmic, 40,000 draws a side: no false alarm (probability at most 0.01, seeded)."""
+    """Randomised response, K logarithmic, 16,000 draws a side: no false alarm (probability at most 0.01, seeded)."""
     subject = sampled_search()
-    found = audit(subject, draws=40_000, delta=0.05, random=keyed_source(4))
+    point = approximate_dp(epsilon=subject.claim.epsilon(0.05), delta=0.05)  # quicker than its curve
+    found = audit(replace(subject, claim=point), draws=16_000, delta=0.05, random=keyed_source(4))
     assert not found.violated
-    assert 0.85 * found.claimed_epsilon < found.epsilon_lower <= found.claimed_epsilon
+    assert 0.75 * found.claimed_epsilon < found.epsilon_lower <= found.claimed_epsilon
     # the price of one run alone is below what is measured
     assert found.epsilon_lower > pure_dp(epsilon=1.0).epsilon(0.05)
 

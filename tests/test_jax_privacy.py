@@ -1,5 +1,6 @@
 """JAX-Privacy by its DpEvents: adjacency, the integer trap of dp-accounting, schedules, and the library itself."""
 
+import math
 from enum import Enum
 from types import SimpleNamespace
 
@@ -124,6 +125,20 @@ def test_what_else_params_need():
         params_guarantee(params(noise_multipliers=[(5, 1.0)]), steps=10, size_is_public=True)
     with pytest.raises(ArgumentError, match="sampling_rate"):
         params_guarantee(params(batch_sizes=2000), steps=10, size_is_public=True)
+
+
+def test_two_phases_with_one_first_step_are_refused():
+    """Which of the two noises holds, sorting does not say; taking the larger would promise too much."""
+    for first, second in ((1.0, 2.0), (2.0, 1.0)):
+        with pytest.raises(ArgumentError, match="begin at one step"):
+            params_guarantee(params(noise_multipliers=[(0, first), (0, second)]), steps=10, size_is_public=True)
+
+
+def test_the_sampling_rate_is_rounded_up():
+    """2/3 as a double is below two thirds, and 1/10 above a tenth."""
+    for batch, rows, rate in ((2, 3, math.nextafter(2 / 3, 1)), (1, 10, 0.1), (10, 10, 1.0)):
+        found = params_guarantee(params(batch_sizes=batch, num_samples=rows), steps=1, size_is_public=True)
+        assert found.terms == dp_sgd(noise_multiplier=1.0, sampling_rate=rate, steps=1).terms
 
 
 def test_the_library_itself():

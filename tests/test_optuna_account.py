@@ -186,6 +186,35 @@ def test_noise_from_attributes():
         price_study(study(independent(0, user_attributes={"sigma": "5"})), base=base, noise_parameter="sigma")
 
 
+def test_equal_noise_that_could_have_been_less_is_not_taken_for_a_constant():
+    """A sampler that follows the scores may have gone down to 1, and in all runs stayed at 5 this time."""
+    same = [independent(k, parameters={"x": 5.0}, system_attributes={}) for k in range(3)]
+    priced = price_study(study(*same), base=base, noise_parameter="x", planned=4)
+    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
+        gaussian(noise_multiplier=1 / 4**0.5).epsilon(1e-6), rel=1e-9
+    )
+    assert any("less noise than 1" in line for line in priced.rests_on)
+
+
+def test_equal_noise_that_was_drawn_says_nothing_of_runs_that_were_not_made():
+    same = study(*[independent(k, parameters={"x": 5.0}) for k in range(3)])
+    priced = price_study(same, base=base, noise_parameter="x", **DECLARED)
+    assert priced.rule == COMPOSITION
+    assert "could have had, different guarantees" in priced.missing[0]
+    with pytest.raises(ArgumentError, match="planned"):
+        price_study(same, base=base, noise_parameter="x", planned=4)
+    one_value = LAW.replace("1.0", "5.0").replace("8.0", "5.0")
+    constant = [independent(k, parameters={"x": 5.0}, distributions={"x": one_value}) for k in range(3)]
+    assert price_study(study(*constant), base=base, noise_parameter="x", **DECLARED).rule == BEST_OF_FIXED
+
+
+def test_a_run_with_two_values_for_its_noise_is_refused():
+    with pytest.raises(ArgumentError, match="run 0 holds two values"):
+        price_study(study(independent(0, user_attributes={"x": 7.0})), base=base, noise_parameter="x")
+    with pytest.raises(ArgumentError, match="run 0 wrote several"):
+        price_study(study(independent(0, user_attributes={"s": 7.0}, rewritten={"s"})), base=base, noise_parameter="s")
+
+
 # storages, written by Optuna itself
 
 
@@ -353,6 +382,39 @@ def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp
     priced = price_study(read_study(str(tmp_path / "fixed.db")), base=base, **DECLARED)
     assert len(priced.missing) == 1
     assert "not drawn" in priced.missing[0]
+
+
+@pytest.mark.parametrize("name", ["again.db", "again.log"])
+def test_a_run_that_was_put_back_into_the_queue_has_been_paid_for(tmp_path, name):
+    """A worker that is told to stop may give its trial back; what it saw of the data, it saw."""
+    optuna = pytest.importorskip("optuna")
+    from dpselect.integrations.optuna import IndependentSampler
+
+    backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "again.log"))
+    storage = f"sqlite:///{tmp_path}/again.db" if name.endswith("db") else optuna.storages.JournalStorage(backend)
+    past = optuna.create_study(
+        study_name="s", storage=storage, sampler=IndependentSampler(), pruner=optuna.pruners.NopPruner()
+    )
+    waiting = optuna.trial.TrialState.WAITING
+    trial = past.ask()
+    trial.suggest_float("x", 1.0, 8.0)
+    trial.set_user_attr("sigma", 1.0)
+    trial.set_user_attr("sigma", 5.0)
+    past._storage.set_trial_state_values(trial._trial_id, waiting)
+    read = read_study(str(tmp_path / name))
+    assert [each.state for each in read.trials] == ["WAITING"]
+    one = price_study(read, base=base)
+    assert one.guarantee.epsilon(1e-6) == BASE.epsilon(1e-6)
+    assert any("put back into the queue" in line for line in one.missing)
+    if name.endswith("db"):
+        return  # which keeps the last start only
+    past.tell(past.ask(), 1.0)
+    read = read_study(str(tmp_path / name))
+    twice = price_study(read, base=base, **DECLARED)
+    assert twice.guarantee.epsilon(1e-6) == pytest.approx(compose(BASE, BASE).epsilon(1e-6), rel=1e-9)
+    assert any("put back into the queue" in line for line in twice.missing)
+    with pytest.raises(ArgumentError, match="several values"):
+        price_study(read, base=base, noise_parameter="sigma")
 
 
 def test_missing_trials_are_noticed(written, tmp_path):

@@ -262,6 +262,7 @@ def test_a_run_that_is_killed_or_interrupted_stays_charged(tmp_path, stop, statu
     (tmp_path / "rows.csv").write_text("x\n" + "\n".join(str(k) for k in range(100)))
     script = (
         "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what runs in the background may ignore Ctrl-C
         "from dpselect.ordered.columns import ChunkedColumn; from dpselect.cli.app import main\n"
         f"ChunkedColumn._survey = lambda _: {stop}\n"
         f"sys.argv = {['dpselect', 'quantile', str(tmp_path / 'rows.csv'), '--column', 'x', '--q', '0.5', '--epsilon', '2', '--lower', '0', '--upper', '99', '--ledger', where, '--budget', 'all']}\n"  # noqa: E501

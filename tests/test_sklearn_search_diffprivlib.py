@@ -14,13 +14,13 @@ from scipy.special import expit
 from sklearn.pipeline import make_pipeline
 
 from dpselect.accounting import best_of
-from dpselect.errors import AdjacencyError, ArgumentError, MissingExtraError
+from dpselect.errors import AdjacencyError, ArgumentError, ContentError, MissingExtraError
 from dpselect.integrations.sklearn import PrivateSearchCV, stated_epsilon
 from dpselect.integrations.sklearn_diffprivlib import fresh_accountant
 from dpselect.integrations.sklearn_known_classes import KnownClasses
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Harmonic
+from dpselect.repetitions import Fixed, Harmonic
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):
@@ -169,6 +169,37 @@ class _Spy(np.random.RandomState):
     def gamma(self, shape, scale, size):
         self.scale = scale
         return super().gamma(shape, scale, size)
+
+
+@needs_diffprivlib
+def test_a_row_that_a_private_scaler_makes_infinite_counts_as_zeros_and_fails_no_run():
+    """In single precision 1e19 passes for a number that can be squared, and divided by a small deviation it is none."""
+    scaler = models.StandardScaler(epsilon=1e12, bounds=(0.0, 1e-20))
+    found = search(make_pipeline(scaler, logistic()), {}, repetitions=Fixed(count=1))
+    table = np.float32(X * 1e-21)
+    table[[5, 9, 11, 13]] = 1e19
+    for row in (5, 9, 11, 13):  # in one part or the other
+        table[row, 0] = 1e19 / (1 + row)
+    assert found.fit(table, Y).best_estimator_ is not None
+
+
+@needs_diffprivlib
+def test_a_row_that_is_no_number_is_refused_before_its_conversion_fails_every_run():
+    rows = X.tolist()
+    rows[3][1] = "SECRET"
+    with pytest.raises(ContentError, match="huge number"):
+        search(logistic(), {}).fit(rows, Y)
+
+
+@needs_diffprivlib
+def test_infinite_rows_are_rows_of_zeros():
+    table = X.copy()
+    table[3], zeroed = np.inf, X.copy()
+    zeroed[3] = 0.0
+    weights = [
+        KnownClasses(logistic(random_state=1), [0, 1]).fit(each, Y).model.coef_.tolist() for each in (table, zeroed)
+    ]
+    assert weights[0] == weights[1]
 
 
 @needs_diffprivlib

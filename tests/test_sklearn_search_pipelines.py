@@ -179,8 +179,8 @@ def test_a_learner_that_would_charge_a_ledger_itself_in_every_run_is_refused():
 
 
 class PricedByRows(ClassifierMixin, BaseEstimator):
-    def __init__(self, nominal_rows=None, classes=None):
-        self.nominal_rows, self.classes = nominal_rows, classes
+    def __init__(self, nominal_rows=None, classes=None, random=None):
+        self.nominal_rows, self.classes, self.random = nominal_rows, classes, random
 
     def fit(self, X, y):
         return self

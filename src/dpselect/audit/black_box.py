@@ -159,7 +159,7 @@ def _block(
             portions.append(as_outputs(drawn, subject.name))
         if tell is not None:
             tell((place + 1) / _PORTIONS)
-    return joined(portions, subject.name)
+    return joined(portions)
 
 
 def _refuse_repeats(name: str, first: Outputs, second: Outputs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -55,8 +56,8 @@ def function_subject(
 
     def draw(on_neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
         given = neighbour if on_neighbour else data
-        options = {"random": random} if takes_random else {}
-        drawn = collected([_call(function, given, options) for _ in range(count)])
+        options, process = ({"random": random} if takes_random else {}), os.getpid()
+        drawn = collected([_call(function, given, options, process) for _ in range(count)])
         if not _same(given, before[int(on_neighbour)]):
             raise ArgumentError(f"{label}: the function changes the data that it is given; let it copy them first")
         return drawn
@@ -65,30 +66,39 @@ def function_subject(
 
 
 def collected(outputs: Sequence[Any]) -> NDArray[Any]:
-    """Outputs of single calls as one array: numbers, text, rows of numbers of one length, else objects."""
+    """Outputs of single calls as one array, of objects where they are not all alike.
+
+    NumPy would make one kind of whatever it is given: whole numbers beside a fraction become floats, and rows are no
+    rows beside a failure. How an output is read may depend on no other (`dpselect.audit.outputs`), so that the kinds
+    below are those that NumPy leaves as they are.
+    """
     kinds = set(map(type, outputs))
     array: NDArray[Any]
-    if all(issubclass(kind, (bool, int, float, np.number, np.bool_)) for kind in kinds) or kinds == {str}:
+    whole = kinds <= {bool, int}  # together they may still be too large for NumPy's integers
+    one_scalar = len(kinds) == 1 and all(issubclass(kind, np.generic) for kind in kinds)
+    if whole or one_scalar or kinds in ({float}, {str}):
         array = np.array(outputs)
-        if array.dtype.kind != "O":
+        if array.dtype.kind in ("biu" if whole else "biufU"):
             return array
-    elif kinds <= {list, tuple, np.ndarray}:
-        try:
-            array = np.array([np.ravel(output) for output in outputs])
-        except ValueError:  # rows of several lengths
-            array = np.empty(0)
-        if array.ndim == 2 and array.shape[1] and array.dtype.kind in "biufc":
+    if kinds == {np.ndarray} and len({(row.dtype, row.shape) for row in outputs}) == 1:
+        array = np.array([np.ravel(row) for row in outputs])
+        if array.shape[1] and array.dtype.kind in "biufc":
             return array
     array = np.empty(len(outputs), dtype=object)
     array[:] = [tuple(output) if isinstance(output, list) else output for output in outputs]
     return array
 
 
-def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSource]) -> Any:
+def _call(function: Callable[..., Any], given: Any, options: dict[str, RandomSource], process: int) -> Any:
     try:
         output = function(given, **options)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return Raised(type(error).__name__)
+    finally:
+        if os.getpid() != process:  # a child that the function forked and did not end: it would go on with the audit
+            os._exit(1)
     return output.value if isinstance(output, Release) else output
 
 
@@ -107,6 +117,8 @@ def _takes_random(function: Callable[..., Any], data: Any, label: str) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     try:
-        return bool(np.array_equal(one, other)) if isinstance(one, np.ndarray) else bool(one == other)
+        if isinstance(one, np.ndarray):
+            return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+        return bool(one == other) or repr(one) == repr(other)  # NaN is not equal to itself
     except (TypeError, ValueError):  # a table, say, that does not compare: owed by the caller
         return True

@@ -39,7 +39,9 @@ def resolve_entry(entry: str) -> Any:
     except ModuleNotFoundError as error:
         within = "" if module.split(".")[0] == error.name or module == error.name else f" while importing {module}"
         raise ArgumentError(f"entry point {entry!r}: there is no module {error.name}{within}") from None
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module that ends the program says nothing about a claim
         raise ArgumentError(f"entry point {entry!r}: importing {module} failed: {where_it_failed(error)}") from error
     for place, name in enumerate(path.split(".")):
         try:
@@ -71,7 +73,7 @@ def subject_of(found: Any, *, name: str) -> Auditable:
 def _called(give: Any, name: str) -> Any:
     try:
         return give()
-    except ArgumentError:
+    except (ArgumentError, KeyboardInterrupt):
         raise
     except TypeError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is None:  # the call itself
@@ -80,7 +82,7 @@ def _called(give: Any, name: str) -> Any:
                 "a function of data needs --data, --neighbour and a claim"
             ) from None
         raise ArgumentError(f"entry point {name!r} failed: {where_it_failed(error)}") from error
-    except Exception as error:
+    except BaseException as error:
         raise ArgumentError(f"entry point {name!r} failed: {where_it_failed(error)}") from error
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.audit.black_box import reported_delta
-from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
+from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit, shortened
 from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee
@@ -35,8 +36,8 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
 
     Rounding. Masses that are all Fractions (or ints) are reckoned with exactly; the claim is read with a relative slack
     of 1e-12 in epsilon and 1e-9 in delta, since it is a float. Otherwise each mass is also taken to be right only up to
-    a relative error `tolerance` and an absolute error of a thousandth of it (a mass of 0 is 0), and nothing that such
-    errors could explain is called a violation.
+    a relative error `tolerance` and an absolute error of a thousandth of it and of whatever its law's sum lacks of one
+    (a mass of 0 is 0), and nothing that such errors could explain is called a violation.
 
     Raises `ArgumentError` for masses that are negative or do not sum to one (floats: within 1e-9).
 
@@ -53,16 +54,19 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
     labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))
     laws = [_masses(law, labels, name) for name, law in (("data", subject.data), ("neighbour", subject.neighbour))]
     rational = all(law.dtype == object for law in laws)
+    lower = upper = laws
     if not rational:
         laws = [law.astype(np.float64) for law in laws]
+        errors = [1e-3 * tolerance + abs(math.fsum(law) - 1.0) for law in laws]
+        lower = [np.maximum(law * (1.0 - tolerance) - error, 0.0) for law, error in zip(laws, errors, strict=True)]
+        upper = [
+            np.where(law > 0.0, law * (1.0 + tolerance) + error, 0.0) for law, error in zip(laws, errors, strict=True)
+        ]
     found = []
     for direction, ours, theirs in (
-        (DATA_OVER_NEIGHBOUR, laws[0], laws[1]),
-        (NEIGHBOUR_OVER_DATA, laws[1], laws[0]),
+        (DATA_OVER_NEIGHBOUR, lower[0], upper[1]),
+        (NEIGHBOUR_OVER_DATA, lower[1], upper[0]),
     ):
-        if not rational:
-            ours = np.maximum(ours * (1.0 - tolerance) - 1e-3 * tolerance, 0.0)
-            theirs = np.where(theirs > 0.0, theirs * (1.0 + tolerance) + 1e-3 * tolerance, 0.0)
         violation, inside = _violation(ours, theirs, subject.claim, delta)
         epsilon, widest = _smallest_epsilon(ours, theirs, delta)
         found.append((violation, epsilon, direction, inside if violation else widest))
@@ -110,6 +114,8 @@ def sampled(subject: FiniteSubject) -> Subject:
 def _masses(law: Mapping[Hashable, Fraction | float], labels: Sequence[Hashable], name: str) -> Masses:
     """In the order of the labels: Fractions in an object array, or floats."""
     values = [law.get(label, 0) for label in labels]
+    if any(not isinstance(value, Real) for value in values):
+        raise ArgumentError(f"{name}: probabilities must be numbers")
     if not labels or any(not 0 <= value <= 1 + 1e-9 for value in values):
         raise ArgumentError(f"{name}: probabilities must lie between 0 and 1, and there must be some")
     if all(isinstance(value, (Fraction, int)) for value in values):
@@ -189,21 +195,26 @@ def _smallest_epsilon(ours: Masses, theirs: Masses, delta: float) -> tuple[float
     for place, output in enumerate(order):
         more, less = more + ours[output], less + theirs[output]
         if more > start:
-            epsilon = _log(more - start) - _log(less) if less > 0 else math.inf
+            epsilon = _log_ratio(more - start, less) if less > 0 else math.inf
             if epsilon > best:
                 best, widest = epsilon, place + 1
     event = np.zeros(ours.size, dtype=bool)
     event[order[:widest]] = True
-    return (best if best == math.inf else max(0.0, best * (1.0 - 1e-14) - 1e-14)), event
+    return max(0.0, best), event
 
 
-def _log(value: Any) -> float:
-    """Of a Fraction of any size, or of a float."""
-    return math.log(value.numerator) - math.log(value.denominator) if isinstance(value, Fraction) else math.log(value)
+def _log_ratio(more: Any, less: Any) -> float:
+    """Of Fractions of any size, or of floats; rounded down."""
+    if isinstance(more, Fraction):
+        ratio = more / Fraction(less)
+        logs = math.log(ratio.numerator), math.log(ratio.denominator)
+    else:
+        logs = math.log(more), math.log(less)
+    return logs[0] - logs[1] - 1e-14 - 1e-15 * (abs(logs[0]) + abs(logs[1]))
 
 
 def _words(labels: Sequence[Hashable]) -> str:
     if not labels:
         return "none: no set of outputs is likelier"
-    few = ", ".join(str(label) for label in labels[:4])
+    few = ", ".join(map(shortened, labels[:4]))
     return f"output is one of {few}" + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")

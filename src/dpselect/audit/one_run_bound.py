@@ -8,8 +8,8 @@ row, the probability of at least v right guesses is at most
 
 with X binomial of `guesses` trials and probability 1 / (1 + exp(-epsilon)). Some mechanism and rule attain it, so no
 smaller bound is valid. The statement for delta = 0 is that of Steinke, Nasr and Jagielski, "Privacy Auditing with One
-(1) Training Run" (NeurIPS 2023); for delta > 0 theirs has another, mostly larger, second term. The proof of this one is
-in docs/theory/one-run-audit.md.
+(1) Training Run" (NeurIPS 2023); for delta > 0 their program has another, mostly larger, second term. The proof of this
+one is in docs/theory/one-run-audit.md.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def claim_test(*, correct: int, guesses: int, canaries: int, claim: Guarantee) -
     """How improbable these guesses are under a claim: the smallest bound over its privacy profile.
 
     Every point (epsilon, delta) of the profile bounds the same probability, so the smallest bound is one too, whatever
-    the number of points looked at.
+    the number of points looked at, and although they are picked with `correct` in hand (docs/theory/one-run-audit.md).
 
     >>> from dpselect.privacy import gaussian
     >>> claim_test(correct=95, guesses=100, canaries=100, claim=gaussian(noise_multiplier=2.0)).p_value < 0.001

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,8 @@ class Outputs:
         keys: shape (count,), a fixed function of the output; 1, 1.0 and True are one output, 0.0 and -0.0 are two. Two
             different outputs have the same key with probability about 2**-64, and are then one label. That changes
             which events can be named, never whether a verdict holds.
-        columns: shape (count, features): the numbers in each output; no features for outputs that are labels.
+        columns: shape (count, features): the numbers in each output, NaN behind the end of a shorter one; no features
+            for outputs that are labels.
         floating: whether the numbers are floats, whose low bits may tell something.
         shown: shape (count,) or (count, features), the outputs as they came, to name an event by.
     """
@@ -66,7 +68,7 @@ def as_outputs(drawn: NDArray[Any], name: str = "outputs") -> Outputs:
         raise ArgumentError(f"{name}: draws must have the shape (count,) or (count, features), got {drawn.shape}")
     kind = drawn.dtype.kind
     if kind == "O":
-        return _objects(drawn.tolist() if drawn.ndim == 1 else [tuple(row) for row in drawn.tolist()])
+        return _objects(list(drawn) if drawn.ndim == 1 else [tuple(row) for row in drawn])
     table = drawn.reshape(len(drawn), -1)
     if kind in "SU":
         code = np.dtype(np.uint8 if kind == "S" else np.uint32)
@@ -78,17 +80,15 @@ def as_outputs(drawn: NDArray[Any], name: str = "outputs") -> Outputs:
         table, kind = table.astype(np.int64), "i"
     if kind not in "biuf":
         raise ArgumentError(f"{name}: draws of type {drawn.dtype} cannot be audited")
-    keys = _number_keys(table.astype(np.float64)) if kind == "f" else table.astype(np.uint64)  # wraps: one to one
+    keys = _number_keys(table.astype(np.float64)) if kind == "f" else _whole_keys(table)
     return Outputs(mixed(keys), table.astype(np.float64), kind == "f", drawn)
 
 
-def joined(parts: Sequence[Outputs], name: str = "outputs") -> Outputs:
-    """All draws of several parts. Raises `ArgumentError` where rows of numbers differ in length."""
-    features = {part.columns.shape[1] for part in parts}
-    if len(features - {0}) > 1:
-        raise ArgumentError(f"{name}: some draws have other numbers of features than others")
-    alike = [part.with_features(max(features)) for part in parts]
-    kinds = {(part.shown.dtype.kind, part.shown.ndim) for part in parts}
+def joined(parts: Sequence[Outputs]) -> Outputs:
+    """All draws of several parts; rows of numbers may differ in length, which tells something too."""
+    features = max(part.columns.shape[1] for part in parts)
+    alike = [part.with_features(features) for part in parts]
+    kinds = {(part.shown.dtype.kind, part.shown.shape[1:]) for part in parts}
     shown = [part.shown if len(kinds) == 1 else _as_objects(part.shown) for part in parts]
     return Outputs(
         np.concatenate([part.keys for part in alike]),
@@ -125,6 +125,14 @@ def _number_keys(numbers: NDArray[np.float64]) -> Keys:
     return np.where(whole, np.where(whole, numbers, 0.0).astype(np.int64).astype(np.uint64), bits ^ _FLOAT)
 
 
+def _whole_keys(numbers: NDArray[Any]) -> Keys:
+    """Whole numbers, modulo 2**64; those that no signed integer holds as the floats that they are near to."""
+    keys = numbers.astype(np.uint64)
+    if numbers.dtype.kind == "u" and np.any(large := numbers >= np.uint64(2**63)):
+        keys[large] = _number_keys(numbers[large].astype(np.float64))
+    return keys
+
+
 def _text_keys(codes: NDArray[Any]) -> Keys:
     """Of texts as rows of characters; what fills an array up to its longest text does not count."""
     keys = np.full(len(codes), _TEXT)
@@ -141,36 +149,64 @@ def _as_objects(shown: NDArray[Any]) -> NDArray[Any]:
 
 
 def _objects(rows: Sequence[Any]) -> Outputs:
-    """Python objects: a number counts as one, a text as itself, anything else by its type and `repr`."""
+    """Python objects, each read by itself: numbers and rows of numbers as such, a text as itself, all else by its type
+    and `repr`."""
     shown = np.empty(len(rows), dtype=object)
-    shown[:] = rows
-    numbers = np.array([_number(row) for row in rows], dtype=np.float64).reshape(-1, 1)
-    numeric = np.array([isinstance(row, _NUMBERS) for row in rows], dtype=bool)
+    shown[:] = [tuple(row) if isinstance(row, list) else row for row in rows]
+    parsed = [_numbers(row) for row in rows]
+    widths = np.array([len(numbers) for numbers in parsed])
+    values = list(chain.from_iterable(parsed))
+    whole = np.array([_is_whole(value) for value in values], dtype=bool)
+    floats = np.array([_as_float(value) for value in values], dtype=np.float64)
+    parts = _number_keys(floats)
+    parts[whole] = np.array([int(value) for value in values if _is_whole(value)], dtype=np.int64).astype(np.uint64)
+    starts = np.concatenate(([0], np.cumsum(widths)[:-1]))
     keys = np.zeros(len(rows), dtype=np.uint64)
-    whole = np.array([_is_whole(row) for row in rows], dtype=bool)
-    if whole.any():
-        keys[whole] = as_outputs(shown[whole].astype(np.int64)).keys
-    if (fractions := numeric & ~whole).any():
-        keys[fractions] = as_outputs(numbers[fractions, 0]).keys
-    if (labels := ~numeric).any():
+    columns = np.full((len(rows), int(widths.max(initial=0))), np.nan)
+    for width in np.unique(widths[widths > 0]):
+        alike = np.flatnonzero(widths == width)
+        places = starts[alike][:, None] + np.arange(width)
+        keys[alike], columns[alike, :width] = mixed(parts[places]), floats[places]
+    if (labels := widths == 0).any():
         keys[labels] = as_outputs(np.array([_label(value) for value in shown[labels]])).keys
-    columns = numbers if numeric.any() else numbers[:, :0]
-    return Outputs(keys, columns, any(isinstance(row, (float, np.floating)) for row in rows), shown)
+    return Outputs(keys, columns, any(isinstance(value, (float, np.floating)) for value in values), shown)
 
 
-_NUMBERS: Final = (bool, int, float, np.number, np.bool_)
+_NUMBERS: Final = (bool, int, float, np.integer, np.floating, np.bool_)
+
+
+def _numbers(value: Any) -> Sequence[Any]:
+    """The numbers that an output consists of; none, where it is anything else."""
+    if isinstance(value, _NUMBERS):
+        return (value,)
+    if isinstance(value, (complex, np.complexfloating)):
+        return value.real, value.imag
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        return ()
+    if isinstance(value, np.ndarray) and value.dtype.kind == "c":
+        value = np.stack((value.real, value.imag))
+    try:
+        flat = np.asarray(value, dtype=object).ravel().tolist()
+    except ValueError:  # no table
+        return ()
+    return flat if all(isinstance(number, _NUMBERS) for number in flat) else ()
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, (bool, int, np.integer, np.bool_)) and -(2**63) <= int(value) < 2**63
 
 
-def _number(value: Any) -> float:
+def _as_float(value: Any) -> float:
     try:
-        return float(value) if isinstance(value, _NUMBERS) else np.nan
+        return float(value)
     except OverflowError:
         return np.inf if value > 0 else -np.inf
 
 
 def _label(value: Any) -> str:
-    return value if isinstance(value, str) else f"{type(value).__name__} {value!r}"
+    if isinstance(value, str):
+        return value
+    name, shown = type(value).__name__, repr(value)
+    if " at 0x" in shown:  # where earlier draws left room in memory is no part of an output, and ties draws together
+        raise ArgumentError(f"outputs of type {name} have no repr of their own; return numbers, text or rows of them")
+    return f"{name} {shown}"

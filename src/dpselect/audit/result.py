@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-__all__ = ["DATA_OVER_NEIGHBOUR", "NEIGHBOUR_OVER_DATA", "Audit"]
+__all__ = ["DATA_OVER_NEIGHBOUR", "NEIGHBOUR_OVER_DATA", "Audit", "shortened"]
 
 DATA_OVER_NEIGHBOUR: Final = "data over neighbour"
 NEIGHBOUR_OVER_DATA: Final = "neighbour over data"
+_LONGEST: Final = 60
 _NO_PROOF: Final = "An audit finds faults; it never proves privacy."
 
 
@@ -97,6 +98,16 @@ class Audit:
 
     def _alarms(self) -> str:
         return f"{1.0 - self.confidence:.3g} of all audits"
+
+
+def shortened(output: object) -> str:
+    """An output as a report names it.
+
+    >>> len(shortened("x" * 1000))
+    60
+    """
+    text = str(output)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
 
 
 def _finite(value: float) -> float | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpselect.audit.outputs import Outputs, bit_keys, joined, mixed
+from dpselect.audit.result import shortened
 
 __all__ = ["Score", "fitted_scores"]
 
@@ -96,7 +97,7 @@ class CellScore:
         """The cells, each by an output that lies in it."""
         inside = self.ratios >= threshold if at_least else self.ratios <= threshold
         others = self.rare >= threshold if at_least else self.rare <= threshold
-        few = [str(example) for example in self.examples[inside][:4]]
+        few = [shortened(example) for example in self.examples[inside][:4]]
         more = f" and {int(inside.sum()) - len(few)} more" if inside.sum() > len(few) else ""
         like = "one of" if self.cells is _whole else "like"
         found = f"{self.name} is {like} {', '.join(few)}{more}" if few else f"{self.name} is a rare one"
@@ -110,11 +111,25 @@ class SumScore:
     parts: tuple[CellScore, ...]
 
     def __call__(self, outputs: Outputs) -> Array:
-        return np.asarray(np.sum([part(outputs) for part in self.parts], axis=0))
+        return sum((part(outputs) for part in self.parts), start=np.zeros(len(outputs)))  # in one order for each
 
     def words(self, threshold: float, at_least: bool) -> str:
         """Not sayable in fewer words than the fitted ratios."""
         return f"sum of the features' fitted log-ratios {'>=' if at_least else '<='} {threshold:.6g}"
+
+
+@dataclass(frozen=True, eq=False)
+class LinearDecision:
+    """A weighted sum, column by column: a product of matrices may round equal rows differently, by their places."""
+
+    weights: Array
+    intercept: float
+
+    def __call__(self, features: Array) -> Array:
+        total = np.full(len(features), self.intercept)
+        for place, weight in enumerate(self.weights):
+            total += weight * features[:, place]
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,18 +252,19 @@ def _classifiers(data: Outputs, neighbour: Outputs) -> Iterator[Score]:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     columns = np.concatenate((data.columns[:_CLASSIFIED], neighbour.columns[:_CLASSIFIED]))
     labels = np.arange(len(columns)) < min(len(data), _CLASSIFIED)
     tame = Taming.of(columns)
     features = tame(columns)
-    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    scaler, linear = StandardScaler().fit(features), LogisticRegression(max_iter=200)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is judged by what it finds
-        linear.fit(features, labels)
-    yield ClassifierScore(tame, linear.decision_function, "logistic regression")
+        linear.fit(scaler.transform(features), labels)
+    weights = linear.coef_[0] / scaler.scale_
+    decide = LinearDecision(weights, float(linear.intercept_[0] - weights @ scaler.mean_))
+    yield ClassifierScore(tame, decide, "logistic regression")
     trees = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=15, early_stopping=False, random_state=0)
     with threadpool_limits(1):  # more threads than free cores wait for each other
         trees.fit(features, labels)

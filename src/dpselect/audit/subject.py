@@ -26,7 +26,8 @@ class Subject:
         name: what it is called in a report.
         draw: `draw(neighbour, count, random)` gives `count` independent outputs, on the data (`neighbour` False) or on
             its neighbour (True), as an array of shape (count,) or (count, features): numbers, or labels (text, whole
-            numbers, booleans) for outputs without an order. Mechanisms that draw elsewhere may ignore `random`.
+            numbers, booleans) for outputs without an order. Outputs of several kinds must come as an array of objects,
+            since NumPy makes text of numbers beside a text. Mechanisms that draw elsewhere may ignore `random`.
         claim: the guarantee that is claimed.
     """
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting.named import base_named, parse_settings
+from dpselect.cli.amounts import rounded_down, rounded_up
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus_state import OWED, history_guarantee, read_history
@@ -155,9 +156,9 @@ def _print_search(
     if as_json:
         typer.echo(json.dumps(result))
         return
-    typer.echo(f"epsilon {upper:.6g} at delta {delta:g} for the whole search ({statement.theorem})")
-    below = f"; no valid bound is below {lower:.6g}" if lower > 0.0 else ""
-    typer.echo(f"epsilon {single.epsilon(delta):.6g} for one run{below}")
+    typer.echo(f"epsilon {rounded_up(upper)} at delta {delta:g} for the whole search ({statement.theorem})")
+    below = f"; no valid bound is below {rounded_down(lower)}" if lower > 0.0 else ""
+    typer.echo(f"epsilon {rounded_up(single.epsilon(delta))} for one run{below}")
     _print_list("it rests on:", rests_on)
 
 
@@ -174,7 +175,7 @@ def _print_training(single: Guarantee, rests_on: Sequence[str], delta: float, as
     if as_json:
         typer.echo(json.dumps(result))
         return
-    typer.echo(f"epsilon {statement.epsilon:.6g} at delta {delta:g} for this training ({statement.theorem})")
+    typer.echo(f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for this training ({statement.theorem})")
     _print_list("it rests on:", rests_on)
 
 
@@ -195,7 +196,7 @@ def _print_study(name: str, priced: StudyPrice, delta: float, as_json: bool) -> 
         typer.echo(json.dumps(result))
         return
     counted = ", ".join(f"{count} {state}" for state, count in priced.counts.items() if count)
-    typer.echo(f"epsilon {statement.epsilon:.6g} at delta {delta:g} for the whole search: {priced.rule}")
+    typer.echo(f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for the whole search: {priced.rule}")
     typer.echo(f"study {name!r}: {counted}")
     _print_list("it rests on:", priced.rests_on)
     _print_list("missing for the price of the best of a fixed number:", priced.missing)

@@ -95,7 +95,7 @@ def audit(
             given = {"name": name, "confidence": confidence, "delta": delta, "low_bits": not ignore_low_bits}
             found = audit_outputs(_array(outputs[0]), _array(outputs[1]), promised, random=random, **given)  # type: ignore[arg-type]
         else:
-            with redirect_stdout(sys.stderr), _current_folder():  # whatever the mechanism prints is no result
+            with _output_to_stderr(), _current_folder():  # whatever the mechanism prints is no result
                 subject = _subject(str(entry), data, neighbour, promised)
                 if isinstance(subject, OneRunAudit) and (quick or draws is not None):
                     raise ArgumentError("--draws and --quick: a one-run audit trains once")
@@ -121,10 +121,10 @@ def _run(
 ) -> Audit:
     if isinstance(subject, Audit):
         return subject
-    if isinstance(subject, FiniteSubject):
-        return exact_audit(subject, delta=delta)
     with _progress(subject.name) as progress:
         try:
+            if isinstance(subject, FiniteSubject):
+                return exact_audit(subject, delta=delta)
             if isinstance(subject, OneRunAudit):
                 return subject.run(confidence=confidence, delta=delta, random=random)
             return black_box(
@@ -136,10 +136,29 @@ def _run(
                 random=random,
                 progress=progress,
             )
-        except ArgumentError:
+        except (ArgumentError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:  # SystemExit as well: its status would be taken for a verdict
             raise ArgumentError(f"{subject.name}: drawing failed: {where_it_failed(error)}") from error
+
+
+@contextmanager
+def _output_to_stderr() -> Iterator[None]:
+    """What the mechanism prints, and what its C code and child processes write to standard output."""
+    real = sys.stdout is sys.__stdout__ and sys.stdout is not None
+    if not real:  # somebody took it already
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 @contextmanager

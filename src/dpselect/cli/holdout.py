@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.account import JSON_HELP
+from dpselect.cli.amounts import rounded_up
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, choose_plan
 from dpselect.holdout.files import read_columns
@@ -229,4 +230,4 @@ def _echo_privacy(promise: Any) -> None:
     if promise is None:
         typer.echo("nothing is promised to a row (--epsilon would)")
     else:
-        typer.echo(f"a row: epsilon {promise['epsilon']:.4g} at delta {promise['delta']:g}, replace-one")
+        typer.echo(f"a row: epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, replace-one")

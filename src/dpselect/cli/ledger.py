@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpselect.cli.amounts import rounded_down, rounded_up
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
 from dpselect.privacy import Receipt
@@ -156,14 +157,14 @@ def _table(described: list[dict[str, Any]]) -> None:
             row["name"],
             row["parent"] or "",
             row["accounting"],
-            *(f"{row[key]['epsilon'] if key in ('spent', 'remaining') else row[key]:.6g}" for key in _COLUMNS),
-            f"{row['delta']:.3g}",
-            f"{row['remaining']['delta']:.3g}",
+            f"{row['epsilon']:.6g}",
+            rounded_up(row["spent"]["epsilon"]),
+            rounded_down(row["remaining"]["epsilon"]),
+            rounded_down(row["refunded_epsilon"]),
+            rounded_down(row["delta"]),
+            rounded_down(row["remaining"]["delta"]),
         )
     Console(file=sys.stdout).print(table)
-
-
-_COLUMNS = ("epsilon", "spent", "remaining", "refunded_epsilon")
 
 
 def _plot(record: Ledger, name: str, path: Path) -> None:

@@ -15,6 +15,7 @@ from dpselect.accounting.plan import FAMILIES, Goal, Plan
 from dpselect.accounting.plan import plan as weigh
 from dpselect.accounting.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
 from dpselect.cli.account import JSON_HELP, LAW_HELP
+from dpselect.cli.amounts import rounded_up
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee
@@ -172,10 +173,11 @@ def _noise_for(
     if as_json:
         typer.echo(json.dumps(result))
         return
-    typer.echo(f"{parameter} {noise:.6g} gives epsilon {result['epsilon']:.6g} at delta {delta:g} for the whole search")
+    whole = rounded_up(result["epsilon"])
+    typer.echo(f"{parameter} {float(noise)!r} gives epsilon {whole} at delta {delta:g} for the whole search")
     limit = "no hard limit" if law.limit is None else f"at most {law.limit}"
     typer.echo(
-        f"one run alone: epsilon {result['single_run_epsilon']:.6g}; runs: mean {law.mean:.4g}, "
+        f"one run alone: epsilon {rounded_up(result['single_run_epsilon'])}; runs: mean {law.mean:.4g}, "
         f"99th percentile {result['runs_99']}, {limit}"
     )
 

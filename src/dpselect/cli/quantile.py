@@ -14,6 +14,7 @@ import numpy as np
 import typer
 
 from dpselect.cli.account import JSON_HELP
+from dpselect.cli.amounts import rounded_up
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
@@ -124,7 +125,7 @@ def quantile(
             typer.echo(
                 f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)"
             )
-        typer.echo(f"epsilon {result['epsilon']:.6g}, delta {delta or 0:g}, adjacency {result['adjacency']}")
+        typer.echo(f"epsilon {rounded_up(result['epsilon'])}, delta {delta or 0:g}, adjacency {result['adjacency']}")
     if plot is not None:  # last: what was paid for is on the screen already
         _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
 

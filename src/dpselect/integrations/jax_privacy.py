@@ -6,7 +6,9 @@ accountants say does not enter.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
@@ -102,22 +104,34 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
     rows = integer("num_samples", rows, at_least=1)
     return compose(
         *[
-            dp_sgd(noise_multiplier=noise, sampling_rate=number("batch size", batch) / rows, steps=count)
+            dp_sgd(noise_multiplier=noise, sampling_rate=_rate(batch, rows), steps=count)
             for count, noise, batch in _phases(_schedule(noises), _schedule(batches), steps)
         ]
     )
 
 
+def _rate(batch: Any, rows: int) -> float:
+    """Batch size over rows, rounded up."""
+    size = number("batch size", batch)
+    rate = size / rows
+    return rate if Fraction(rate) >= Fraction(size) / rows else math.nextafter(rate, math.inf)
+
+
 def _schedule(values: Any) -> list[tuple[int, float]]:
     """(first step, value) for each phase."""
-    return sorted((int(start), value) for start, value in values) if isinstance(values, Sequence) else [(0, values)]
+    if not isinstance(values, Sequence):
+        return [(0, values)]
+    starts = {integer("params: start of a phase", start, at_least=0): value for start, value in values}
+    if len(starts) != len(values):
+        raise ArgumentError("params: two phases of a schedule begin at one step, and which of them holds is not known")
+    return sorted(starts.items())
 
 
 def _phases(
     noises: list[tuple[int, float]], batches: list[tuple[int, float]], steps: int
 ) -> Iterator[tuple[int, float, float]]:
     """(number of steps, noise multiplier, batch size) for each stretch of steps in which neither changes."""
-    if noises[0][0] != 0 or batches[0][0] != 0:
+    if not noises or not batches or noises[0][0] != 0 or batches[0][0] != 0:
         raise ArgumentError("params: schedules must begin at step 0")
     changes = sorted({start for start, _ in [*noises, *batches] if start < steps})
     for begin, end in pairwise([*changes, steps]):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, integer, missing_extra, number
+from dpselect.integrations.opacus_state import sampled_rate
 from dpselect.privacy import Guarantee, dp_sgd
 from dpselect.randomness import RandomSource, resolve
 
@@ -26,9 +27,6 @@ except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
 
 __all__ = ["PrivateTraining", "engine_guarantee"]
-
-_SAMPLING: Final = 2.0**-23
-"""Opacus compares single-precision uniforms, multiples of 2**-24, with the rate: so much likelier is a row at most."""
 
 _KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClipping)
 
@@ -195,4 +193,4 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
             "number public, or use PrivateTraining, which fixes them beforehand"
         )
     noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0)
-    return dp_sgd(noise_multiplier=noise, sampling_rate=min(rate + _SAMPLING, 1.0), steps=steps)
+    return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(rate), steps=steps)

@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.errors import ArgumentError, ContentError, missing_extra, number
 from dpselect.privacy import Guarantee, compose, dp_sgd
 
-__all__ = ["OWED", "history_guarantee", "read_history"]
+__all__ = ["OWED", "history_guarantee", "read_history", "sampled_rate"]
 
 OWED: Final = (
     "batches were Poisson samples at the recorded rates, each with a step of its own (no gradients accumulated over "
     "several), without adaptive clipping, and the schedule was fixed beforehand"
 )
+_SAMPLING: Final = 2.0**-23
+"""Opacus compares single-precision uniforms, multiples of 2**-24, with the rate: so much likelier is a row at most."""
+
 History = Sequence[tuple[float, float, int]]
 
 
@@ -34,7 +37,17 @@ def history_guarantee(history: History) -> Guarantee:
     """
     if not history:
         raise ArgumentError("history is empty: no step was taken")
-    return compose(*[dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=steps) for noise, rate, steps in history])
+    return compose(
+        *[
+            dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(rate), steps=steps)
+            for noise, rate, steps in history
+        ]
+    )
+
+
+def sampled_rate(rate: float) -> float:
+    """The probability with which Opacus takes a row at most, where `rate` is meant."""
+    return min(number("sampling_rate", rate, above=0.0, at_most=1.0) + _SAMPLING, 1.0)
 
 
 def read_history(path: str | Path) -> list[tuple[float, float, int]]:

@@ -59,15 +59,15 @@ def price_study(
     Raises `ArgumentError` for a study without runs, a noise that is no number or that no run holds, or `planned` below
     the number of runs or beside noise drawn at random.
     """
-    runs = [trial for trial in study.trials if trial.state != "WAITING"]
+    runs = [trial for trial in study.trials for _ in range(trial.runs)]
     if not runs:
         raise ArgumentError(f"study {study.name!r} holds no run that began: there is nothing to price")
     if planned is not None and planned < len(runs):
         raise ArgumentError(f"planned is {planned}, but {len(runs)} runs began")
-    noises, remarks = _noises(runs, noise_parameter)
+    noises, remarks, at_random = _noises(runs, noise_parameter)
     distinct = {noise: base(noise) for noise in dict.fromkeys(noises)}
     equal = len(distinct) == 1
-    if planned is not None and not equal:
+    if planned is not None and (at_random or not equal):
         raise ArgumentError("planned needs runs with equal noise: what the missing ones would cost is unknown")
     missing = tuple(_missing(study, runs, equal and not remarks, planned, fixed_beforehand, only_winner_seen))
     if not missing:
@@ -92,26 +92,38 @@ def price_study(
     return StudyPrice(total, COMPOSITION, _counts(study), (bounded, *remarks, *_always(study, runs)), missing)
 
 
-def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None], tuple[str, ...]]:
-    """The noise to charge for each run, and what that rests on if it is not what the runs hold."""
+def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None], tuple[str, ...], bool]:
+    """The noise to charge for each run, what that rests on if not on a constant, and whether it was drawn at random."""
     if name is None:
-        return [None] * len(runs), ()
-    noises = [_number(trial.parameters.get(name, trial.user_attributes.get(name)), name) for trial in runs]
+        return [None] * len(runs), (), False
+    noises = [_noise(trial, name) for trial in runs]
     if not any(noises):
         raise ArgumentError(f"noise parameter {name!r}: no run holds it")
-    if len(set(noises)) == 1:
-        return noises, ()
+    ranges = [json.loads(trial.distributions[name])["attributes"] for trial in runs if name in trial.distributions]
+    possible = [value for one in ranges for value in (one.get("choices") or [one.get("low"), one.get("high")])]
+    known = [value for value in (_number(value, name) for value in possible) if value is not None]
+    # that all runs took one value says nothing where each could have taken another
+    if len({*noises, *known}) == 1:
+        return noises, (), False
     drawn = all(trial.marked and name in trial.parameters and name not in trial.not_drawn for trial in runs)
     if drawn and len({trial.distributions[name] for trial in runs}) == 1:
-        return noises, (f"recorded: the noise ({name}) was drawn at random in each run, whatever came before",)
-    ranges = [json.loads(trial.distributions[name])["attributes"] for trial in runs if name in trial.distributions]
-    possible = [value for one in ranges for value in (one.get("choices") or [one.get("low")])]
-    known = [value for value in (_number(value, name) for value in possible) if value is not None]
+        return noises, (f"recorded: the noise ({name}) was drawn at random in each run, whatever came before",), True
     least = min([noise for noise in noises if noise is not None] + known)
-    return [least] * len(runs), (
+    remark = (
         f"owed: no run could have had less noise than {least:g}, at which all are priced: the noise ({name}) was "
-        "chosen run by run, perhaps by earlier scores",
+        "chosen run by run, perhaps by earlier scores"
     )
+    return [least] * len(runs), (remark,), False
+
+
+def _noise(trial: PastTrial, name: str) -> float | None:
+    if name in trial.rewritten:
+        raise ArgumentError(f"noise parameter {name!r}: run {trial.number} wrote several values, one over the other")
+    drawn = _number(trial.parameters.get(name), name)
+    stated = _number(trial.user_attributes.get(name), name)
+    if None not in (drawn, stated) and drawn != stated:
+        raise ArgumentError(f"noise parameter {name!r}: run {trial.number} holds two values, drawn and as an attribute")
+    return stated if drawn is None else drawn
 
 
 def _number(value: Any, name: str) -> float | None:
@@ -167,6 +179,8 @@ def _missing(
         yield "some runs were enqueued with parameters that somebody chose"
     if any(trial.retried for trial in study.trials):
         yield "runs were tried again after a failure, so their number depends on failures"
+    if any(trial.requeued for trial in study.trials):
+        yield "runs that had begun were put back into the queue, so their number depends on what became of them"
     if any(trial.state != "COMPLETE" for trial in study.trials):
         yield "not every run is complete: pruned, failed, unfinished or waiting runs make the number depend on outcomes"
     if len({tuple(sorted(trial.distributions.items())) for trial in runs}) > 1:
@@ -174,6 +188,6 @@ def _missing(
     if study.directions != 1:
         yield "the study has several objectives, so more than one run can win"
     if not equal:
-        yield "runs have different guarantees: their law is not known from those that occurred"
+        yield "runs have, or could have had, different guarantees: their law is not known from those that occurred"
     if planned is not None and planned != len(runs):
         yield f"{planned} runs were planned and {len(runs)} began"

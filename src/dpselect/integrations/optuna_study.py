@@ -35,6 +35,18 @@ class PastTrial:
     user_attributes: dict[str, Any] = field(default_factory=dict)
     system_attributes: dict[str, Any] = field(default_factory=dict)
     intermediate_values: int = 0
+    begun: int | None = None  # how often it was started, where the storage shows it
+    rewritten: set[str] = field(default_factory=set)  # user attributes that had another value before
+
+    @property
+    def runs(self) -> int:
+        """How many runs it stands for: one that waits may have begun before and been put back into the queue."""
+        return int(self.state != "WAITING") if self.begun is None else self.begun
+
+    @property
+    def requeued(self) -> bool:
+        """Whether a run that had begun was put back into the queue."""
+        return self.runs > (self.state != "WAITING")
 
     @property
     def retried(self) -> bool:
@@ -150,9 +162,10 @@ def _select_study(connection: sqlalchemy.Connection, name: str | None) -> PastSt
     names = {row.study_id: row.study_name for row in rows("SELECT study_id, study_name FROM studies")}
     study = _choose(names, name)
     trials = {
-        identifier: PastTrial(number=number, state=str(state))
-        for identifier, number, state in rows(
-            "SELECT trial_id, number, state FROM trials WHERE study_id = :study ORDER BY number", study=study
+        identifier: PastTrial(number=number, state=str(state), begun=int(state != "WAITING" or start is not None))
+        for identifier, number, state, start in rows(
+            "SELECT trial_id, number, state, datetime_start FROM trials WHERE study_id = :study ORDER BY number",
+            study=study,
         )
     }
 
@@ -201,7 +214,7 @@ class _Journal:
             case 4 if line["study_id"] in self.names:
                 self.trials.append((line["study_id"], self._new_trial(line)))
             case 5 | 6 | 7 | 8 | 9:
-                trial = self.trials[line["trial_id"]][1] if line["trial_id"] < len(self.trials) else None
+                trial = self.trials[line["trial_id"]][1] if 0 <= line["trial_id"] < len(self.trials) else None
                 if trial is not None and trial.state in ("RUNNING", "WAITING"):
                     self._change(trial, line)
 
@@ -210,6 +223,7 @@ class _Journal:
         return PastTrial(
             number=sum(study == line["study_id"] for study, _ in self.trials),
             state=_STATES[line.get("state", 0)],
+            begun=int(_STATES[line.get("state", 0)] != "WAITING" or line.get("datetime_start") is not None),
             parameters={name: _external(value, laws[name]) for name, value in line.get("params", {}).items()},
             distributions=dict(laws),
             user_attributes=dict(line.get("user_attrs", {})),
@@ -224,10 +238,17 @@ class _Journal:
                 trial.parameters[line["param_name"]] = _external(line["param_value_internal"], line["distribution"])
                 trial.distributions[line["param_name"]] = line["distribution"]
             case 6:
-                trial.state = _STATES[line["state"]]
+                state = _STATES[line["state"]]
+                if state == "RUNNING" and trial.state == "WAITING":
+                    trial.begun = (trial.begun or 0) + 1
+                elif trial.state == "WAITING" and state != "WAITING":
+                    trial.begun = max(1, trial.begun or 0)
+                trial.state = state
             case 7:
                 trial.intermediate_values += 1
             case 8:
+                known = trial.user_attributes
+                trial.rewritten |= {key for key, value in line["user_attr"].items() if known.get(key, value) != value}
                 trial.user_attributes.update(line["user_attr"])
             case 9:
                 trial.system_attributes.update(line["system_attr"])

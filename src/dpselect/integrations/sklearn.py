@@ -24,7 +24,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.integrations.sklearn_diffprivlib import stated_epsilon
 from dpselect.integrations.sklearn_distributions import describe_value, search_space
 from dpselect.integrations.sklearn_foreign import explain_foreign_arguments
-from dpselect.integrations.sklearn_free_steps import refuse_rows_that_fail
+from dpselect.integrations.sklearn_free_steps import refuse_rows_that_fail, refuse_too_many_rows
 from dpselect.integrations.sklearn_guarantee import Base, private_steps
 from dpselect.integrations.sklearn_plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn_public import PublicTransformer
@@ -225,6 +225,10 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         rows = Rows(X, labels, beside)
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
+        if self.nominal_rows is None and nominal > 1.0:
+            # the number of rows in one part is not what was declared public
+            settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
+        refuse_too_many_rows(clone(self.estimator), request.space, settings, count)
         scoring = scoring_of(
             self.estimator,
             self.scoring,
@@ -338,6 +342,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             folds=folds,
             refit=bool(self.refit),
             final_rows=nominal,
+            trained=trained,
         )
 
     def _room(

@@ -30,7 +30,16 @@ from dpselect.learners import DPSGDClassifier
 from dpselect.privacy import Guarantee, compose
 from dpselect.tuning import Space
 
-__all__ = ["Base", "PrivateStep", "dense", "fit_guarantee", "private_steps", "searched_guarantee"]
+__all__ = [
+    "Base",
+    "PrivateStep",
+    "dense",
+    "fit_guarantee",
+    "is_free",
+    "parts_of",
+    "private_steps",
+    "searched_guarantee",
+]
 
 Base = Guarantee | Callable[[Any], Guarantee]
 
@@ -66,18 +75,22 @@ def fit_guarantee(estimator: Any, base: Base | None = None, *, columns: int | No
 
 
 def _walk(node: Any, path: str, base: Base | None, columns: int | None, *, final: bool) -> Iterator[PrivateStep]:
-    if node is None or (isinstance(node, str) and node in ("passthrough", "drop")):
-        return
     if type(node) in _CONTAINERS:
         _refuse_peeking(node)
-        for name, part, last in _parts(node):
+        for name, part, last in parts_of(node):
             yield from _walk(part, f"{path}{name}__", base, None, final=final and last)
-    elif isinstance(node, PublicTransformer):
-        check_is_fitted(node.transformer)
-    elif type(node) in _ROW_BY_ROW:
-        return
+    elif is_free(node):
+        if isinstance(node, PublicTransformer):
+            check_is_fitted(node.transformer)
     else:
         yield PrivateStep(path, node, _pricing(node, path, base if final else None, columns))
+
+
+def is_free(node: Any) -> bool:
+    """Whether a step learns nothing from private rows. Of the exact types: what inherits from them may learn."""
+    if node is None or (isinstance(node, str) and node in ("passthrough", "drop")):
+        return True
+    return type(node) is PublicTransformer or type(node) in _ROW_BY_ROW
 
 
 def dense(estimator: Any) -> Any:
@@ -103,7 +116,7 @@ def _refuse_peeking(node: Any) -> None:
             )
 
 
-def _parts(node: Any) -> Iterator[tuple[str, Any, bool]]:
+def parts_of(node: Any) -> Iterator[tuple[str, Any, bool]]:
     """Name, part, and whether it is the estimator at the end of a pipeline."""
     if isinstance(node, Pipeline):
         for place, (name, part) in enumerate(node.steps):

@@ -17,7 +17,8 @@ class KnownClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     By itself it takes its classes from its rows, so that the only row of a class decides the shape of the weights, and
     whether there are any. Here a row of zeros is added for each class: without intercept its loss is a constant, which
-    moves no minimum. A row of another class becomes a row of zeros. Both leave neighbours neighbours.
+    moves no minimum. A row of another class becomes a row of zeros, and so does one that a scaler before it
+    made infinite, on which every fit would fail. All this leaves neighbours neighbours.
 
     The number of iterations that the solver took is no function of the released weights, and is taken away.
     """
@@ -31,9 +32,9 @@ class KnownClasses(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = np.asarray(self.classes)
         table = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
         places = class_numbers(labels_of(y, len(table)), classes)
-        table[places < 0] = 0.0
+        table[(places < 0) | ~np.all(np.isfinite(table), axis=1)] = 0.0
         rows: Any = np.vstack([table, np.zeros((len(classes), table.shape[1]))])
-        if hasattr(X, "columns"):
+        if hasattr(X, "iloc"):
             rows = type(X)(rows, columns=X.columns)
         self.model.fit(rows, np.concatenate([classes[np.maximum(places, 0)], classes]))
         del self.model.n_iter_

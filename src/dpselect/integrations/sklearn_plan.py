@@ -48,7 +48,8 @@ class SearchPlan:
 class Request:
     """What is asked: an estimator, a space, and how its runs are made and paid.
 
-    `final_rows` is the public number of rows of the further run, which trains on all of them.
+    `final_rows` is the public number of rows of the further run, which trains on all of them; `trained` the share of
+    the rows that trains one model.
     """
 
     estimator: Any
@@ -63,6 +64,7 @@ class Request:
     folds: int | None
     refit: bool
     final_rows: float | None
+    trained: float
 
     def fit(self, noise: float | None, combine: Callable[[Guarantee], Guarantee] = lambda g: g) -> Guarantee:
         """What one run's training costs a row that is in it, the parameters being drawn from the space."""

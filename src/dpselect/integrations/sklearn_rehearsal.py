@@ -25,7 +25,7 @@ from dpselect.tuning import Space
 __all__ = ["rehearse"]
 
 _ROWS: Final = 32
-_FEW: Final = 13
+_FEWER: Final = (13, 1)
 
 
 def rehearse(
@@ -54,7 +54,7 @@ def rehearse(
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 model = train(clone(estimator), params, settings, rows.at(range(_ROWS)), source.spawn(len(sizes)))
                 if public is None:
-                    scoring.total(model, rows.X, rows.y)
+                    scoring.strict_total(model, rows.X, rows.y)
                     _refuse_answers_by_batch(model, scoring.rule, rows)
                 elif not sizes and scoring.scorer is not None:
                     float(scoring.scorer(model, public.X, public.y))
@@ -67,16 +67,17 @@ def rehearse(
 
 def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: Rows) -> None:
     """One row must move a score by its own share only, and so its answer may not change the others'."""
-    few = rows.at(np.arange(_FEW))
     names = ("predict_proba", "decision_function", "predict")
     asked = getattr(model, next(name for name in names if hasattr(model, name)))
-    if not _same(asked(rows.X)[:_FEW], asked(few[0])):
-        raise ArgumentError(
-            "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
-            "whole table?), so that one row could move the score by more than its own share"
-        )
-    if rule is not None and not _same(rule.of_rows(model, rows.X, rows.y)[:_FEW], rule.of_rows(model, *few[:2])):
-        raise ArgumentError("RowScore's function must score each row from its own label and answer alone")
+    for count in _FEWER:
+        X, y, _ = rows.at(np.arange(count))
+        if not _same(asked(rows.X)[:count], asked(X)):
+            raise ArgumentError(
+                "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
+                "whole table?), so that one row could move the score by more than its own share"
+            )
+        if rule is not None and not _same(rule.of_rows(model, rows.X, rows.y)[:count], rule.of_rows(model, X, y)):
+            raise ArgumentError("RowScore's function must score each row from its own label and answer alone")
 
 
 def _same(whole: Any, part: Any) -> bool:

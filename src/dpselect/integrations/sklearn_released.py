@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
@@ -16,9 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.integrations.sklearn_foreign import ABSENT_ATTRIBUTES
 from dpselect.integrations.sklearn_scoring import RowScore
+from dpselect.integrations.sklearn_spending import LeftBehind
 from dpselect.learners.rows import table_shape
 
 __all__ = ["ReleasedModel"]
+
+_SHARED_BY_CLONES: Final = ("ledger", "executor", "release", "random")
 
 
 def _winner_has(name: str) -> Callable[[Any], bool]:
@@ -44,7 +48,20 @@ class ReleasedModel(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         # a copy of a released model carries neither a source of randomness nor a budget
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "random": None, "ledger": None, "executor": None, "release": None}
+        ledger = None if state.get("ledger") is None else LeftBehind()
+        return {**state, "random": None, "ledger": ledger, "executor": None, "release": None}
+
+    def __sklearn_clone__(self) -> Self:
+        # a ledger that was copied would be spent twice; so would be anything else that counts
+        copied = type(self)(
+            **{
+                name: value if name in _SHARED_BY_CLONES else clone(value, safe=False)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
+        if "_metadata_request" in self.__dict__:
+            copied._metadata_request = copy.deepcopy(self._metadata_request)
+        return copied
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 from sklearn.utils.validation import column_or_1d
 
 from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.integrations.sklearn_diffprivlib import takes_classes_from_rows
 from dpselect.integrations.sklearn_guarantee import PrivateStep
 from dpselect.integrations.sklearn_trial import Rows
-from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, table_shape
+from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.privacy import Adjacency
 
 __all__ = ["nominal_rows", "public_rows", "read_labels", "refuse_missing", "sliceable"]
@@ -34,7 +38,12 @@ def read_labels(
         labels = labels_of(y, count)
         given = [classes, *(place.step.get_params(deep=False).get("classes") for place in steps)]
         known = public_classes(next((each for each in given if each is not None), None), labels)
-        return labels, class_numbers(labels, known), known
+        places = class_numbers(labels, known)
+        if any(map(_needs_known_labels, steps)):
+            if np.any(places < 0):
+                raise ContentError("y has labels that are not among the classes, with which the estimator would fail")
+            labels = known[places]  # and all of one type, whatever stood beside them
+        return labels, places, known
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None")
     try:
@@ -75,12 +84,35 @@ def public_rows(pair: Any, columns: int) -> Rows | None:
     return Rows(X, y, {})
 
 
+def _needs_known_labels(place: PrivateStep) -> bool:
+    """Whether it is a classifier of others, which the label of one row could make fail on all."""
+    step = place.step
+    ours = type(step).__module__.split(".")[0] == "dpselect"
+    return hasattr(step, "predict") and not ours and not takes_classes_from_rows(step)
+
+
 def refuse_missing(X: Any, steps: Sequence[PrivateStep]) -> None:
-    """Raise `ContentError` for missing values, unless all private steps are this package's, which take them."""
-    if all(type(place.step).__module__.split(".")[0] == "dpselect" for place in steps):
+    """Raise `ContentError` for cells that a private step of others would fail on; this package's take all.
+
+    Those are missing, infinite or so large that a product of two could be infinite; and what is no number, unless the
+    step's tags say that it takes text or categories.
+    """
+    foreign = [place.step for place in steps if type(place.step).__module__.split(".")[0] != "dpselect"]
+    if not foreign:
         return
     cells = np.asarray(X.data if hasattr(X, "toarray") else X).ravel()
-    if cells.dtype.kind == "O":
-        cells = np.array([cell for cell in cells.tolist() if isinstance(cell, float)], dtype=np.float64)
-    if cells.dtype.kind == "f" and not np.all(np.isfinite(cells)):
-        raise ContentError("X has NaN or infinity in it, with which the estimator would fail")
+    largest = math.sqrt(float(np.finfo(cells.dtype if cells.dtype.kind == "f" else np.float64).max))
+    if cells.dtype.kind not in "biuf":
+        found = cells.astype(object)
+        numbers = doubles(found)
+        text = np.array([not isinstance(cell, Number) for cell in found.tolist()], dtype=bool)
+        if all(_takes_text(step) for step in foreign):
+            numbers = numbers[~text]
+        cells = numbers
+    if cells.dtype.kind == "f" and not np.all(np.abs(cells) <= largest):
+        raise ContentError("X has NaN, infinity, text or a huge number in it, with which the estimator would fail")
+
+
+def _takes_text(step: Any) -> bool:
+    tags = get_tags(step).input_tags
+    return bool(tags.string or tags.categorical)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
+from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import noisy_count
@@ -27,7 +28,7 @@ class RowScore:
 
     `function(y, answers)` gives one number a row, shape (rows,), each from that row's label and answer alone (owed);
     it is cut off at `lower` and `upper`, public, and what is not a number counts as `lower`; in a search, so does a row
-    that the function fails on, such as one with a label that it does not know. `answers` is what the model's method
+    that the function or the model fails on, such as one with an unknown label. `answers` is what the model's method
     `response` gives. One row moves the sum by at most upper - lower, which is what the noise covers.
 
     >>> absolute = RowScore(lambda y, answers: -abs(y - answers), lower=-10.0, upper=0.0)
@@ -44,24 +45,7 @@ class RowScore:
 
     def of_rows(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
         """The score of each row, in [lower, upper], shape (rows,)."""
-        return self._scored(y, getattr(model, self.response)(X))
-
-    def of_any_rows(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
-        """The same, but a row that the function fails on does not make it fail on the others: it gets `lower`."""
-        answers = getattr(model, self.response)(X)
-        try:
-            return self._scored(y, answers)
-        except Exception:
-            return np.array([self._score_or_lower(y[k : k + 1], answers[k : k + 1]) for k in range(len(y))])
-
-    def _score_or_lower(self, y: Any, answers: Any) -> float:
-        try:
-            return float(self._scored(y, answers)[0])
-        except Exception:
-            return self.lower
-
-    def _scored(self, y: Any, answers: Any) -> NDArray[np.float64]:
-        given = np.asarray(self.function(y, answers), dtype=np.float64)
+        given = np.asarray(self.function(y, getattr(model, self.response)(X)), dtype=np.float64)
         if given.shape != (len(y),):
             raise ArgumentError("RowScore's function must give one number for each row")
         return np.clip(np.nan_to_num(given, nan=self.lower), self.lower, self.upper)
@@ -84,7 +68,17 @@ class Scoring:
     rows: float
 
     def total(self, model: Any, X: Any, y: Any) -> int:
-        """The sum over private rows, in whole steps: correct predictions, or fixed-point scores above `lower`."""
+        """The sum over private rows, in whole steps: correct predictions, or fixed-point scores above `lower`.
+
+        A row that the model or the rule fails on counts nothing, and changes nothing for the others.
+        """
+        try:
+            return self.strict_total(model, X, y)
+        except Exception:
+            return sum(self._one(model, _safe_indexing(X, [k]), y[k : k + 1]) for k in range(len(y)))
+
+    def strict_total(self, model: Any, X: Any, y: Any) -> int:
+        """The same; raises what the model or the rule raises, and `ArgumentError` for answers of another shape."""
         if not len(y):
             return 0
         if self.rule is None:
@@ -94,8 +88,14 @@ class Scoring:
                 raise ArgumentError("the estimator must predict one label for each row")
             return int(np.count_nonzero(np.asarray(answers == y, dtype=bool)))
         span = self.rule.upper - self.rule.lower
-        shares = (self.rule.of_any_rows(model, X, y) - self.rule.lower) / span
+        shares = (self.rule.of_rows(model, X, y) - self.rule.lower) / span
         return int(np.sum(np.clip(np.floor(shares * _STEPS), 0, _STEPS).astype(np.int64)))
+
+    def _one(self, model: Any, X: Any, y: Any) -> int:
+        try:
+            return self.strict_total(model, X, y)
+        except Exception:
+            return 0
 
     def noisy(self, total: int, random: RandomSource) -> float:
         """The released score from the sum: one row moves it by one correct prediction, or by all steps of a score."""

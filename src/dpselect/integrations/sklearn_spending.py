@@ -1,13 +1,29 @@
-"""Reserving more than a search by itself: the search and what is trained after it."""
+"""Spenders of a search: for more than the search by itself, and for a copy that has none."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
+from dpselect.errors import BudgetError
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt, Spender
 
-__all__ = ["SpenderForMore"]
+__all__ = ["LeftBehind", "SpenderForMore"]
+
+
+@dataclass(frozen=True)
+class LeftBehind:
+    """In the place of the ledger of a search that was pickled: a copy that spent nothing would pay for nothing."""
+
+    def reserve(self, *_: Any, **__: Any) -> NoReturn:
+        """Refuse."""
+        raise BudgetError(
+            "this search is a pickled copy (made for another process?), and its ledger stayed behind: "
+            "set_params(ledger=...) where it is fitted, or ledger=None to fit it unpaid"
+        )
+
+    settle = reserve
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,13 @@ class Settings:
         for place in steps:
             step = place.step
             has = step.get_params(deep=False)
+            declared = self.base is not None and place is steps[-1]
+            if not declared and not {"random", "random_state"} & set(has):
+                raise ArgumentError(
+                    f"estimator{f' step {place.path[:-2]!r}' if place.path else ''} has no parameter random or "
+                    "random_state, so a run cannot set its noise: worker processes that share a generator draw the "
+                    "same noise in every run. Give it one, or declare by base= that its runs draw independently"
+                )
             for name in ("random", "random_state"):
                 if has.get(name) is not None:
                     raise ArgumentError(
@@ -127,6 +134,8 @@ def train(
             place.step.set_params(random=source)
         if "random_state" in has:
             place.step.set_params(random_state=numpy_source(source))
+        if has.get("verbose"):
+            place.step.set_params(verbose=0)  # compiled code prints past what is silenced, once for every run
         if is_diffprivlib(place.step):
             place.step.set_params(accountant=fresh_accountant())
             if "n_jobs" in has:

@@ -11,11 +11,12 @@ from importlib import import_module
 from typing import Any, TypeVar
 from unittest import mock
 
-import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.audit import Subject
+from dpselect.audit.callables import collected
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
-from dpselect.randomness import RandomSource
+from dpselect.randomness import RandomSource, keyed_source
 
 __all__ = ["Shipped", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part"]
 
@@ -29,23 +30,41 @@ class Shipped:
     Attributes:
         make: the subject; `dpselect audit MODULE:NAME` of it works.
         covers: the public callables that its draws go through, as "room.name".
-        draws: the size of an audit of it, in draws of each data set; the tests take a third of it in a hurry and twice
-            as many otherwise.
-        heavy: for tests that have time only, which take `draws` as they are.
-        planted: the claim is also refused at this fraction of its epsilon (by a slow audit); None where the pair is
+        draws: six times as many of each data set as a test in a hurry takes.
+        many: as many as a test with time takes.
+        heavy: for tests that have time only.
+        planted: the claim is also refused, on `many` draws, at this fraction of its epsilon; None where the pair is
             too mild for that, and the entry shows no more than that nothing grossly wrong leaks.
+        of_delta: it is the claim's delta of which `planted` is a fraction, at the whole epsilon.
     """
 
     make: Callable[[], Subject]
     covers: tuple[str, ...]
     draws: int
+    many: int = 20_000
     heavy: bool = False
     planted: float | None = None
+    of_delta: bool = False
 
     @property
     def name(self) -> str:
         """The name of `make`, which is unique in the registry."""
         return self.make.__name__
+
+    def sample(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """`many` draws of each data set, the same at every call."""
+        subject, source = self.make(), keyed_source(f"shipped {self.name}")
+        data, neighbour = (subject.draw(side, self.many, source.spawn(int(side))) for side in (False, True))
+        return data, neighbour
+
+    def planted_claim(self, claim: Guarantee) -> Guarantee:
+        """The false claim. Raises `ValueError` where there is none."""
+        if self.planted is None:
+            raise ValueError(f"{self.name} has no planted claim")
+        if self.of_delta:
+            delta = self.planted * claim.failure
+            return approximate_dp(epsilon=claim.pure_epsilon, delta=delta, adjacency=claim.adjacency)
+        return cheaper(claim, self.planted, delta=claim.failure if math.isfinite(claim.pure_epsilon) else 1e-3)
 
 
 def looped(
@@ -61,10 +80,10 @@ def looped(
     `priced_by`: see `priced_once`.
     """
 
-    def draw(neighbour: bool, count: int, random: RandomSource) -> np.ndarray[Any, Any]:
+    def draw(neighbour: bool, count: int, random: RandomSource) -> NDArray[Any]:
         data = pair[neighbour]
         with priced_once(priced_by):
-            return np.array([run(data, random) for _ in range(count)])
+            return collected([run(data, random) for _ in range(count)])
 
     return Subject(name=name, draw=draw, claim=claim)
 

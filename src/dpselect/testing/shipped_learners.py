@@ -153,18 +153,19 @@ GATE: dict[str, Any] = {
     "test_epsilon": 0.5,
     "test_shift": 1.0,
     "train_shift": 1.0,
+    "disjoint": False,
 }
 
 
 def gate() -> Subject:
-    """`gated_release`: the model's own noise has price 1, and the error moves by one row's share."""
+    """`gated_release` with one row more for training and for the test: a large model, whose error is smaller too."""
     return looped(
         "gated release",
         lambda count, random: number_or_nan(
             gated_release(
                 lambda inner: noisy_count(count, epsilon=1.0, random=inner),
-                lambda _: float(count),
-                max_error=0.5,
+                lambda _: -float(count),
+                max_error=-0.5,
                 random=random,
                 **GATE,
             ).value
@@ -199,12 +200,16 @@ def gated_regression() -> Subject:
 
 
 LEARNERS = (
-    Shipped(make=output_perturbation, covers=("learners.OutputPerturbationClassifier",), draws=150),
-    Shipped(make=gradient_descent, covers=("learners.DPSGDClassifier",), draws=100),
-    Shipped(make=early_stopping, covers=("learners.EarlyStopping",), draws=100, heavy=True),
-    Shipped(make=private_validation, covers=("learners.PrivateValidation",), draws=500, planted=0.5),
-    Shipped(make=threshold_classifier, covers=("learners.PrivateThresholdClassifier",), draws=200),
-    Shipped(make=rectangle_classifier, covers=("learners.PrivateRectangleClassifier",), draws=200),
-    Shipped(make=gate, covers=("learners.gated_release",), draws=200),
-    Shipped(make=gated_regression, covers=("learners.gated_logistic_regression",), draws=100),
+    Shipped(
+        make=output_perturbation, covers=("learners.OutputPerturbationClassifier",), draws=150, many=10_000, planted=0.2
+    ),
+    Shipped(make=gradient_descent, covers=("learners.DPSGDClassifier",), draws=100, many=6_000, planted=0.15),
+    Shipped(make=early_stopping, covers=("learners.EarlyStopping",), draws=100, many=50, heavy=True),
+    Shipped(make=private_validation, covers=("learners.PrivateValidation",), draws=500, planted=0.8),
+    Shipped(
+        make=threshold_classifier, covers=("learners.PrivateThresholdClassifier",), draws=200, many=6_000, planted=0.3
+    ),
+    Shipped(make=rectangle_classifier, covers=("learners.PrivateRectangleClassifier",), draws=200, many=5_000),
+    Shipped(make=gate, covers=("learners.gated_release",), draws=200, many=6_000, planted=0.8),
+    Shipped(make=gated_regression, covers=("learners.gated_logistic_regression",), draws=100, many=4_000),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ ROOMS = (
     "accounting",
     "adaptive",
     "holdout",
+    "integrations.optuna",
+    "integrations.sklearn",
     "learners",
     "ledger",
     "mechanisms",
@@ -43,19 +46,30 @@ SHIPPED: tuple[Shipped, ...] = (*SCORES, *NOISE, *SELECTORS, *ORDERED, *SESSIONS
 _ABSTRACT = "an interface"
 _PRIMITIVE = "has no data and no price; what it is for is here, and its law has tests of its own"
 _PUBLIC_DRAW = "draws from a public law and sees no data"
+_CANDIDATE = "makes a candidate, whose price is the caller's; the selections that run candidates are here"
 
 EXEMPT: dict[str, str] = {
     "adaptive.EffectiveRounds": "promises nothing to a row (its releases say so)",
+    "holdout.SavedAnalysis": "`adaptive.AdaptiveAnalysis` kept on disk",
+    "integrations.optuna.IndependentTrial": _PUBLIC_DRAW,
+    "integrations.optuna.rehearse": "runs on data that were made up",
+    "integrations.sklearn.PrivateSearchCV": "seconds a draw; `tuning.tune` with priced scores, which is audited",
     "learners.PublicValidation": "sees public rows only",
+    "mechanisms.release_until": "draws in its session; `growing_laplace_until` goes through it",
+    "ordered.median": "`ordered.quantile` at one half, and audited there",
+    "randomness.RandomSource": _PRIMITIVE,
     "randomness.discrete_gaussian": "is mechanisms.discrete_gaussian",
     "randomness.discrete_laplace": "is mechanisms.discrete_laplace",
     "randomness.exponential_coin": _PRIMITIVE,
     "randomness.geometric": _PRIMITIVE,
+    "randomness.keyed_source": _PRIMITIVE,
     "randomness.resolve": "draws nothing",
+    "randomness.system_source": _PRIMITIVE,
     "repetitions.Repetitions": _ABSTRACT,
     "selection.select_without_threshold": (
         "select_without_threshold_by_hand with the numbers of a theorem, which asks for more runs than anybody can make"
     ),
+    "selection.tuning_candidate": _CANDIDATE,
     "study.run_study": "runs `tune`",
     "tuning.Categorical": _PUBLIC_DRAW,
     "tuning.Distribution": _ABSTRACT,
@@ -79,17 +93,24 @@ def shipped(name: str) -> Subject:
 
 
 def drawing_callables() -> list[str]:
-    """The public callables of the rooms that take a random source, or have a method that does, as "room.name"."""
+    """The public callables of the rooms that take a random source or hand one on, as "room.name".
+
+    By their signatures, those of their methods, and their source: some draw with a source that they keep, or pass one
+    on among other options.
+    """
     return sorted(
         f"{room}.{name}"
         for room in ROOMS
         for name, value in _public(room)
-        if callable(value) and any(_takes_a_source(part) for part in _parts(value))
+        if callable(value) and (_hands_on_a_source(value) or any(_takes_a_source(part) for part in _parts(value)))
     )
 
 
 def _public(room: str) -> Iterator[tuple[str, Any]]:
-    module = importlib.import_module(f"dpselect.{room}")
+    try:
+        module = importlib.import_module(f"dpselect.{room}")
+    except ImportError:  # an extra that is not installed
+        return iter(())
     return ((name, getattr(module, name)) for name in module.__all__)
 
 
@@ -107,4 +128,11 @@ def _takes_a_source(function: Any) -> bool:
     try:
         return "random" in inspect.signature(function).parameters
     except (TypeError, ValueError):
+        return False
+
+
+def _hands_on_a_source(value: Any) -> bool:
+    try:
+        return re.search(r"\brandom=|\bresolve\(|\bRandomSource\(", inspect.getsource(value)) is not None
+    except (OSError, TypeError):
         return False

@@ -112,16 +112,15 @@ def sparse_vector() -> Subject:
 
 
 def sparse_vector_batch() -> Subject:
-    """`SparseVector.above_many`: two positives of 12 queries."""
-    price = {"epsilon_threshold": 0.5, "epsilon_queries": 1.0, "max_positives": 2}
+    """`SparseVector.above_many`: two positives among four queries, all of which move."""
+    price = {"epsilon_threshold": 2.0, "epsilon_queries": 4.0, "max_positives": 2}
 
     def run(values: Array, random: RandomSource) -> str:
         session = SparseVector(**price, random=random)  # type: ignore[arg-type]
-        return label(np.flatnonzero(session.above_many(values, 0.0)))
+        return label(np.flatnonzero(session.above_many(values, 0.5)))
 
     claim = SparseVector(**price, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
-    quiet = np.zeros(12)
-    quiet[[5, 11]] = 1.0
+    quiet = np.array([0.0, 1.0, 0.0, 1.0])
     return looped("sparse vector, batches", run, (quiet, 1.0 - quiet), claim)
 
 
@@ -135,51 +134,67 @@ def sparse_release() -> Subject:
     return looped("sparse release", run, (0.0, 1.0), mechanism.guarantee.worst())
 
 
-def fragile(distance: int, random: RandomSource) -> float:
-    """An answer that is private only where the distance is above 0."""
-    return 1000.0 if distance == 0 else float(random.laplace(1)[0])
+STAGE = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)
+EVEN = round(STAGE.margin)
+"""The distance at which the test is an even bet."""
+
+
+def told(yes: bool, epsilon: float, random: RandomSource) -> int:
+    """Randomised response: the answer that is just private enough."""
+    return int(random.bernoulli(1.0 / (1.0 + math.exp(-epsilon if yes else epsilon)), 1)[0])
 
 
 def propose_test_release() -> Subject:
-    """`ProposeTestRelease` at the edge: an inadmissible data set gives itself away where the test lets it through."""
-    mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
+    """`ProposeTestRelease` at an even bet, with randomised response for the answer."""
     return looped(
         "propose-test-release",
         lambda distance, random: number_or_nan(
-            mechanism.release(distance, lambda inner: fragile(distance, inner), random=random)
+            STAGE.release(distance, lambda inner: told(distance == EVEN, 0.5, inner), random=random)
         ),
-        (0, 1),
+        (EVEN - 1, EVEN),
+        STAGE.guarantee.worst(),
+    )
+
+
+def propose_test_release_of_inadmissible_data() -> Subject:
+    """`ProposeTestRelease` where the answer tells the data: all that protects them is the test, for delta."""
+    mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
+    return looped(
+        "propose-test-release, inadmissible data",
+        lambda secret, random: number_or_nan(mechanism.release(0, lambda _: secret, random=random)),
+        (1, 2),
         mechanism.guarantee.worst(),
     )
 
 
 def cascade() -> Subject:
-    """`Cascade` of two such stages."""
-    stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
-    both = Cascade([stage, stage])
+    """`Cascade` of two such stages, whose distances move in opposite directions: no answer, then an answer."""
+    both = Cascade([STAGE, STAGE])
 
-    def run(distance: int, random: RandomSource) -> float:
-        attempt = (distance, lambda inner: fragile(distance, inner))
-        found = both.release([attempt, attempt], random=random)
-        return math.nan if found is None else 100.0 * found[0] + found[1]
+    def run(distances: tuple[int, int], random: RandomSource) -> float:
+        yes = distances[1] == EVEN
+        found = both.release([(distance, lambda inner: told(yes, 0.5, inner)) for distance in distances], random=random)
+        return math.nan if found is None else 10.0 * found[0] + found[1]
 
-    return looped("cascade of tests", run, (0, 1), both.guarantee.worst())
+    return looped("cascade of tests", run, ((EVEN, EVEN - 1), (EVEN - 1, EVEN)), both.guarantee.worst())
 
 
 def trimmed_mean() -> Subject:
-    """`TrimmedMean` on data whose middle jumps when one row changes."""
-    mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=0.5, epsilon_answer=0.5, delta=0.15)
+    """`TrimmedMean` whose distance is 2, an even bet, and 1; the middle moves by the width as well."""
+    mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=2.0, epsilon_answer=1.0, delta=0.009)
     return looped(
         "trimmed mean",
         lambda rows, random: number_or_nan(mechanism.release(rows, random=random)),
-        ([0.0, 0.0, 0.0, 60.0, 60.0], [0.0, 0.0, 60.0, 60.0, 60.0]),
+        ([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 40.0], [0.0, 0.0, 0.0, 1.0, 1.0, 40.0, 40.0]),
         mechanism.guarantee.worst(),
     )
 
 
 def interquantile_range() -> Subject:
-    """`InterquantileRange` on data whose width jumps when one row changes."""
-    mechanism = InterquantileRange(granularity=1.0, epsilon_test=0.5, epsilon_answer=0.5, delta=0.3, ratio=2.0)
+    """`InterquantileRange` on data whose width and distance move when one row changes (a search by exact laws)."""
+    mechanism = InterquantileRange(
+        granularity=1.0, epsilon_test=2.0, epsilon_answer=2.0, delta=0.02, ratio=2.0, steps=2
+    )
 
     def run(rows: list[float], random: RandomSource) -> float:
         found = mechanism.release(rows, random=random)
@@ -190,7 +205,7 @@ def interquantile_range() -> Subject:
     return looped(
         "interquantile range",
         run,
-        ([0.0, 0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 500.0, 500.0]),
+        ([0.0, 1.0, 8.0, 16.0, 16.0, 100.0, 100.0, 100.0], [1.0, 8.0, 16.0, 16.0, 100.0, 100.0, 100.0, 100.0]),
         mechanism.guarantee.worst(),
     )
 
@@ -222,7 +237,7 @@ def growing_laplace_until() -> Subject:
 
 def growing_laplace_tested() -> Subject:
     """`release_until_above`: a private test ends it."""
-    epsilons, test = [0.25, 0.5], {"epsilon_threshold": 0.25, "epsilon_queries": 0.25}
+    epsilons, test = [1.0, 2.0], {"epsilon_threshold": 0.5, "epsilon_queries": 0.5}
 
     def session(count: int, random: RandomSource) -> Any:
         return laplace_reduction(count, epsilons=epsilons, sensitivity=1, random=random)
@@ -251,22 +266,31 @@ def growing_gaussian() -> Subject:
 
 
 NOISE = (
-    Shipped(make=counts_with_laplace_noise, covers=("mechanisms.noisy_count",), draws=2000, planted=0.5),
-    Shipped(make=counts_with_gaussian_noise, covers=("mechanisms.noisy_count",), draws=1000),
-    Shipped(make=laplace_on_integers, covers=("mechanisms.discrete_laplace",), draws=2000, planted=0.5),
-    Shipped(make=gaussian_on_integers, covers=("mechanisms.discrete_gaussian",), draws=1000),
+    Shipped(make=counts_with_laplace_noise, covers=("mechanisms.noisy_count",), draws=2000, planted=0.9),
+    Shipped(make=counts_with_gaussian_noise, covers=("mechanisms.noisy_count",), draws=1000, planted=0.5),
+    Shipped(make=laplace_on_integers, covers=("mechanisms.discrete_laplace",), draws=2000, planted=0.9),
+    Shipped(make=gaussian_on_integers, covers=("mechanisms.discrete_gaussian",), draws=1000, planted=0.5),
     Shipped(make=arrays_of_laplace_noise, covers=("randomness.discrete_laplace_array",), draws=20_000, planted=0.9),
     Shipped(make=arrays_of_gaussian_noise, covers=("randomness.discrete_gaussian_array",), draws=20_000, planted=0.5),
     Shipped(make=steps_of_gaussian_noise, covers=("mechanisms.gaussian_steps",), draws=20_000, planted=0.5),
-    Shipped(make=sparse_vector, covers=("mechanisms.SparseVector",), draws=1000, planted=0.5),
-    Shipped(make=sparse_vector_batch, covers=("mechanisms.SparseVector",), draws=200),
-    Shipped(make=sparse_release, covers=("mechanisms.SparseRelease",), draws=150),
-    Shipped(make=propose_test_release, covers=("mechanisms.ProposeTestRelease",), draws=1000),
-    Shipped(make=cascade, covers=("mechanisms.Cascade",), draws=500),
-    Shipped(make=trimmed_mean, covers=("mechanisms.TrimmedMean",), draws=300),
-    Shipped(make=interquantile_range, covers=("mechanisms.InterquantileRange",), draws=200),
+    Shipped(make=sparse_vector, covers=("mechanisms.SparseVector",), draws=1000, planted=0.4),
+    Shipped(make=sparse_vector_batch, covers=("mechanisms.SparseVector",), draws=200, many=10_000, planted=0.4),
+    Shipped(make=sparse_release, covers=("mechanisms.SparseRelease",), draws=150, many=8_000, planted=0.4),
+    Shipped(make=propose_test_release, covers=("mechanisms.ProposeTestRelease",), draws=1000, planted=0.8),
+    Shipped(
+        make=propose_test_release_of_inadmissible_data,
+        covers=("mechanisms.ProposeTestRelease",),
+        draws=1000,
+        planted=0.5,
+        of_delta=True,
+    ),
+    Shipped(make=cascade, covers=("mechanisms.Cascade",), draws=500, planted=0.6),
+    Shipped(make=trimmed_mean, covers=("mechanisms.TrimmedMean",), draws=300, many=8_000, planted=0.8),
+    Shipped(make=interquantile_range, covers=("mechanisms.InterquantileRange",), draws=200, many=8_000, planted=0.3),
     Shipped(make=growing_laplace, covers=("mechanisms.laplace_reduction",), draws=20_000, planted=0.5),
-    Shipped(make=growing_laplace_until, covers=("mechanisms.laplace_reduction",), draws=200),
-    Shipped(make=growing_laplace_tested, covers=("mechanisms.release_until_above",), draws=150),
-    Shipped(make=growing_gaussian, covers=("mechanisms.brownian_reduction",), draws=5000, planted=0.25, heavy=True),
+    Shipped(make=growing_laplace_until, covers=("mechanisms.laplace_reduction",), draws=200, many=6_000, planted=0.7),
+    Shipped(
+        make=growing_laplace_tested, covers=("mechanisms.release_until_above",), draws=150, many=6_000, planted=0.5
+    ),
+    Shipped(make=growing_gaussian, covers=("mechanisms.brownian_reduction",), draws=5000, planted=0.5, heavy=True),
 )

@@ -37,6 +37,8 @@ __all__ = ["ORDERED"]
 MOVED = ([0, 0, 0, 7, 7, 7], [0, 0, 7, 7, 7, 7])
 ADDED = ([0, 0, 0, 7, 7, 7], [0, 0, 0, 7, 7, 7, 7])
 EPSILON = 1.0
+LARGE = 4.0
+"""Where epsilon is shared by several parts or few draws can be made."""
 
 
 def ends(low: int, high: int) -> list[int]:
@@ -137,15 +139,16 @@ def interval() -> Subject:
     return released(
         "interval around the median",
         lambda data, random: quantile_interval(
-            data, q=0.5, lower=0, upper=7, epsilon=EPSILON, failure_probability=0.5, random=random
+            data, q=0.5, lower=0, upper=7, epsilon=LARGE, failure_probability=0.5, random=random
         ),
-        ([*range(8)] * 3, [*range(8)] * 3 + [7]),
+        (ends(3, 3), ends(3, 4)),
         several,
     )
 
 
 def two_quantiles(method: Any) -> Callable[[], Subject]:
-    """`quantiles` by one of its methods."""
+    """`quantiles` by one of its methods; few rows, so that no answer is certain."""
+    rows = {"joint": [0, 3, 3], "recursive": [3, 3]}.get(method, [0, 0, 3, 3])
 
     def make() -> Subject:
         return released(
@@ -155,12 +158,12 @@ def two_quantiles(method: Any) -> Callable[[], Subject]:
                 qs=[0.25, 0.75],
                 lower=0,
                 upper=3,
-                epsilon=EPSILON,
+                epsilon=EPSILON if method == "tree" else LARGE,
                 method=method,
                 delta=0.01 if method == "slice" else None,
                 random=random,
             ),
-            ([0, 0, 3, 3], [0, 0, 3, 3, 3]),
+            (rows, [*rows, 3]),
             several,
         )
 
@@ -176,8 +179,8 @@ def public_range() -> Subject:
 
     return released(
         "range",
-        lambda data, random: private_range(data, epsilon=EPSILON, random=random),
-        ([1.0] * 4, [1.0] * 5),
+        lambda data, random: private_range(data, epsilon=2.0 * LARGE, random=random),
+        ([1.0], [1.0, 1.0]),
         sizes,
     )
 
@@ -280,10 +283,10 @@ def slices() -> Subject:
 
     def run(rows: list[int], random: RandomSource) -> Any:
         session = ReorderSliceCompute(
-            rows, slice_epsilon=0.5, computation=pure_dp(epsilon=0.5), slices=2, random=random
+            rows, slice_epsilon=1.0, computation=pure_dp(epsilon=1.0), slices=2, random=random
         )
         cuts = [
-            session.slice_and_compute(2, Ordered(), lambda part: noisy_count(sum(part), epsilon=0.5, random=random))
+            session.slice_and_compute(2, Ordered(), lambda part: noisy_count(sum(part), epsilon=1.0, random=random))
             for _ in range(2)
         ]
         return session.release([min(max(cut, -2), 4) for cut in cuts])
@@ -291,41 +294,68 @@ def slices() -> Subject:
     return released("reorder, slice, compute", run, ([0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1]), several)
 
 
-METHODS = {"dyadic": 3, "tree_log": 80, "tree_log_printed": 3, "binary_search": 3}
+METHODS = (  # rows at either end, draws, planted
+    ("dyadic", 3, 3_000, None),
+    ("tree_log", 80, 3_000, None),
+    ("tree_log_printed", 3, 8_000, 0.5),
+    ("binary_search", 3, 8_000, 0.25),
+)
 FINE = {"delta": 0.02, "failure": 0.2}
 POINT = "ordered.interior_point"
 
 ORDERED = (
-    Shipped(make=point("exponential"), covers=(POINT,), draws=300),
-    *(Shipped(make=point(method, rows, **FINE), covers=(POINT,), draws=100) for method, rows in METHODS.items()),
-    Shipped(make=point("cumulative", 320, adjacency="replace_one", **FINE), covers=(POINT,), draws=100),
-    Shipped(make=counted_interior_point, covers=(POINT,), draws=200),
-    Shipped(make=cumulative, covers=("ordered.cumulative_interior_point",), draws=200),
+    Shipped(make=point("exponential"), covers=(POINT,), draws=300, many=12_000, planted=0.5),
     *(
-        Shipped(make=one_quantile(mechanism), covers=("ordered.quantile",), draws=300)
-        for mechanism in ("exponential", "permute_and_flip")
+        Shipped(make=point(method, rows, **FINE), covers=(POINT,), draws=100, many=many, planted=planted)
+        for method, rows, many, planted in METHODS
     ),
-    Shipped(make=replaced_median, covers=("ordered.quantile",), draws=300),
-    Shipped(make=interval, covers=("ordered.quantile_interval",), draws=100),
+    Shipped(make=point("cumulative", 320, adjacency="replace_one", **FINE), covers=(POINT,), draws=100, many=5_000),
+    Shipped(make=counted_interior_point, covers=(POINT,), draws=200, many=8_000, planted=0.6),
+    Shipped(make=cumulative, covers=("ordered.cumulative_interior_point",), draws=200, many=5_000),
     *(
-        Shipped(make=two_quantiles(method), covers=("ordered.quantiles",), draws=100)
-        for method in ("joint", "recursive", "tree", "independent")
+        Shipped(make=one_quantile(mechanism), covers=("ordered.quantile",), draws=300, many=12_000, planted=planted)
+        for mechanism, planted in (("exponential", 0.6), ("permute_and_flip", 0.8))
     ),
-    Shipped(make=two_quantiles("slice"), covers=("ordered.quantiles",), draws=600, heavy=True),
-    Shipped(make=public_range, covers=("ordered.private_range",), draws=150),
+    Shipped(make=replaced_median, covers=("ordered.quantile",), draws=300, many=10_000, planted=0.7),
+    Shipped(make=interval, covers=("ordered.quantile_interval",), draws=100, many=5_000, planted=0.25),
     *(
-        Shipped(make=threshold(positives, method), covers=("ordered.learn_threshold",), draws=300)
-        for positives, method in (("below", "errors"), ("either", "errors"), ("below", "interior-point"))
+        Shipped(make=two_quantiles(method), covers=("ordered.quantiles",), draws=100, many=6_000, planted=planted)
+        for method, planted in (("joint", 0.2), ("recursive", 0.1), ("tree", 0.4), ("independent", 0.2))
+    ),
+    Shipped(make=two_quantiles("slice"), covers=("ordered.quantiles",), draws=600, many=5_000, heavy=True),
+    Shipped(make=public_range, covers=("ordered.private_range",), draws=150, many=5_000, planted=0.15),
+    *(
+        Shipped(
+            make=threshold(positives, method),
+            covers=("ordered.learn_threshold",),
+            draws=300,
+            many=8_000,
+            planted=planted,
+        )
+        for positives, method, planted in (
+            ("below", "errors", 0.3),
+            ("either", "errors", 0.5),
+            ("below", "interior-point", 0.4),
+        )
     ),
     *(
-        Shipped(make=rectangle(slicing), covers=("ordered.learn_rectangle",), draws=draws, heavy=draws > 200)
+        Shipped(
+            make=rectangle(slicing), covers=("ordered.learn_rectangle",), draws=draws, many=5_000, heavy=draws > 200
+        )
         for slicing, draws in (("plain", 200), ("noisy", 1000))
     ),
-    Shipped(make=over_runs, covers=("ordered.maximize_over_runs",), draws=300),
+    Shipped(make=over_runs, covers=("ordered.maximize_over_runs",), draws=300, many=10_000, planted=0.5),
     *(
-        Shipped(make=by_interior_point(method), covers=("ordered.maximize_by_interior_point",), draws=100, heavy=heavy)
-        for method, heavy in (("exponential", False), ("cumulative", True))
+        Shipped(
+            make=by_interior_point(method),
+            covers=("ordered.maximize_by_interior_point",),
+            draws=100,
+            many=many,
+            heavy=planted is None,
+            planted=planted,
+        )
+        for method, many, planted in (("exponential", 20_000, 0.5), ("cumulative", 500, None))
     ),
-    Shipped(make=quasi_concave, covers=("ordered.maximize_quasi_concave",), draws=300),
-    Shipped(make=slices, covers=("ordered.ReorderSliceCompute",), draws=200),
+    Shipped(make=quasi_concave, covers=("ordered.maximize_quasi_concave",), draws=300, many=10_000, planted=0.5),
+    Shipped(make=slices, covers=("ordered.ReorderSliceCompute",), draws=200, many=5_000, planted=0.1),
 )

@@ -92,9 +92,9 @@ def best_two() -> Subject:
     """`top_k` of five."""
     return looped(
         "top k",
-        lambda scores, random: label(top_k(scores, count=2, sensitivity=1.0, epsilon=EPSILON, random=random)),
+        lambda scores, random: label(sorted(top_k(scores, count=2, sensitivity=1.0, epsilon=4.0, random=random))),
         ([1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 1.0]),
-        TopK(count=2, sensitivity=1.0, epsilon=EPSILON).guarantee,
+        TopK(count=2, sensitivity=1.0, epsilon=4.0).guarantee,
     )
 
 
@@ -111,37 +111,45 @@ def choosing() -> Subject:
 
 def choosing_at_the_threshold() -> Subject:
     """`choosing_mechanism` where stopping is an even bet."""
-    price = {"growth": 1, "epsilon": EPSILON, "delta": 0.05}
+    price = {"growth": 1, "epsilon": EPSILON, "delta": 0.001}
     level = round(ChoosingMechanism(**price).threshold)  # type: ignore[arg-type]
     return looped(
         "choosing mechanism at the threshold",
         lambda scores, random: number_or_nan(choosing_mechanism(scores, **price, random=random)),  # type: ignore[arg-type]
-        ([level, level - 1.0], [level - 1.0, level - 1.0]),
+        ([level, *[level - 1.0] * 7], [level - 1.0] * 8),
         ChoosingMechanism(**price).guarantee,  # type: ignore[arg-type]
     )
 
 
 def large_margin() -> Subject:
-    """`large_margin_mechanism` where no margin is found: with one, both data sets choose the same."""
+    """`large_margin_mechanism` where no margin is found: with one, both data sets choose the same.
+
+    Then only the second half of epsilon shows: the search for a margin costs the first.
+    """
+    swing = ([1.0, *[0.0] * 15], [0.0, *[1.0] * 15])
+    price = {"sensitivity": 1.0, "epsilon": 6.0, "delta": 0.001}
     return looped(
         "large margin mechanism",
-        lambda scores, random: large_margin_mechanism(scores, sensitivity=1.0, epsilon=2.0, delta=0.05, random=random),
-        SWING,
-        LargeMarginMechanism(candidates=8, sensitivity=1.0, epsilon=2.0, delta=0.05).guarantee,
+        lambda scores, random: large_margin_mechanism(scores, **price, random=random),
+        swing,
+        LargeMarginMechanism(candidates=16, **price).guarantee,  # type: ignore[arg-type]
     )
 
 
 def generalised_exponential() -> Subject:
-    """`generalised_exponential_mechanism` with unequal sensitivities."""
-    moves = [1.0, *[0.25] * 7]
+    """`generalised_exponential_mechanism` with one candidate of small sensitivity, against which all others move.
+
+    The first one's normalised score falls from 0 to nearly -1 and those of the others rise from -1 to 0.
+    """
+    moves = [1.0] * 7 + [0.01]
     penalty = GeneralisedExponentialMechanism(sensitivities=moves, epsilon=EPSILON).penalty
-    level = 0.75 * penalty  # penalised scores are equal where the first is this much larger
+    steady = penalty * (moves[-1] - moves[0])  # as good as a score of 0 of the others, once penalised
     return looped(
         "generalised exponential mechanism",
         lambda scores, random: generalised_exponential_mechanism(
             scores, sensitivities=moves, epsilon=EPSILON, random=random
         ),
-        ([level + 1.0, *[0.0] * 7], [level, *[0.25] * 7]),
+        ([0.0, *[-1.01] * 6, steady], [-1.0, *[-0.01] * 6, steady - 0.01]),
         GeneralisedExponentialMechanism(sensitivities=moves, epsilon=EPSILON).guarantee,
     )
 
@@ -163,35 +171,45 @@ SCORES = (
         make=exponential,
         covers=("mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism"),
         draws=1500,
-        planted=0.5,
+        planted=0.6,
     ),
-    Shipped(make=exponential_of_counts, covers=("mechanisms.exponential_mechanism",), draws=1500, planted=0.5),
+    Shipped(make=exponential_of_counts, covers=("mechanisms.exponential_mechanism",), draws=1500, planted=0.6),
     Shipped(
         make=permute_and_flip_,
         covers=("mechanisms.permute_and_flip", "mechanisms.PermuteAndFlip"),
         draws=1500,
-        planted=0.5,
+        planted=0.8,
     ),
     Shipped(
-        make=noisy_max, covers=("mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax"), draws=1500, planted=0.5
+        make=noisy_max, covers=("mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax"), draws=1500, planted=0.7
     ),
-    Shipped(make=noisy_max_exponential, covers=("mechanisms.report_noisy_max",), draws=1500, planted=0.5),
-    Shipped(make=best_two, covers=("mechanisms.top_k", "mechanisms.TopK"), draws=300),
-    Shipped(make=choosing, covers=("mechanisms.choosing_mechanism", "mechanisms.ChoosingMechanism"), draws=1500),
-    Shipped(make=choosing_at_the_threshold, covers=("mechanisms.choosing_mechanism",), draws=1500),
+    Shipped(make=noisy_max_exponential, covers=("mechanisms.report_noisy_max",), draws=1500, planted=0.8),
+    Shipped(make=best_two, covers=("mechanisms.top_k", "mechanisms.TopK"), draws=300, many=8_000, planted=0.5),
+    Shipped(
+        make=choosing,
+        covers=("mechanisms.choosing_mechanism", "mechanisms.ChoosingMechanism"),
+        draws=1500,
+        planted=0.3,
+        of_delta=True,
+    ),
+    Shipped(make=choosing_at_the_threshold, covers=("mechanisms.choosing_mechanism",), draws=1500, planted=0.5),
     Shipped(
         make=large_margin,
         covers=("mechanisms.large_margin_mechanism", "mechanisms.LargeMarginMechanism"),
         draws=300,
+        many=10_000,
+        planted=0.4,
     ),
     Shipped(
         make=generalised_exponential,
         covers=("mechanisms.generalised_exponential_mechanism", "mechanisms.GeneralisedExponentialMechanism"),
         draws=1500,
+        planted=0.6,
     ),
     Shipped(
         make=smooth_sensitivity,
         covers=("mechanisms.smooth_sensitivity_mechanism", "mechanisms.SmoothSensitivityMechanism"),
         draws=100,
+        many=2_000,
     ),
 )

@@ -232,7 +232,7 @@ def response_of(better: bool) -> Candidate:
 def by_percentile() -> Subject:
     """`select_first_by_percentile` of four queries; log-odds move by two epsilon of a run."""
     streams = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0])
-    fixed = {"guarantee": BASE, "epsilon": 1.0}
+    fixed = {"guarantee": BASE, "epsilon": 4.0}
     return looped(
         "percentile sparse vector",
         lambda stream, random: number_or_nan(select_first_by_percentile(stream, **fixed, random=random).value),  # type: ignore[arg-type]
@@ -344,33 +344,49 @@ def law_entry(law: Repetitions) -> Shipped:
         return best_of_draws(law)
 
     make.__name__ = f"best_of_{kind}"
-    return Shipped(make=make, covers=(f"repetitions.{kind}", "selection.select_best"), draws=1000)
+    return Shipped(make=make, covers=(f"repetitions.{kind}", "selection.select_best"), draws=1000, planted=0.5)
 
 
 SELECTORS = (
     *(law_entry(law) for law in LAWS),
-    Shipped(make=best_of_some, covers=("selection.select_best",), draws=500),
-    Shipped(make=best_of_split_counts, covers=("repetitions.split_counts",), draws=500),
-    Shipped(make=above_a_threshold, covers=("selection.select_above",), draws=1000),
-    Shipped(make=above_a_threshold_with_a_limit, covers=("selection.select_above",), draws=200),
-    Shipped(make=acceptable, covers=("selection.select_acceptable",), draws=1000),
-    Shipped(make=amplified, covers=("selection.amplify",), draws=1000),
-    Shipped(make=among_dummies, covers=("selection.select_with_dummies",), draws=1000, heavy=True),
-    Shipped(make=increasing, covers=("selection.select_increasing", "selection.PrivateCandidate"), draws=1000),
+    Shipped(make=best_of_some, covers=("selection.select_best",), draws=500, planted=0.5),
+    Shipped(make=best_of_split_counts, covers=("repetitions.split_counts",), draws=500, planted=0.5),
+    Shipped(make=above_a_threshold, covers=("selection.select_above",), draws=1000, planted=0.8),
+    Shipped(
+        make=above_a_threshold_with_a_limit, covers=("selection.select_above",), draws=200, many=8_000, planted=0.5
+    ),
+    Shipped(make=acceptable, covers=("selection.select_acceptable",), draws=1000, planted=0.6),
+    Shipped(make=amplified, covers=("selection.amplify",), draws=1000, planted=0.7),
+    Shipped(make=among_dummies, covers=("selection.select_with_dummies",), draws=1000, many=4000, heavy=True),
+    Shipped(
+        make=increasing, covers=("selection.select_increasing", "selection.PrivateCandidate"), draws=1000, planted=0.3
+    ),
     Shipped(
         make=by_percentile,
         covers=("selection.select_first_by_percentile", "selection.PercentileSparseVector"),
         draws=500,
+        planted=0.5,
     ),
     Shipped(
         make=by_sampling,
         covers=("selection.select_first_by_sampling", "selection.SampledSparseVector"),
         draws=300,
+        many=5000,
     ),
-    Shipped(make=threshold_found, covers=("selection.search_threshold",), draws=500),
+    Shipped(make=threshold_found, covers=("selection.search_threshold",), draws=500, many=5000),
     Shipped(
-        make=threshold_found_and_used, covers=("selection.select_without_threshold_by_hand",), draws=1000, heavy=True
+        make=threshold_found_and_used,
+        covers=("selection.select_without_threshold_by_hand",),
+        draws=1000,
+        many=1000,
+        heavy=True,
     ),
-    Shipped(make=hyperparameters, covers=("selection.select_hyperparameters",), draws=300),
-    Shipped(make=noisy_scores, covers=("selection.select_best", "selection.noisy_score_candidate"), draws=300),
+    Shipped(make=hyperparameters, covers=("selection.select_hyperparameters",), draws=300, many=10_000, planted=0.3),
+    Shipped(
+        make=noisy_scores,
+        covers=("selection.select_best", "selection.noisy_score_candidate"),
+        draws=300,
+        many=12_000,
+        planted=0.25,
+    ),
 )

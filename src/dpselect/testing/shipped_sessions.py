@@ -193,27 +193,32 @@ ROWS = 1000
 LIMITS = {"rows": ROWS, "failure_probability": 0.25, "tolerance": 0.01}
 
 SESSIONS = (
-    Shipped(make=exponential_medians, covers=("adaptive.exponential_median",), draws=500),
-    Shipped(make=searched_medians, covers=("adaptive.search_median", "adaptive.SearchNoise"), draws=500, planted=0.25),
-    Shipped(make=estimates, covers=("adaptive.AdaptiveAnalysis",), draws=400),
-    Shipped(make=choices, covers=("adaptive.AdaptiveAnalysis",), draws=300, heavy=True),
-    Shipped(make=verifications, covers=("adaptive.Verification", "adaptive.AdaptiveAnalysis"), draws=30, heavy=True),
-    Shipped(make=means, covers=("adaptive.AdaptiveMeans",), draws=100, heavy=True),
-    Shipped(make=multiplicative_weights, covers=("adaptive.MultiplicativeWeights",), draws=20, heavy=True),
+    Shipped(make=exponential_medians, covers=("adaptive.exponential_median",), draws=500, planted=0.6),
+    Shipped(make=searched_medians, covers=("adaptive.search_median", "adaptive.SearchNoise"), draws=500, planted=0.4),
+    Shipped(make=estimates, covers=("adaptive.AdaptiveAnalysis",), draws=400, many=5_000),
+    Shipped(make=choices, covers=("adaptive.AdaptiveAnalysis",), draws=300, many=300, heavy=True),
+    Shipped(
+        make=verifications, covers=("adaptive.Verification", "adaptive.AdaptiveAnalysis"), draws=30, many=30, heavy=True
+    ),
+    Shipped(make=means, covers=("adaptive.AdaptiveMeans",), draws=100, many=200, heavy=True),
+    Shipped(make=multiplicative_weights, covers=("adaptive.MultiplicativeWeights",), draws=20, many=20, heavy=True),
     Shipped(
         make=holdout("gaussian", "accuracy", lambda: plan_gaussian(questions=2, **LIMITS)),  # type: ignore[arg-type]
         covers=("holdout.Holdout",),
         draws=500,
+        many=5_000,
     ),
     Shipped(
         make=holdout("checked", "accuracy", lambda: plan_checked(questions=2, answers=2, largest_mu=2.0, **LIMITS)),  # type: ignore[arg-type]
         covers=("holdout.Holdout",),
         draws=300,
+        many=5_000,
     ),
     Shipped(
         make=holdout("block medians", "auc", lambda: plan_block_medians(questions=2, largest_mu=2.0, **LIMITS)),  # type: ignore[arg-type]
         covers=("holdout.Holdout",),
         draws=100,
+        many=200,
         heavy=True,
     ),
 )

@@ -1,0 +1,261 @@
+"""Ways around the price of PrivateSearchCV that were found by trying: each was open once, and is shut here.
+
+A row that makes every run fail, or that moves other rows' answers, is seen through any noise; a copy of a search whose
+ledger stays behind pays nothing.
+"""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder, PolynomialFeatures
+
+from dpselect.errors import ArgumentError, BudgetError, ContentError
+from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
+from dpselect.integrations.sklearn_scoring import Scoring
+from dpselect.learners import OutputPerturbationClassifier, PublicRowCountWarning
+from dpselect.ledger import Ledger
+from dpselect.privacy import pure_dp
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed
+from dpselect.tuning import IntegerUniform
+
+X = keyed_source("rows").uniform((120, 3))
+Y = (X[:, 0] > 0.5).astype(int)
+LEARNER = OutputPerturbationClassifier(epsilon=2.0)
+
+
+class Mean(TransformerMixin, BaseEstimator):
+    """A private transformer of somebody's, with noise so large that what it adds does not matter here."""
+
+    def __init__(self, random=None):
+        self.random = random
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def transform(self, X):
+        return np.asarray(X, dtype=np.float64)
+
+    def guarantee(self):
+        return pure_dp(epsilon=1.0)
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """A private classifier of somebody's that fails, as most do, on what is no finite number."""
+
+    def __init__(self, random=None):
+        self.random = random
+
+    def fit(self, X, y):
+        np.asarray_chkfinite(X, dtype=np.float64)
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        np.asarray_chkfinite(X, dtype=np.float64)
+        return np.ones(len(X), dtype=int)
+
+    def guarantee(self):
+        return pure_dp(epsilon=1.0)
+
+
+class Strict(Constant):
+    """One that takes whole numbers as labels, and nothing else."""
+
+    def fit(self, X, y):
+        assert y.dtype.kind == "i"
+        return super().fit(X, y)
+
+
+class Unnoised(Constant):
+    def __init__(self):
+        pass
+
+
+def search(estimator=LEARNER, space=None, **options):
+    defaults = {
+        "repetitions": Fixed(count=1),
+        "score_epsilon": 0.5,
+        "nominal_rows": 120,
+        "classes": [0, 1],
+        "random": keyed_source(1),
+    }
+    return PrivateSearchCV(estimator, space or {}, **{**defaults, **options})
+
+
+# copies and their ledgers
+
+
+def test_a_clone_shares_the_ledger_and_a_pickled_copy_does_not_search_unpaid(tmp_path):
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
+    paid = search(ledger=budget)
+    assert clone(paid).ledger is budget
+    clone(paid).fit(X, Y)
+    spent = budget.spent().epsilon
+    assert spent > 0
+    for copied in (pickle.loads(pickle.dumps(paid)), copy.deepcopy(paid), clone(copy.copy(paid))):
+        with pytest.raises(BudgetError, match="ledger stayed behind"):
+            copied.fit(X, Y)
+        assert copied.set_params(ledger=None).fit(X, Y).best_estimator_ is not None
+    assert budget.spent().epsilon == spent
+    assert pickle.loads(pickle.dumps(search())).ledger is None
+
+
+def test_cross_validation_pays_for_every_search(tmp_path):
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
+    paid = search(ledger=budget, random=None)
+    cross_val_score(paid, X, Y, cv=2, error_score="raise")
+    assert float(budget.spent().epsilon) == pytest.approx(2 * paid.guarantee().epsilon(0), rel=1e-9)
+
+
+def test_a_clone_keeps_requests_of_metadata_and_copies_the_rest():
+    first = search(space={"regularization": [0.1, 1.0]})
+    again = clone(first)
+    assert again.estimator is not first.estimator
+    assert again.param_distributions == first.param_distributions
+    assert again.param_distributions is not first.param_distributions
+    assert not hasattr(clone(first.fit(X, Y)), "guarantee_")
+
+
+# rows on which every run would fail
+
+
+def refused(make, table, told, tmp_path, error=ContentError):
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
+    with pytest.raises(error, match=told) as caught:
+        make(ledger=budget).fit(table, Y)
+    assert budget.spent().epsilon == 0
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("cell", ["SECRET", None, 1e300, float("nan")])
+def test_a_cell_that_a_learner_of_others_cannot_take_is_refused_before_anything_is_charged(cell, tmp_path):
+    """Text in one row makes the whole table one of objects, for which no rows can be made up to rehearse on."""
+    rows = X.tolist()
+    rows[3][1] = cell
+    assert "SECRET" not in refused(lambda **more: search(Constant(), **more), rows, "huge number", tmp_path)
+    assert search().fit(rows, Y).best_estimator_ is not None
+
+
+@pytest.mark.parametrize("label", ["SECRET", 2, None, float("nan")])
+def test_a_label_that_a_learner_of_others_cannot_take_is_refused_before_anything_is_charged(label, tmp_path):
+    assert search(Strict()).fit(X, Y.tolist()).best_estimator_ is not None
+    labels = [label, *Y.tolist()[1:]]
+    budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=100, delta=1e-6)
+    with pytest.raises(ContentError, match="not among the classes") as caught:
+        search(Strict(), ledger=budget).fit(X, labels)
+    assert "SECRET" not in str(caught.value)
+    assert budget.spent().epsilon == 0
+    assert search().fit(X, labels).best_estimator_ is not None
+
+
+def test_an_unknown_category_beside_a_private_step_is_refused(tmp_path):
+    letters = np.array(list("ab"), dtype=object)[:, None]
+    encoder = PublicTransformer(OneHotEncoder(sparse_output=False).fit(letters))
+    columns = ColumnTransformer([("letter", encoder, [2]), ("mean", Mean(), [0, 1])])
+    estimator = Pipeline([("columns", columns), ("learner", LEARNER)])
+    table = np.hstack([X[:, :2].astype(object), letters[np.arange(120) % 2]])
+    assert search(estimator).fit(table, Y).best_estimator_ is not None
+    table[5, 2] = "SECRET"
+    said = refused(lambda **more: search(estimator, **more), table, "the step 'columns'", tmp_path)
+    assert "SECRET" not in said
+
+
+def test_steps_behind_a_private_one_in_a_column_are_not_tried_on_raw_rows():
+    """A private projection would change the number of columns that they see: what they must take is owed."""
+    narrow = PublicTransformer(OneHotEncoder(sparse_output=False).fit([[0.0]]))
+    inner = Pipeline([("mean", Mean()), ("narrow", narrow)])
+    estimator = Pipeline([("columns", ColumnTransformer([("inner", inner, [0, 1])])), ("learner", LEARNER)])
+    assert search(estimator, rehearse=False).fit(X, Y).best_estimator_ is None
+
+
+def test_values_searched_together_are_tried_together(tmp_path):
+    """Squares of squares overflow, though neither squares alone do."""
+    estimator = Pipeline(
+        [("first", PolynomialFeatures(1)), ("second", PolynomialFeatures(1)), ("norm", Normalizer()), ("end", LEARNER)]
+    )
+    space = {"first__degree": [1, 2], "second__degree": [1, 2]}
+    table = X.copy()
+    table[3, 1] = 1e100
+    for alone in space:
+        assert search(estimator, {alone: space[alone]}).fit(table, Y).best_estimator_ is not None
+    refused(lambda **more: search(estimator, space, **more), table, "the step 'norm'", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space", "told"),
+    [
+        (make_pipeline(Mean(), PolynomialFeatures(2), LEARNER), {}, "behind a private step"),
+        (
+            make_pipeline(PolynomialFeatures(2), LEARNER),
+            {"polynomialfeatures__degree": IntegerUniform(1, 9, log=True)},
+            "must be a list",
+        ),
+        (
+            make_pipeline(PolynomialFeatures(1), LEARNER),
+            {"polynomialfeatures__degree": [1] * 20, "polynomialfeatures__order": ["C"] * 20},
+            "256 settings",
+        ),
+    ],
+)
+def test_overflow_that_cannot_be_seen_beforehand_is_refused(estimator, space, told, tmp_path):
+    refused(lambda **more: search(estimator, space, **more), X, told, tmp_path, ArgumentError)
+
+
+@pytest.mark.parametrize("space", [{}, {"nominal_rows": [120, 6]}])
+def test_more_rows_than_a_learner_takes_are_refused_and_do_not_fail_every_run(space, tmp_path):
+    learner = OutputPerturbationClassifier(nominal_rows=120 if space else 6)
+    refused(lambda **more: search(learner, space, **more), X, "16 times", tmp_path, ArgumentError)
+
+
+def test_without_a_public_count_a_part_has_its_share_of_the_rows_and_not_its_own_count():
+    with pytest.warns(PublicRowCountWarning):
+        fitted = search(nominal_rows=None).fit(X, Y)
+    assert fitted.best_estimator_.nominal_rows == pytest.approx(0.8 * 120)
+
+
+# scores
+
+
+@pytest.mark.parametrize("rule", [None, RowScore(lambda y, answers: y == answers)])
+def test_a_scoring_row_on_which_the_model_fails_changes_no_other(rule):
+    """Otherwise one row among those put aside makes every run fail."""
+    scoring = Scoring(rule, None, 1.0, 1.0)
+    model = Constant().fit(X, Y)
+    ruined = X.copy()
+    ruined[7] = np.inf
+    expected = scoring.total(model, np.delete(X, 7, axis=0), np.delete(Y, 7))
+    assert scoring.total(model, ruined, Y) == expected > 0
+
+
+def test_a_row_score_that_one_row_alone_changes_is_found_on_made_up_rows():
+    whole = RowScore(lambda y, answers: np.ones(len(y)) if len(y) > 1 else np.zeros(1))
+    with pytest.raises(ArgumentError, match="alone"):
+        search(scoring=whole).fit(X, Y)
+
+
+# learners
+
+
+def test_a_learner_whose_noise_a_run_cannot_set_is_refused_unless_declared():
+    """Worker processes made by fork share NumPy's own generator: all runs would draw the same noise."""
+    with pytest.raises(ArgumentError, match="no parameter random"):
+        search(Unnoised()).plan()
+    assert search(Unnoised(), base=pure_dp(epsilon=1.0)).plan().parts[0].pure_epsilon == 1.0
+
+
+def test_what_inherits_from_a_public_transformer_is_not_public():
+    class Learning(PublicTransformer):
+        def fit(self, X, y=None):
+            self.mean_ = np.mean(X)
+            return self
+
+    with pytest.raises(ArgumentError, match="learns from the data"):
+        search(make_pipeline(Learning(Normalizer()), LEARNER)).plan()
