@@ -447,7 +447,7 @@ def test_frequencies_on_neighbours_stay_within_epsilon(q, faster):
 
 
 def test_guarantee_is_the_one_of_a_bounded_range():
-    flipped = quantile([1, 2, 3], q=0.25, lower=0, upper=5, epsilon=0.7)
+    flipped = quantile(np.array([1, 2, 3]), q=0.25, lower=0, upper=5, epsilon=0.7)
     assert flipped.guarantee.epsilon(delta=0) == 0.7
     assert "permute-and-flip" in flipped.guarantee.theorem
     with pytest.raises(ArgumentError, match="permute_and_flip"):
@@ -455,7 +455,7 @@ def test_guarantee_is_the_one_of_a_bounded_range():
     with pytest.raises(ArgumentError, match="mechanism"):
         quantile([1.0], q=0.25, lower=0, upper=5, epsilon=0.7, mechanism="laplace")
     released = quantile(
-        [1, 2, 3], q=0.25, lower=0, upper=5, epsilon=0.7, adjacency="replace_one", mechanism="exponential"
+        np.array([1, 2, 3]), q=0.25, lower=0, upper=5, epsilon=0.7, adjacency="replace_one", mechanism="exponential"
     )
     assert released.guarantee.epsilon(delta=0) == 0.7
     assert released.guarantee.adjacency is REPLACE

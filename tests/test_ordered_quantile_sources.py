@@ -11,8 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import SqlTable, open_column, private_range, quantile, quantiles
+from dpselect.ordered import (
+    SqlTable,
+    learn_rectangle,
+    learn_threshold,
+    open_column,
+    private_range,
+    quantile,
+    quantiles,
+)
 from dpselect.ordered.columns import ChunkedColumn
+from dpselect.ordered.declared import declare_column
 from dpselect.ordered.domains import Binades, Grid, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn
 from dpselect.ordered.small_domain import rows_below
@@ -48,7 +57,8 @@ FLOAT_DOMAIN, WHOLE_DOMAIN = Grid(-40, 80, Fraction(1, 8)), WholeNumbers(0, 2**4
 def sources(rows):
     pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
     yield "array", rows
-    yield "list", rows.tolist()
+    if rows.dtype.kind == "f":
+        yield "list", rows.tolist()
     yield "big endian", rows.astype(rows.dtype.newbyteorder(">"))
     yield "every second", np.repeat(rows, 2)[::2]
     yield "arrow", pa.array(rows)
@@ -226,3 +236,52 @@ def test_sql_names_are_quoted():
     table = SqlTable(query, 's.t"; DROP TABLE x', "c", whole=True)
     assert table.ranked(WHOLE_DOMAIN).total == 0
     assert asked == ['SELECT count(*) FROM "s"."t""; DROP TABLE x" WHERE "c" IS NOT NULL']
+
+
+EMPTY_AND_ONE = {
+    "list": ([], [0]),
+    "list and a half": ([0], [0, 0.5]),
+    "list of a missing value": ([], [None]),
+    "tuple": ((), (0,)),
+    "array": (np.empty(0, dtype=np.int64), np.array([0])),
+    "sorted": (np.empty(0, dtype=np.int32), np.array([0], dtype=np.int32)),
+    "moments": (np.empty(0, dtype="datetime64[s]"), np.array([0], dtype="datetime64[s]")),
+    "chunks": (lambda: iter([np.empty(0, dtype=int)]), lambda: iter([np.array([0])])),
+    "chunks that are lists": (lambda: iter([[0]]), lambda: iter([[0], [0.5]])),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_AND_ONE)
+def test_the_domain_does_not_depend_on_the_rows(name):
+    """Broken: NumPy's guess makes whole numbers of [0], doubles of [] and of [0, 0.5], and the answer tells which."""
+    bounds = {"lower": 0, "upper": 3}
+    if name == "moments":
+        bounds = {side: np.datetime64(bound, "s") for side, bound in bounds.items()}
+    domains = [declare_column(rows, assume_sorted=name == "sorted", **bounds).domain for rows in EMPTY_AND_ONE[name]]
+    assert domains[0] == domains[1]
+
+
+def test_the_domain_of_an_arrow_column_without_chunks_is_of_its_type():
+    pa = pytest.importorskip("pyarrow")
+    assert read_values(pa.chunked_array([], type=pa.int64())).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        (["a"], "must hold numbers"),
+        ([np.datetime64(1, "s")], "array of their type"),
+        ([10**400], "array of their type"),
+    ],
+)
+def test_lists_of_other_things_are_refused(rows, named):
+    with pytest.raises(TypeError, match=named):
+        read_values(rows)
+
+
+def test_rules_learned_from_lists_are_over_doubles_too():
+    options = {"lower": 0, "upper": 3, "epsilon": 1.0}
+    for rows in ([], [1], [0.5]):
+        assert learn_threshold(rows, [1] * len(rows), **options).value.domain.size > 4
+    for rows in ([[1]], [[0.5]]):
+        assert learn_rectangle(rows, [1], **options).value.domains[0].size > 4

@@ -218,7 +218,7 @@ def test_a_single_quantile_and_wrong_arguments():
     with pytest.raises(BoundUnavailableError, match="recursive"):
         quantiles([1.0], qs=[0.5], lower=0, upper=1, epsilon=1.0, method="best")
     with pytest.raises(ArgumentError, match=r"2\*\*64"):
-        quantiles([1, 2], qs=[0.5, 0.6], lower=0, upper=2**70, epsilon=1.0)
+        quantiles(np.array([1, 2]), qs=[0.5, 0.6], lower=0, upper=2**70, epsilon=1.0)
     assert fine_bits(1 << 64) == 0
     assert quantiles([], qs=[0.2, 0.8], lower=0.0, upper=1.0, epsilon=1.0).value[0] <= 1.0
 

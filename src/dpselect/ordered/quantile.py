@@ -172,7 +172,8 @@ def quantile(
     - `"auto"`: permute-and-flip on such a domain, else exponential. On a fine domain the two laws are nearly the same.
 
     - `values`: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
-      without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds.
+      without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A list or
+      tuple holds doubles: for whole answers give an array of a whole-number type, or a granularity.
     - `lower`, `upper`: public bounds of the answer. Without them use `private_range` first, and compose.
     - `granularity`: the answer is a multiple of it, and rows are rounded to the nearest one before they are compared: 1
       by default for whole-number types, 0.01, a `numpy.timedelta64`.
@@ -190,8 +191,9 @@ def quantile(
     `rank_error` of the result says how far off it may be. Raises `ArgumentError` and `TypeError` for arguments,
     never because of what the values are. How long it takes depends on the values.
 
+    >>> import numpy as np
     >>> from dpselect.randomness import keyed_source
-    >>> ages = [23, 31, 31, 45, 52, 58, 60, 71] * 50
+    >>> ages = np.array([23, 31, 31, 45, 52, 58, 60, 71] * 50)
     >>> quantile(ages, q=0.5, lower=0, upper=120, epsilon=1.0, random=keyed_source(5)).value
     52
     """

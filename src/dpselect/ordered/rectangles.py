@@ -18,6 +18,7 @@ from dpselect.ordered.reorder_slice_compute import Ordered, ReorderSliceCompute
 from dpselect.ordered.sources import declare_domain
 from dpselect.ordered.spending import reserve
 from dpselect.ordered.thresholds import coded, labels_of_numbers
+from dpselect.ordered.untyped import typed
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
@@ -107,7 +108,7 @@ def learn_rectangle(
     True
     """
     source = resolve(random)
-    table, labels = _table(X), labels_of_numbers(y)
+    table, labels = _table(typed(X)), labels_of_numbers(y)
     if len(labels) != len(table):
         raise ArgumentError("y must have one label for each row of X")
     axes = table.shape[1]

@@ -18,6 +18,7 @@ from dpselect.ordered.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Ticks, Timestamps, WholeNumbers, exact_decimal
 from dpselect.ordered.intervals import RankedColumn, SortedColumn, Window, window_of
 from dpselect.ordered.sql_column import Query, SqlColumn, duckdb_query, quoted
+from dpselect.ordered.untyped import typed
 
 __all__ = [
     "ColumnSource",
@@ -149,7 +150,9 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     - an Arrow array or chunked array, a polars or pandas series;
     - a function that returns an iterator of chunks, called once for each reading (two, most often);
     - an iterator of chunks, which is kept in memory as it cannot be read again;
-    - anything that NumPy makes a one-dimensional array of real numbers or moments of.
+    - anything that NumPy makes a one-dimensional array of real numbers or moments of. A list or tuple holds doubles.
+
+    The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
 
     Nulls, NaN and NaT are missing: such rows are not in the column. Raises `TypeError` and `ArgumentError` for a type
     or shape that does not fit.
@@ -164,7 +167,9 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
         source = _readable(_Kept(values))
     else:
         parts = _arrays(values)
-        source = _readable(lambda: (part[i : i + _BLOCK] for part in parts for i in range(0, len(part), _BLOCK)))
+        source = DataColumn(
+            parts[0].dtype, lambda: (part[i : i + _BLOCK] for part in parts for i in range(0, len(part), _BLOCK))
+        )
         if assume_sorted:
             return _ascending(parts, source.dtype)
     if assume_sorted:
@@ -205,7 +210,7 @@ def _arrays(values: Any) -> list[NDArray[Any]]:
     if hasattr(values, "to_arrow"):  # polars
         values = values.to_arrow()
     if hasattr(values, "iterchunks"):  # an Arrow chunked array
-        return [block_of(chunk) for chunk in values.iterchunks()] or [np.empty(0)]
+        return [block_of(chunk) for chunk in values.iterchunks()] or [block_of(values.combine_chunks())]
     return [block_of(values)]
 
 
@@ -221,7 +226,7 @@ def block_of(values: Any) -> NDArray[Any]:
         values = values.dropna()  # a pandas extension type, whose array would be of objects
         kind = getattr(values.dtype, "numpy_dtype", None)
         values = values.to_numpy() if kind is None else values.to_numpy(dtype=kind)
-    array = np.asarray(values)
+    array = np.asarray(typed(values))
     if array.ndim != 1:
         raise ArgumentError("values must be one-dimensional")
     if array.dtype.kind == "b":
