@@ -166,7 +166,7 @@ def test_files_of_moments_and_text(tmp_path):
     "values",
     [
         np.array(["secret"], dtype=object),
-        [1, None],
+        np.array([1, None], dtype=object),
         np.array([datetime.date(2024, 1, 1)], dtype=object),
         np.array([1 + 2j]),
         np.array(["secret"]),

@@ -108,7 +108,7 @@ def learn_rectangle(
     True
     """
     source = resolve(random)
-    table, labels = _table(typed(X)), labels_of_numbers(y)
+    table, labels = _table(typed(X, name="X")), labels_of_numbers(y)
     if len(labels) != len(table):
         raise ArgumentError("y must have one label for each row of X")
     axes = table.shape[1]

@@ -120,7 +120,7 @@ def learn_threshold(
         raise ArgumentError(f"positives must be one of {get_args(Side)}, got {positives!r}")
     if positives == "either" and method != "errors":
         raise ArgumentError("positives: the interior-point method needs a direction, 'below' or 'above'")
-    column, labels = _column(typed(x)), labels_of_numbers(y)
+    column, labels = _column(typed(x, name="x")), labels_of_numbers(y)
     if len(column) != len(labels):
         raise ArgumentError("y must have one label for each value of x")
     domain = declare_domain(column.dtype, lower=lower, upper=upper, granularity=granularity)

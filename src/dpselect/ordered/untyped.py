@@ -13,7 +13,7 @@ import numpy as np
 __all__ = ["typed"]
 
 
-def typed(values: Any) -> Any:
+def typed(values: Any, *, name: str = "values") -> Any:
     """Numbers in a list or a tuple become doubles, whatever they are, and None is missing; all else stays as it is.
 
     Raises `TypeError` for a list of anything else: moments, text.
@@ -25,10 +25,10 @@ def typed(values: Any) -> Any:
         return values
     kind = np.asarray(values).dtype.kind if values else "f"
     if kind not in "iufbO":
-        raise TypeError("a list must hold numbers; give moments as an array of their type, and text with categories")
+        raise TypeError(
+            f"{name}: a list must hold numbers; give moments as an array of their type, text with categories"
+        )
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # names no value
-        raise TypeError(
-            "a list must hold numbers that doubles can hold; give others as an array of their type"
-        ) from None
+    except (TypeError, ValueError, OverflowError):  # of which none is shown: it names a value
+        raise TypeError(f"{name}: a list must hold what doubles can hold; give all else as a typed array") from None
