@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 torch = pytest.importorskip("torch")
 opacus = pytest.importorskip("opacus")
 
+from dpselect.cli.amounts import rounded_up
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
@@ -298,7 +299,7 @@ def test_a_saved_state_is_priced_anew(tmp_path, kind):
     expected = compose(*[dp_sgd(noise_multiplier=n, sampling_rate=q, steps=s) for n, q, s in taken]).epsilon(1e-5)
     assert history_guarantee(read_history(path)).epsilon(1e-5) == expected
     result = CliRunner().invoke(app, ["account", "--opacus", str(path), "--delta", "1e-5"])
-    assert result.stdout.startswith(f"epsilon {expected:.6g} at delta 1e-05 for this training")
+    assert result.stdout.startswith(f"epsilon {rounded_up(expected)} at delta 1e-05 for this training")
     assert "Poisson" in result.stdout
 
 

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.accounting import best_of
+from dpselect.cli.amounts import rounded_up
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.optuna_mark import DRAWN, MARK
@@ -480,7 +481,7 @@ def test_the_command_names_what_is_missing(written):
     assert "4 complete, 1 failed, 1 pruned, 1 running, 1 waiting" in result.stdout
     assert "missing for the price of the best of a fixed number:" in result.stdout
     seven = gaussian(noise_multiplier=4 / 7**0.5).epsilon(1e-6)
-    assert f"epsilon {seven:.6g} " in result.stdout
+    assert f"epsilon {rounded_up(seven)} " in result.stdout
 
 
 def test_the_command_in_json(written):
@@ -498,7 +499,7 @@ def test_the_command_takes_noise_from_runs(written):
     arguments = ["--optuna", written[0] / "past.log", "--study-name", "first", "--noise-parameter", "sigma"]
     result = run(*arguments, "--base", "gaussian:noise_multiplier=4")
     # the run that was only asked for holds none: all seven at 2
-    assert f"epsilon {gaussian(noise_multiplier=2 / 7**0.5).epsilon(1e-6):.6g} " in result.stdout
+    assert f"epsilon {rounded_up(gaussian(noise_multiplier=2 / 7**0.5).epsilon(1e-6))} " in result.stdout
 
 
 @pytest.mark.parametrize(
