@@ -34,16 +34,16 @@ from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
 
 __all__ = ["ORDERED"]
 
-MOVED = ([0, 0, 0, 7, 7, 7], [0, 0, 7, 7, 7, 7])
-ADDED = ([0, 0, 0, 7, 7, 7], [0, 0, 0, 7, 7, 7, 7])
+MOVED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 7, 7, 7, 7]))
+ADDED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 0, 7, 7, 7, 7]))
 EPSILON = 1.0
 LARGE = 4.0
 """Where epsilon is shared by several parts or few draws can be made."""
 
 
-def ends(low: int, high: int) -> list[int]:
+def ends(low: int, high: int) -> np.ndarray[Any, Any]:
     """So many rows at 0 and so many at 7."""
-    return [0] * low + [7] * high
+    return np.array([0] * low + [7] * high)
 
 
 def labelled(x: list[int], y: list[int]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -163,7 +163,7 @@ def two_quantiles(method: Any) -> Callable[[], Subject]:
                 delta=0.01 if method == "slice" else None,
                 random=random,
             ),
-            (rows, [*rows, 3]),
+            (np.array(rows), np.array([*rows, 3])),
             several,
         )
 
@@ -225,7 +225,7 @@ def rectangle(slicing: Any) -> Callable[[], Subject]:
                 slicing=slicing,
                 random=random,
             ),
-            tuple((np.array(x)[:, None], np.ones(len(x))) for x in (ends(20, 20), ends(20, 21))),  # type: ignore[arg-type]
+            tuple((x[:, None], np.ones(len(x))) for x in (ends(20, 20), ends(20, 21))),  # type: ignore[arg-type]
             lambda found: label([*found.first, *found.last]),
         )
 
