@@ -5,7 +5,7 @@
 
 In each round all contenders of a question take a turn, one after the other; a ratio is that of the times of one round,
 and the table has the median ratio with the least and the largest. A turn lasts at least 20 ms. A peer that is not
-installed is said. Larger and more special measurements are in the scripts of this folder. The full run takes under 20
+installed is said. Larger and more special measurements are in the scripts of this folder. Three rounds take two
 minutes on two idle cores; what is measured is in FILE at once, and `--resume` measures what is not there yet, with the
 same versions. `--quick` is for tests and measures nothing that is worth a line.
 """
