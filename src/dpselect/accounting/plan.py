@@ -15,6 +15,7 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of import best_of
 from dpselect.accounting.calibrate import calibrate
 from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.repetitions import (
@@ -153,7 +154,13 @@ class Plan:
     def _repr_html_(self) -> str:
         head = ("law", "noise", f"epsilon at delta {self.delta:g}", "utility", "mean runs", "99 %", "limit")
         rows = [
-            (option.family, option.noise or "fixed", bound(option.epsilon), option.utility, *option.runs)
+            (
+                option.family,
+                "fixed" if option.noise is None else rounded_up(option.noise),
+                bound(option.epsilon),
+                option.utility,
+                *option.runs,
+            )
             for option in self.options
         ]
         return grid("Plan, the best option first", head, rows)

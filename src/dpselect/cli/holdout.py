@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.account import JSON_HELP
-from dpselect.cli.amounts import rounded_up
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, choose_plan
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.ledger import Ledger
+from dpselect.numerics.digits import rounded_up
 
 __all__ = ["holdout_app"]
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.amounts import rounded_down, rounded_up
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
+from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Receipt
 
 __all__ = ["ledger_app"]

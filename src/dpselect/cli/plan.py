@@ -15,9 +15,9 @@ from dpselect.accounting.plan import FAMILIES, Goal, Plan
 from dpselect.accounting.plan import plan as weigh
 from dpselect.accounting.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
 from dpselect.cli.account import JSON_HELP, LAW_HELP
-from dpselect.cli.amounts import rounded_up
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 
 __all__ = ["plan"]
@@ -215,7 +215,8 @@ def _print_subset(options: tuple[SubsetOption, ...], parameter: str) -> None:
     for option in options:
         rate = "all rows, no final run" if option.sampling_rate is None else f"{option.sampling_rate:g}"
         most = "none" if option.most_work is None else f"{option.most_work:.2f}"
-        numbers = [f"{option.noise:.4f}", f"{option.epsilon:.4f}", f"{option.law.mean:.2f}", f"{option.work:.2f}", most]
+        amounts = [rounded_up(amount, digits=5) for amount in (option.noise, option.epsilon)]
+        numbers = [*amounts, f"{option.law.mean:.2f}", f"{option.work:.2f}", most]
         lines.append([option.family, rate, *numbers])
     _print_lines(lines)
     typer.echo("work: runs expected, each counted by the share of the rows that it sees")
@@ -228,9 +229,9 @@ def _print_table(found: Plan, parameter: str | None, goal: Goal) -> None:
     rows = []
     for option in found.options:
         mean, high, limit = option.runs
-        noise = [f"{option.noise:.4f}"] if option.noise is not None else []
+        noise = [rounded_up(option.noise, digits=5)] if option.noise is not None else []
         ends = [f"{mean:.2f}", str(high), "none" if limit is None else str(limit)]
-        rows.append([option.family, *noise, f"{option.epsilon:.4f}", f"{option.utility:.4f}", *ends])
+        rows.append([option.family, *noise, rounded_up(option.epsilon, digits=5), f"{option.utility:.4f}", *ends])
     _print_lines([head, *rows])
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import typer
 
 from dpselect.cli.account import JSON_HELP
-from dpselect.cli.amounts import rounded_up
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
+from dpselect.numerics.digits import rounded_up
 from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
 from dpselect.ordered.sources import ColumnSource, declare_domain
 from dpselect.privacy import Guarantee, Receipt, compose

@@ -36,6 +36,7 @@ from dpselect.integrations.sklearn_spending import SpenderForMore
 from dpselect.integrations.sklearn_split import rows_to_parts
 from dpselect.integrations.sklearn_trial import Rows, SearchRun, Settings, pack, train, unpack
 from dpselect.learners.rows import public_classes, table_shape
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, keyed_source
@@ -443,5 +444,5 @@ def _summary(plan: SearchPlan, delta: float) -> str:
     law = plan.repetitions
     return (
         f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
-        f"epsilon {plan.guarantee.epsilon(delta):.4g} at delta {delta:g} for all that is released"
+        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released"
     )

@@ -16,6 +16,7 @@ from dpselect.integrations.sklearn_distributions import MixedSpace
 from dpselect.integrations.sklearn_guarantee import fit_guarantee, searched_guarantee
 from dpselect.integrations.sklearn_trial import Settings, noise_parameter
 from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Space
@@ -173,8 +174,8 @@ def make_search_plan(request: Request) -> SearchPlan:
         )
     if epsilon is not None and not total.epsilon(delta) <= epsilon:
         raise BudgetError(
-            f"the search costs epsilon {total.epsilon(delta):.6g} at delta {delta:g}, above the total {epsilon:g}: "
-            "raise epsilon or lower score_epsilon"
+            f"the search costs epsilon {rounded_up(total.epsilon(delta))} at delta {delta:g}, "
+            f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
     return SearchPlan(total, law, parts, request.final(noise), score, noise)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, Decimal
 from html import escape
 from typing import Any
+
+from dpselect.numerics.digits import rounded_up
 
 __all__ = ["bound", "card", "grid", "text"]
 
@@ -60,8 +61,7 @@ def bound(value: float) -> str:
     """
     if not value < float("inf"):
         return "nothing finite"
-    exact = Decimal(repr(float(value)))
-    return f"{float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 5), rounding=ROUND_CEILING)):.6g}"
+    return rounded_up(value)
 
 
 def _table(title: str, body: str, note: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from dpselect.accounting.named import law_named
 from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.ledger import Ledger
+from dpselect.numerics.digits import rounded_up
 from dpselect.repetitions import Repetitions
 from dpselect.storage.keys import key_place
 from dpselect.study.data import Table, open_table, plan_columns
@@ -121,8 +122,8 @@ def check_budget(study: Study, price: Price, base_folder: Path) -> None:
         left = ledger.budget(name).remaining()
     if left.epsilon < Fraction(price.epsilon) or left.delta < Fraction(price.delta):
         raise BudgetError(
-            f"the search costs epsilon {price.epsilon:.6g} at delta {price.delta:g}; budget {name!r} has epsilon "
-            f"{float(left.epsilon):.6g} and delta {float(left.delta):g} left"
+            f"the search costs epsilon {rounded_up(price.epsilon)} at delta {price.delta:g}; budget {name!r} "
+            f"has epsilon {float(left.epsilon):.6g} and delta {float(left.delta):g} left"
         )
 
 

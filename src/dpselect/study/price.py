@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dpselect.accounting import best_of, calibrate
 from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.learners import Recipe
@@ -69,7 +70,7 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
     epsilon = search.epsilon(delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
-            f"the search costs epsilon {epsilon:.6g} at delta {delta:g}, above the total {privacy.epsilon:g}: "
+            f"the search costs epsilon {rounded_up(epsilon)} at delta {delta:g}, above the total {privacy.epsilon:g}: "
             "raise epsilon or lower validation.score_epsilon"
         )
     return Price(noise, score_epsilon, tuple(parts), search, epsilon, delta)
