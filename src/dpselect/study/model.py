@@ -21,14 +21,14 @@ from dpselect.study.schema import Column
 __all__ = ["ReleasedModel", "load_model", "model_bytes"]
 
 Array = NDArray[np.float64]
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, repr=False)
 class ReleasedModel:
-    """A released classifier for rows as they stood in the study's source.
+    """A released classifier for rows as they stand in the study's source, its other columns left out.
 
-    `columns` names the feature columns in order, with the public facts that encode them.
+    `columns` names the feature columns in the order of the source, with the public facts that encode them.
     """
 
     columns: Mapping[str, Column]
@@ -77,11 +77,12 @@ def model_bytes(
         "nominal_rows": recipe.nominal_rows,
         "adjacency": recipe.adjacency.value,
         "classes": list(classes),
-        "columns": {name: column.model_dump(exclude_none=True) for name, column in columns.items()},
+        # a list, because weights belong to columns by their order
+        "columns": [{"name": name, **column.model_dump(exclude_none=True)} for name, column in columns.items()],
     }
     buffer = io.BytesIO()
     arrays = {f"weights_{i}": np.asarray(w) for i, w in enumerate(weights)}
-    text = np.frombuffer(json.dumps(description, sort_keys=True).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
     np.savez(buffer, allow_pickle=False, description=text, **arrays)
     return buffer.getvalue()
 
@@ -97,9 +98,14 @@ def load_model(path: str | Path) -> ReleasedModel:
             weights = tuple(archive[f"weights_{i}"] for i in range(len(archive.files) - 1))
     except (OSError, ValueError, KeyError):
         raise StudyError(f"{str(path)!r} is not a released model") from None
+    if description.get("format") == 1:
+        raise StudyError(
+            f"{str(path)!r} is a model in format 1, which lost the order of its columns: its predictions may be wrong. "
+            "Train it again with this version of dpselect"
+        )
     if description.get("format") != _FORMAT:
         raise StudyError(f"{str(path)!r} was written by another version of dpselect")
-    columns = {name: Column.model_validate(fact) for name, fact in description["columns"].items()}
+    columns = {fact.pop("name"): Column.model_validate(fact) for fact in description["columns"]}
     recipe = Recipe(
         description["learner"],
         description["shared"],
