@@ -192,6 +192,17 @@ def test_a_fitted_search_tells_nothing_of_the_other_runs(capsys):
     assert len(found[0]["pickle"]) == len(found[1]["pickle"])
 
 
+@pytest.mark.parametrize("name", ["refit", "release_score", "constant_runs", "rehearse", "resume"])
+@pytest.mark.parametrize("value", ["accuracy", "", 1, None])
+def test_a_yes_or_no_is_nothing_else(name, value):
+    """`refit="accuracy"` means something in scikit-learn's searches; here a truth would charge a further run."""
+    asked = search(epsilon=2.0, ledger=object(), **{name: value})
+    with pytest.raises(ArgumentError, match=f"{name} must be True or False"):
+        asked.fit(X, Y)
+    with pytest.raises(ArgumentError, match=f"{name} must be True or False"):
+        asked.plan()
+
+
 @pytest.mark.parametrize("name", ["cv_results_", "best_score_", "best_index_", "n_splits_", "refit_time_"])
 def test_what_is_missing_says_why(name):
     fitted = search().fit(X, Y)

@@ -17,6 +17,7 @@ __all__ = [
     "ForkedSourceError",
     "MissingExtraError",
     "StudyError",
+    "flag",
     "integer",
     "missing_extra",
     "number",
@@ -123,6 +124,17 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
         limits = [f"{w} {v}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
         raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {value!r}")
     return whole
+
+
+def flag(name: str, value: object) -> bool:
+    """Parse a yes or no; nothing else, because any text counts as true.
+
+    >>> flag("refit", np.False_)
+    False
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise ArgumentError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def secret_number(name: str, value: SupportsFloat) -> float:

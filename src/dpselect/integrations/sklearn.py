@@ -20,7 +20,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn_diffprivlib import stated_epsilon
 from dpselect.integrations.sklearn_distributions import describe_value, search_space
 from dpselect.integrations.sklearn_foreign import explain_foreign_arguments
@@ -305,6 +305,8 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(self.estimator).__name__}")
         if self.base is not None and not (isinstance(self.base, Guarantee) or callable(self.base)):
             raise TypeError("base must be a Guarantee of one fit, or a function from the estimator to one")
+        for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
+            flag(name, getattr(self, name))
         public = self.public_validation is not None
         folds = None
         if self.cv is not None:
@@ -341,7 +343,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             score_epsilon=self.score_epsilon,
             public_scoring=public,
             folds=folds,
-            refit=bool(self.refit),
+            refit=self.refit,
             final_rows=nominal,
             trained=trained,
         )

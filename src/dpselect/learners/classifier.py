@@ -10,7 +10,6 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpselect.errors import ArgumentError
 from dpselect.learners.rows import table_shape, unit_rows
 from dpselect.privacy import Guarantee
 
@@ -81,10 +80,3 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shape = table_shape(X)
         validate_data(self, X, skip_check_array=True)
         return shape
-
-
-def flag(name: str, value: Any) -> bool:
-    """Parse a yes or no."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ArgumentError(f"{name} must be True or False, got {value!r}")
-    return bool(value)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.gated import gated, logistic_error_shift, released_or_none
-from dpselect.errors import ArgumentError, integer, number
-from dpselect.learners.classifier import flag
+from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows

@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
-from dpselect.learners.classifier import PrivateClassifier, flag
+from dpselect.errors import ArgumentError, flag, number
+from dpselect.learners.classifier import PrivateClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL, LogisticProblem
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
