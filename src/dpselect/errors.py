@@ -16,6 +16,7 @@ __all__ = [
     "ContentError",
     "ForkedSourceError",
     "MissingExtraError",
+    "StartingProcessError",
     "StudyError",
     "flag",
     "integer",
@@ -59,6 +60,13 @@ class MissingExtraError(ArgumentError, ImportError):
 
 class ForkedSourceError(RuntimeError):
     """A keyed random source was used in a forked child, where it would repeat its parent's draws."""
+
+
+class StartingProcessError(RuntimeError):
+    """Something that charges, draws or searches was called in a child process while it was being started.
+
+    Such a child runs the parent's script from the top. Put what the script does below `if __name__ == "__main__":`.
+    """
 
 
 def number(

@@ -40,8 +40,9 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, keyed_source
+from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
-from dpselect.tuning import Executor, InlineExecutor, ProcessExecutor, TuneResult, tune
+from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor, TuneResult, tune
 
 __all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
 
@@ -91,7 +92,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         refit: train a further model with the winner's parameters on all rows, and release it in place of the run's own.
             It is charged on top.
         release_score: set `best_score_`, which costs nothing more.
-        n_jobs: worker processes, as in scikit-learn; or `executor`, any of dpselect's. The result is the same.
+        n_jobs: worker processes, as in scikit-learn (loky); or `executor`, any of dpselect's. The result is the same.
         constant_runs, ledger, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
         rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
@@ -210,6 +211,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         values where the estimator cannot take them; `BudgetError`, `StudyError` as `tune` does. Once the price is
         reserved nothing is raised because of what the rows hold: a run that fails counts as the worst.
         """
+        refuse_while_starting("PrivateSearchCV.fit")
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
         count, columns = table_shape(X)
@@ -419,7 +421,7 @@ def _routing_enabled() -> bool:
 
 def _executor(n_jobs: int | None) -> Executor:
     workers = effective_n_jobs(n_jobs)
-    return InlineExecutor() if workers == 1 else ProcessExecutor(workers=workers)
+    return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
 
 
 def _refitted(run: SearchRun, settings: Settings, result: TuneResult) -> Any:

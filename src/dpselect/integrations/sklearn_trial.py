@@ -29,6 +29,7 @@ from dpselect.integrations.sklearn_split import Part
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.tuning import TrialOutput
+from dpselect.tuning.trial import ValuePickler
 
 __all__ = ["Rows", "SearchRun", "Settings", "noise_parameter", "pack", "train", "unpack"]
 
@@ -199,14 +200,14 @@ class SearchRun:
         return TrialOutput(score, value)
 
 
-class _Packer(pickle.Pickler):
+class _Packer(ValuePickler):
     def reducer_override(self, obj: Any) -> Any:
         """What must not leave with a model leaves None behind."""
         if isinstance(obj, _SECRET):
             return _nothing, ()
         if type(obj).__name__ == "BudgetAccountant" and is_diffprivlib(obj):
             return fresh_accountant, ()
-        return NotImplemented
+        return super().reducer_override(obj)
 
 
 _SECRET = (

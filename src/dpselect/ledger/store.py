@@ -16,6 +16,7 @@ from dpselect.ledger.entries import ORIGIN, Body, Head, canonical, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, apply
 from dpselect.ledger.refusals import LedgerDamagedError
 from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_new, migrate, schema_version
+from dpselect.randomness.starting import refuse_while_starting
 
 __all__ = ["Begin", "Store", "Transaction"]
 
@@ -277,7 +278,11 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Alone with the record; durable when it ends, or as if it had not been when it raises."""
+        """Alone with the record; durable when it ends, or as if it had not been when it raises.
+
+        Raises `StartingProcessError` in a child process that is being started.
+        """
+        refuse_while_starting("a ledger that is written to")
         with self._transaction(write=True, lock=_LOCK) as transaction:
             yield transaction
 

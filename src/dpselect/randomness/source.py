@@ -4,6 +4,8 @@ The system source is keyed from the operating system's entropy and takes a fresh
 replays the same stream for the same key, so it refuses to draw in a forked child, where it would repeat its parent's
 numbers; `spawn(label)` gives an independent stream that depends on the key and the label only, never on how much was
 drawn before.
+
+A child process that is being started, and so runs its parent's script again, may make a system source but not draw.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ForkedSourceError, integer, number
+from dpselect.randomness.starting import refuse_while_starting
 
 __all__ = ["RandomSource", "keyed_source", "resolve", "system_source"]
 
@@ -51,6 +54,11 @@ class RandomSource:
         self._buffer = b""
         self._position = 0
 
+    def _next(self, count: int) -> bytes:
+        if not self._replayable:
+            refuse_while_starting("a draw from system entropy")
+        return self._stream.update(bytes(count))
+
     @property
     def replayable(self) -> bool:
         """Whether whoever knows the key can repeat these draws. Such draws promise nothing to that person."""
@@ -76,9 +84,9 @@ class RandomSource:
         with self._lock:
             self._check_process()
             if count > _BUFFER:
-                return self._stream.update(bytes(count))
+                return self._next(count)
             if self._position + count > len(self._buffer):
-                self._buffer = self._buffer[self._position :] + self._stream.update(bytes(_BUFFER))
+                self._buffer = self._buffer[self._position :] + self._next(_BUFFER)
                 self._position = 0
             taken = self._buffer[self._position : self._position + count]
             self._position += count

@@ -7,6 +7,8 @@ import secrets
 import sqlite3
 from pathlib import Path
 
+from dpselect.randomness.starting import refuse_while_starting
+
 __all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_folder", "write_atomically"]
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -81,7 +83,10 @@ def connect(path: Path, *, exclusive: bool) -> sqlite3.Connection:
     """A SQLite connection whose commits are synced; the caller begins and commits.
 
     An exclusive connection keeps every other process out until it is closed or its process dies.
+
+    Raises `StartingProcessError` in a child process that is being started.
     """
+    refuse_while_starting("a budget, a search or a holdout on disk")
     connection = sqlite3.connect(path, isolation_level=None, timeout=1.0 if exclusive else 30.0)
     try:
         if exclusive:

@@ -20,7 +20,8 @@ from typing import Any, Final, Literal, Protocol, TextIO
 
 from threadpoolctl import ThreadpoolController
 
-from dpselect.errors import ArgumentError, StudyError, integer
+from dpselect.errors import ArgumentError, StartingProcessError, StudyError, integer
+from dpselect.randomness.starting import HOW_TO_START
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
@@ -28,7 +29,12 @@ from dpselect.tuning.trial import Job, perform
 
 __all__ = ["Executor", "ExecutorLostError", "InlineExecutor", "Outcome", "ProcessExecutor", "Session"]
 
+_STARTED: Final = "started"
 _READY: Final = "ready"
+_NOT_STARTED: Final = (
+    "a worker process ended while it was being started; this call has drawn and charged nothing. Such a process runs "
+    f"the script from the top, and a search that begins there again is refused: {HOW_TO_START}"
+)
 _UNLOADABLE: Final = (
     "a worker process could not load the objective; import what it needs in a module the worker can reach, and try "
     "ProcessExecutor(quiet=False) on public data to see why"
@@ -147,7 +153,8 @@ class ProcessExecutor:
     The objective must be picklable. Workers get it, the space and each trial's key through a pipe, never through their
     arguments. `quiet` points their standard output and error at the null device; `threads` limits the numerical
     libraries in each. `start_method` is "spawn" or "forkserver"; a script that calls `tune` needs the usual
-    `if __name__ == "__main__":` guard.
+    `if __name__ == "__main__":` guard. Without it `tune` raises `StartingProcessError`, in each worker and here, before
+    anything is drawn or charged; `JoblibExecutor` needs no guard.
 
     A worker that dies loses its trial, which the tuner replays; it is replaced by a fresh one.
     """
@@ -166,7 +173,8 @@ class ProcessExecutor:
     def session(self, job: Job) -> Iterator[Session]:
         """Start the workers and wait until each has loaded the job.
 
-        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them.
+        Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them,
+        `StartingProcessError` if a worker ends before that: see `dpselect.randomness.starting`.
         """
         try:
             shipped = pickle.dumps(job)
@@ -196,11 +204,17 @@ class _Pool:
         try:
             for _ in range(executor.workers):
                 self._workers.append(self._start())
+        except (ConnectionError, EOFError):  # the fork server itself runs the script
+            self.stop()
+            raise StartingProcessError(_NOT_STARTED) from None
         except BaseException:
             self.stop()
             raise
 
     def check_loaded(self) -> None:
+        for worker in self._workers:
+            if self._receive(worker) != _STARTED:
+                raise StartingProcessError(_NOT_STARTED)
         for worker in self._workers:
             if self._receive(worker) != _READY:
                 raise StudyError(_UNLOADABLE)
@@ -225,7 +239,7 @@ class _Pool:
 
     def _outcome(self, worker: _Worker) -> Outcome | None:
         message = self._receive(worker)
-        if message == _READY:
+        if message in (_STARTED, _READY):
             return None
         index = worker.index
         assert index is not None
@@ -272,6 +286,8 @@ class _Pool:
 
 
 def _serve(pipe: Connection, quiet: bool, threads: int | None) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        pipe.send(_STARTED)
     leave_interrupts_to_the_tuner()
     end_with_parent()
     if quiet:

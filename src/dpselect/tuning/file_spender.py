@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
+from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import durable
 
 __all__ = ["FileSpender"]
@@ -116,6 +117,7 @@ class FileSpender:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
+        refuse_while_starting("a budget")  # before there is a file
         try:
             # Never opened when it is there: closing it would drop the locks that other threads hold on it.
             with suppress(FileExistsError):

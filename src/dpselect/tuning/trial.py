@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import io
+import operator
 import pickle
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 from dpselect.randomness import RandomSource, keyed_source
@@ -18,6 +22,7 @@ __all__ = [
     "Job",
     "Objective",
     "TrialOutput",
+    "ValuePickler",
     "decode_value",
     "encode_value",
     "perform",
@@ -113,7 +118,34 @@ def encode_value(value: Any) -> bytes:
     """
     if type(value) is bytes:
         return _RAW + value
-    return _PICKLED + pickle.dumps(value, protocol=5)
+    buffer = io.BytesIO()
+    ValuePickler(buffer, protocol=5).dump(value)
+    return _PICKLED + buffer.getvalue()
+
+
+class ValuePickler(pickle.Pickler):
+    """Takes classes and functions of the script (or notebook) by name, as `pickle` does, in any process.
+
+    A worker that does not run the script has them by value, with the objective, and `pickle` does not find them there.
+    """
+
+    def reducer_override(self, obj: Any) -> Any:
+        """The name of what the script defines at its top."""
+        if isinstance(obj, (type, FunctionType)) and obj.__module__ in _SCRIPT and "<" not in obj.__qualname__:
+            _named_here[obj.__qualname__] = obj
+            return _of_the_script, (obj.__qualname__,)
+        return NotImplemented
+
+
+_SCRIPT: Final = ("__main__", "__mp_main__")
+_named_here: Final[dict[str, Any]] = {}
+
+
+def _of_the_script(name: str) -> Any:
+    try:
+        return operator.attrgetter(name)(sys.modules["__main__"])
+    except AttributeError:
+        return _named_here[name]  # a worker that reads back what it has written
 
 
 def decode_value(payload: bytes) -> Any:

@@ -27,6 +27,7 @@ from typing import Any, Protocol, SupportsFloat
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Receipt, Release, Spender
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.storage.keys import key_place
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, Session
@@ -173,6 +174,7 @@ def tune(
     >>> result.value == result.params["x"]
     True
     """
+    refuse_while_starting("tune")
     started = time.monotonic()
     pad = None if pad_seconds is None else number("pad_seconds", pad_seconds, above=0.0)
     plan = make_plan(
