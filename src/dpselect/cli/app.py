@@ -6,8 +6,9 @@ Results go to standard output, everything else to standard error. Exit status: 0
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -66,11 +67,33 @@ def main() -> None:
     except BudgetError as error:
         _stop(error, 3)
     except (ArgumentError, TypeError) as error:
-        _stop(error, 2)
+        _stop(in_flags(str(error), sys.argv[1:]), 2)
     except (ContentError, OSError, RuntimeError) as error:
         _stop(error, 1)
 
 
-def _stop(error: Exception, status: int) -> None:
+def in_flags(message: str, arguments: list[str]) -> str:
+    """An error that names arguments of the library, with the flags of the command that was called in their place.
+
+    >>> in_flags("epsilon must be above 0; leave expected_quantile out", ["plan"])
+    '--epsilon must be above 0; leave --expected-quantile out'
+    """
+    command: Any = typer.main.get_command(app)
+    for word in arguments:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is None:
+            break
+        command = inner
+    flags = {
+        option.name: next(flag for flag in option.opts if flag.startswith("--"))
+        for option in command.params
+        if option.param_type_name == "option"
+    }
+    # a name in quotes, or a part of a longer name (privacy.delta, delta-curve), is something else
+    whole = re.compile(rf"(?<![\w.'\"-])({'|'.join(map(re.escape, flags))})(?![\w'\"-]|\.\w)")
+    return whole.sub(lambda found: flags[found[1]], message)
+
+
+def _stop(error: Exception | str, status: int) -> None:
     sys.stderr.write(f"dpselect: {error}\n")
     sys.exit(status)
