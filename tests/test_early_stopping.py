@@ -76,7 +76,7 @@ def test_it_stops_where_the_rule_says_and_at_the_last_stop_without_asking(budget
     run = train(stopping)
     price = stopping.guarantee(steps)
     assert (run.steps, score.seen, list(run.scores)) == (reached, seen, scores)
-    assert run.guarantee.epsilon(DELTA) == price.price(reached)
+    assert run.realised.epsilon(DELTA) == price.price(reached)
     assert float(budget.spent().epsilon) == pytest.approx(price.price(reached), rel=1e-12)
     assert float(budget.spent().delta) == DELTA
     assert run.receipt.charged["epsilon"] == price.price(reached)
@@ -114,7 +114,7 @@ def test_leaving_the_loop_pays_for_the_next_stop(budget):
     with stopping.open(stopping.guarantee(steps)) as run:
         for step in (1, 2, 3):
             run.stop(step, "model")
-    assert run.guarantee.epsilon(DELTA) == stopping.guarantee(steps).price(4)
+    assert run.realised.epsilon(DELTA) == stopping.guarantee(steps).price(4)
     assert float(budget.spent().epsilon) == pytest.approx(stopping.guarantee(steps).price(4), rel=1e-12)
 
 
@@ -249,7 +249,8 @@ def test_what_dp_sgd_pays(budget):
     work = [dp_sgd(noise_multiplier=2.0, sampling_rate=0.5, steps=k) for k in (2, 4, 6)]
     assert all(g.epsilon(DELTA) < price.price(k) for g, k in zip(work, (2, 4, 6), strict=True))
     assert model.guarantee().epsilon(DELTA) == price.price(6)
-    assert model.guarantee_.epsilon(DELTA) == price.price(4)
+    assert model.realised_.epsilon(DELTA) == price.price(4)
+    assert model.guarantee_.epsilon(DELTA) == price.worst_epsilon
     assert model.receipt_.charged["epsilon"] == price.price(4)
     assert float(budget.spent().epsilon) == pytest.approx(price.price(4), rel=1e-12)
     # what was scored is what would have been released

@@ -410,7 +410,7 @@ def test_an_interrupted_run_pays_for_the_next_stopping_point(tmp_path):
 
 def test_it_can_be_pickled():
     run = pickle.loads(pickle.dumps(iterative([pure_dp(epsilon=0.1)] * 2, stops=[1, 2], delta=0)))
-    assert run.observed(1).pure_epsilon == 0.1
+    assert run.observed(1).price == 0.1
 
 
 @pytest.mark.parametrize(

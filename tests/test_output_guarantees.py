@@ -258,7 +258,6 @@ def test_prices_by_a_function_need_a_supremum():
         lambda price: worst_of(price, pure_dp(epsilon=1.0)),
         lambda price: best_of(price, Logarithmic.with_mean(mean=5)).epsilon(delta=0),
         lambda price: best_of(price, Logarithmic.with_mean(mean=5)).epsilon(delta=1e-6),
-        lambda price: price.dominating_pair(),
         worst,
     ],
 )

@@ -240,7 +240,7 @@ def test_prices_by_output():
     assert "Theorem 4.1" in search.worst.theorem
     statistic = smoothed_odds(BASE, samples=10, max_queries=3, delta=1e-6, slack=0.25)
     sampled = SampledSparseVector(guarantee=BASE, statistic=statistic, epsilon=1.0, max_queries=3)
-    assert sampled.guarantee.observed(None).pure_epsilon == 0.5
+    assert sampled.guarantee.observed(None).price == 0.5
     assert sampled.guarantee.delta == sampled.worst.failure <= 1e-6
     assert pickle.loads(pickle.dumps(sampled.guarantee)).price(True) == 1.0
     single = SampledSparseVector(guarantee=BASE, statistic=statistic, epsilon=1.0, max_queries=1)
@@ -319,7 +319,7 @@ def test_of_many_candidates_only_those_drawn_are_run():
         ran = Ran()
         release = select(ran)
         assert len(ran) <= most
-        assert set(vars(release)) == {"value", "guarantee", "receipt", "replayable"}
+        assert set(vars(release)) == {"value", "guarantee", "receipt", "replayable", "realised"}
     trained = []
     release = select_hyperparameters(
         lambda i, random: trained.append(i),

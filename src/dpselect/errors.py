@@ -16,6 +16,7 @@ __all__ = [
     "ContentError",
     "ForkedSourceError",
     "MissingExtraError",
+    "PromiseError",
     "StartingProcessError",
     "StudyError",
     "flag",
@@ -36,6 +37,10 @@ class ArgumentError(ValueError):
 
 class AdjacencyError(ArgumentError):
     """Two guarantees with different adjacencies were put together."""
+
+
+class PromiseError(ArgumentError, TypeError):
+    """A guarantee was asked for, and something else was given, such as the price of an output that came out."""
 
 
 class BoundUnavailableError(ArgumentError):

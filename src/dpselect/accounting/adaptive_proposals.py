@@ -35,6 +35,7 @@ from dpselect.accounting.theorems import composition_bound, lemma_20
 from dpselect.errors import BoundUnavailableError, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp, compose
+from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import SEARCH_ORDERS
 from dpselect.repetitions import Repetitions
 
@@ -267,6 +268,7 @@ def adaptive_best_of(
     >>> round(best_of(pure_dp(epsilon=1.0), law).epsilon(delta=0.0), 3), round(total.epsilon(delta=0.0), 3)
     (2.0, 3.365)
     """
+    base = promise("base", base)
     if not isinstance(repetitions, Repetitions):
         raise TypeError(f"repetitions must be a law of K, got {type(repetitions).__name__}")
     ratio = Ratio(lower_ratio, upper_ratio)  # type: ignore[arg-type]
@@ -274,7 +276,7 @@ def adaptive_best_of(
         raise BoundUnavailableError(f"bound must be one of {', '.join(map(repr, BOUNDS))}, got {bound!r}")
     terms = {
         "mechanism": "adaptive-best-of",
-        "base": dict(base.promised().terms),
+        "base": dict(base.terms),
         "repetitions": repetitions.describe(),
         "lower_ratio": ratio.lower,
         "upper_ratio": ratio.upper,

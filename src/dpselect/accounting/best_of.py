@@ -19,6 +19,7 @@ from dpselect.accounting.theorems import lemma_20
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.privacy.profile import MinimumProfile
+from dpselect.privacy.promises import promise
 from dpselect.repetitions import Repetitions
 
 __all__ = ["BOUNDS", "best_of", "smallest_of"]
@@ -112,6 +113,7 @@ def best_of(
     >>> round(total.epsilon(delta=0.0), 4)
     1.9392
     """
+    base = promise("base", base)
     if not isinstance(repetitions, Repetitions):
         raise TypeError(f"repetitions must be a law of K, got {type(repetitions).__name__}")
     known = BOUNDS | CHEAPER

@@ -8,6 +8,7 @@ from typing import SupportsFloat
 
 from dpselect.errors import BudgetError, number
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
 
 __all__ = ["calibrate"]
@@ -40,24 +41,29 @@ def calibrate(
     >>> round(noise, 2), gaussian(noise_multiplier=noise).epsilon(delta=1e-6) <= 1.0
     (4.22, True)
     """
+    if not callable(make):
+        raise refusal("make", make, "a function from noise to a Guarantee")
     epsilon = number("epsilon", epsilon, above=0.0)
     delta = number("delta", delta, at_least=0.0, below=1.0)
     relative = number("relative", relative, above=0.0, below=1.0)
     lowest = number("low", low, above=0.0) if low is not None else _SMALLEST
     highest = number("high", high, above=lowest) if high is not None else _LARGEST
 
+    def made(parameter: float) -> Guarantee:
+        return promise("what make returns", make(parameter))
+
     def full(parameter: float) -> float:
-        return make(parameter).epsilon(delta)
+        return made(parameter).epsilon(delta)
 
     def coarse(parameter: float) -> float:
-        guarantee = make(parameter)
+        guarantee = made(parameter)
         if guarantee.renyi_curve is None or delta <= guarantee.failure:
             return guarantee.epsilon(delta)
         inside = (delta - guarantee.failure) / (1.0 - guarantee.failure)
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
     start = min(max(1.0, lowest), highest)
-    if make(start).profile is None:
+    if made(start).profile is None:
         return _search(full, epsilon, start, lowest, highest, relative)
     try:
         start = _search(coarse, epsilon, start, lowest, highest, max(relative, 1e-2))

@@ -26,6 +26,7 @@ from dpselect.errors import ArgumentError, BoundUnavailableError, integer, numbe
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import extend
+from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
 from dpselect.repetitions import Geometric, Logarithmic
 
@@ -231,6 +232,7 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
     >>> round(total.epsilon(delta=1e-6), 2)
     2.53
     """
+    base = promise("base", base)
     floor = number("floor", floor, above=0.0, below=1.0)
     if bound not in (None, "optimal", "published"):
         raise BoundUnavailableError(f"bound must be 'optimal' or 'published', got {bound!r}")

@@ -30,6 +30,7 @@ from dpselect.errors import BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.privacy.profile import PrivacyProfile
+from dpselect.privacy.promises import promise
 
 __all__ = [
     "dummy_probability_bound",
@@ -57,6 +58,7 @@ def theorem_c_1(base: Guarantee, *, gamma: SupportsFloat, sharpened: bool = True
     >>> round(theorem_c_1(pure_dp(epsilon=1.0), gamma=0.1).epsilon(delta=0), 8)
     2.28768207
     """
+    base = promise("base", base)
     gamma = number("gamma", gamma, above=0.0, below=0.25)
     if base.failure > 0.0 or not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError("Theorem C.1 needs a base with pure privacy")
@@ -184,6 +186,7 @@ def select_among_dummies(
     >>> round(select_among_dummies(pure_dp(epsilon=1.0), runs=100, gamma=0.1).epsilon(delta=0), 3)
     1.792
     """
+    base = promise("base", base)
     runs = integer("runs", runs, at_least=1, at_most=10**9)
     gamma = number("gamma", gamma, at_least=1e-12, below=0.25)
     sharp = number("sharpness", sharpness, above=0.0, finite=False)

@@ -12,6 +12,7 @@ from typing import Any, Literal, SupportsFloat
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.promises import promise
 
 __all__ = ["gated", "logistic_error_shift", "noise_unit", "released_or_none"]
 
@@ -71,6 +72,7 @@ def gated(
     >>> dict(gate.epsilons)
     {'released': 1.0, 'none': 0.1}
     """
+    training = promise("training", training)
     spent = number("test_epsilon", test_epsilon, above=0.0)
     test = number("test_shift", test_shift, above=0.0)
     delta = number("delta", delta, at_least=0.0, below=1.0)

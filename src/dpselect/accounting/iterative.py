@@ -16,6 +16,8 @@ from dpselect.accounting.optimal_stopping import ApproximateStepsGame, StoppingG
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
+from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.promises import promise, promises, refusal
 
 __all__ = ["StoppingPoint", "iterative"]
 
@@ -112,6 +114,7 @@ def iterative(
         points: the fineness of the "optimal" bound.
 
     Raises `ArgumentError` for lists that do not fit and for a delta at which some stop has no finite epsilon,
+    `AdjacencyError` when steps or the look differ in adjacency (of a function: at any two numbers of steps),
     `BudgetError` when `worst_epsilon` cannot be met.
 
     >>> from dpselect.privacy import gaussian
@@ -125,7 +128,7 @@ def iterative(
         raise ArgumentError("give exactly one of delta and prices")
     if bound not in ("optimal", "sum"):
         raise ArgumentError(f"bound must be 'optimal' or 'sum', got {bound!r}")
-    stages = _stages(steps, _parsed_stops(stops), check)
+    stages = _stages(steps, _parsed_stops(stops), None if check is None else promise("check", check))
     if prices is not None:
         if shares is not None or worst_epsilon is not None:
             raise ArgumentError("shares and worst_epsilon go with delta, not with prices")
@@ -148,6 +151,8 @@ def _parsed_stops(stops: Sequence[SupportsIndex]) -> tuple[int, ...]:
 
 
 def _stages(steps: Steps, stops: tuple[int, ...], check: Guarantee | None) -> _Stages:
+    if not callable(steps) and not isinstance(steps, Sequence):
+        raise refusal("steps", steps, "a sequence of Guarantees, or a function from a number of steps to one")
     work = _Repeated(steps) if callable(steps) else _Listed(tuple(steps), stops[-1])
     checks = [0 if check is None else min(k + 1, len(stops) - 1) for k in range(len(stops))]
     totals = tuple(_with(work.between(0, k), check, count) for k, count in zip(stops, checks, strict=True))
@@ -175,7 +180,8 @@ class _Repeated:
     def between(self, first: int, last: int) -> Guarantee:
         count = last - first
         if count not in self._made:
-            self._made[count] = self._steps(count)
+            self._made[count] = promise("what steps returns", self._steps(count))
+            common_adjacency(made.adjacency for made in self._made.values())
         return self._made[count]
 
 
@@ -183,9 +189,10 @@ class _Listed:
     """Steps one by one."""
 
     def __init__(self, steps: tuple[Guarantee, ...], last: int) -> None:
+        self._steps = promises("steps", steps)
         if len(steps) != last:
             raise ArgumentError("steps must have one guarantee for each step up to the last stop")
-        self._steps = steps
+        common_adjacency(step.adjacency for step in self._steps)
 
     def between(self, first: int, last: int) -> Guarantee:
         return compose(*self._steps[first:last])

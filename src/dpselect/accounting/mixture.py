@@ -15,6 +15,7 @@ from dpselect.numerics import ROUND_UP, log_weighted_sum
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.profile import PrivacyProfile
+from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["mixture"]
@@ -75,6 +76,7 @@ def mixture(guarantees: Sequence[Guarantee], weights: Sequence[SupportsFloat] | 
     >>> round(mixture([zcdp(rho=0.2), zcdp(rho=0.05)]).renyi(order=8), 5)
     1.50101
     """
+    guarantees = promises("guarantees", guarantees)
     if not guarantees:
         raise ArgumentError("guarantees must have at least one candidate")
     adjacency = common_adjacency(g.adjacency for g in guarantees)

@@ -32,7 +32,9 @@ from scipy.special import logsumexp
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import DominatingPair, Guarantee
+from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.discretise import PairEnclosure, coarsen
+from dpselect.privacy.promises import promises
 
 __all__ = ["ApproximateStepsGame", "StoppingGame", "approximate_steps_delta"]
 
@@ -121,7 +123,8 @@ class StoppingGame:
     def __init__(self, segments: Sequence[Guarantee], *, target: SupportsFloat, points: int = 4096) -> None:
         if not segments:
             raise ArgumentError("segments must not be empty")
-        self._segments = tuple(segments)
+        self._segments = promises("segments", segments)
+        common_adjacency(segment.adjacency for segment in self._segments)
         self._target = number("target", target, at_least=0.0, at_most=1.0)
         self._points = integer("points", points, at_least=64, at_most=_LONGEST)
 

@@ -10,6 +10,7 @@ from dpselect.accounting.search_price import SearchPrice, first_positive_price
 from dpselect.errors import BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
 
 __all__ = [
     "HaltingCutoffs",
@@ -29,6 +30,7 @@ def log_odds_sensitivity(base: Guarantee, *, oracle_error: SupportsFloat = 0.0) 
     >>> round(log_odds_sensitivity(pure_dp(epsilon=0.1)), 9)
     0.2
     """
+    base = promise("base", base)
     if base.failure > 0.0 or not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError(
             "an exact percentile oracle needs a base with pure privacy: the odds of a rare event have no finite "
@@ -53,6 +55,7 @@ def percentile_sparse_vector(
     >>> price.guarantee.epsilon(delta=0), price.by_output.observed(None).epsilon(delta=0)
     (1.0, 0.5)
     """
+    base = promise("base", base)
     epsilon = number("epsilon", epsilon, above=0.0)
     tests = None if max_queries is None else integer("max_queries", max_queries, at_least=1)
     terms = {

@@ -18,6 +18,7 @@ from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
+from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import (
     BetaBinomial,
     Harmonic,
@@ -213,7 +214,7 @@ def plan(
             return _cheapest(base, goal, limited, delta)
         return _most_useful(base, goal, limited, total, delta)
     if not callable(base):
-        raise TypeError("base must be a Guarantee, or a function from noise to a Guarantee")
+        raise refusal("base", base, "a Guarantee, or a function from noise to a Guarantee")
     if total is None:
         raise ArgumentError("epsilon is needed when base is a function of the noise")
     return _quietest(base, goal, limited, total, delta)
@@ -370,6 +371,7 @@ def trade_off_curve(
     base: Guarantee, family: Family, *, delta: SupportsFloat, sizes: Sequence[float], goal: Goal | None = None
 ) -> list[tuple[float, float]]:
     """(epsilon, utility) of the family's laws at these sizes: what a plot of the trade-off shows."""
+    base = promise("base", base)
     goal = Goal() if goal is None else goal
     laws = [law for size in sizes if (law := _law(family, size)) is not None]
     return [(best_of(base, law).epsilon(delta), goal.utility(law)) for law in laws]

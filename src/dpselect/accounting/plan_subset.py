@@ -12,6 +12,7 @@ from dpselect.accounting.plan import FAMILIES, Family, Goal, laws_for
 from dpselect.accounting.subset_tuning import FinalRows, tune_on_subset
 from dpselect.errors import ArgumentError, BudgetError, number
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
 
 __all__ = ["SAMPLING_RATES", "SUBSET_FAMILIES", "SubsetOption", "plan_subset"]
@@ -85,7 +86,7 @@ def plan_subset(
     if final_rows not in ("rest", "all"):
         raise ArgumentError(f"final_rows must be 'rest' or 'all', got {final_rows!r}")
     if isinstance(base, Guarantee) or not callable(base):
-        raise TypeError("base must be a function from noise to a Guarantee: the noise is what is planned")
+        raise refusal("base", base, "a function from noise to a Guarantee: the noise is what is planned")
     goal = Goal(
         expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
     )
@@ -95,7 +96,7 @@ def plan_subset(
         raise ArgumentError("give repetitions, or a goal and limits to choose the law by, not both")
     else:
         laws = [(str(repetitions.describe()["law"]), repetitions)]
-    run = cache(lambda index: base(_STEP**index))
+    run = cache(lambda index: promise("what base returns", base(_STEP**index)))
     options = []
     for family, law in laws:
 

@@ -12,6 +12,7 @@ from typing import SupportsFloat
 from dpselect.errors import BoundUnavailableError, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
+from dpselect.privacy.promises import promise
 from dpselect.repetitions import Geometric, Repetitions, capped
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
 
 
 def _pure_epsilon(base: Guarantee, theorem: str) -> float:
+    base = promise("base", base)
     if base.failure > 0.0 or not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError(f"{theorem} needs a base with pure privacy; `best_of` prices every base")
     return base.pure_epsilon
@@ -81,6 +83,7 @@ def theorem_3_4(
     Raises `BoundUnavailableError` when the base has no epsilon outside a failure mass, or the delta reaches 1.
     Source: Liu, Talwar 2019, Theorem 3.4.
     """
+    base = promise("base", base)
     gamma = number("stop_probability", stop_probability, at_least=1e-100, below=1.0)
     rest = number("cut_off", cut_off, above=0.0, at_most=0.49)
     if not math.isfinite(base.pure_epsilon):

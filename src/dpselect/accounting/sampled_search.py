@@ -26,6 +26,7 @@ from dpselect.accounting.search_price import SearchPrice, first_positive_price
 from dpselect.errors import BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
 
 __all__ = [
     "sampled_halting_cutoffs",
@@ -55,6 +56,7 @@ def smoothed_odds(
     utility statements need if that is more. `BoundUnavailableError` for a base without an epsilon outside a failure
     mass: build `SmoothedOdds` by hand then. Source: Liu, Talwar 2019, Theorem 4.4.
     """
+    base = promise("base", base)
     queries, delta, slack = _parsed("max_queries", max_queries, delta, slack)
     epsilon = _epsilon(base)
     if smoothing is None:
@@ -78,6 +80,7 @@ def smoothed_count(
 
     Otherwise as `smoothed_odds`. Source: Liu, Talwar 2019, Theorem 4.6.
     """
+    base = promise("base", base)
     count, delta, slack = _parsed("thresholds", thresholds, delta, slack)
     epsilon = _epsilon(base)
     if smoothing is None:
@@ -122,6 +125,7 @@ def sampled_sparse_vector(
     >>> price.guarantee.pure_epsilon, price.guarantee.failure <= 1e-6
     (1.0, True)
     """
+    base = promise("base", base)
     if not isinstance(statistic, SmoothedOdds):
         raise TypeError("statistic must be a SmoothedOdds: odds are compared here")
     queries = integer("max_queries", max_queries, at_least=1)
@@ -140,6 +144,7 @@ def threshold_search(
     The batch serves all thresholds, so the counts of two data sets are bounded jointly over both of their orders.
     Otherwise as `sampled_sparse_vector`. Source: Liu, Talwar 2019, Theorem 4.6.
     """
+    base = promise("base", base)
     if not isinstance(statistic, SmoothedCount):
         # odds move twice as far as the theorem's constant for counts says
         raise TypeError("statistic must be a SmoothedCount: counts are compared here")

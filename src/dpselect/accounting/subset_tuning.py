@@ -31,6 +31,7 @@ from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.dominating_pair import DominatingPair
 from dpselect.privacy.profile import extend
+from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["SubsetProfile", "SubsetRenyi", "tune_on_subset"]
@@ -218,11 +219,13 @@ def tune_on_subset(
     >>> round(search.epsilon(delta=1e-6), 3), round(both.epsilon(delta=1e-6), 3)
     (1.58, 1.02)
     """
+    search = promise("search", search)
+    final = promise("final", final)
     q = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0)
     atoms = integer("atoms", atoms, at_least=16, at_most=4000)
     if final_rows not in ("rest", "all"):
         raise ArgumentError(f"final_rows must be 'rest' or 'all', got {final_rows!r}")
-    adjacency = common_adjacency(g.promised().adjacency for g in (search, final))
+    adjacency = common_adjacency((search.adjacency, final.adjacency))
     terms = {
         "mechanism": "tune-on-subset",
         "search": dict(search.terms),

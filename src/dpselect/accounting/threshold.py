@@ -18,6 +18,7 @@ from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp
+from dpselect.privacy.promises import promise
 from dpselect.repetitions import Geometric, Repetitions, capped
 
 __all__ = ["liu_talwar_theorem_3_1", "threshold_stopping"]
@@ -50,6 +51,7 @@ def threshold_stopping(
     >>> threshold_stopping(pure_dp(epsilon=1.0), stop_probability=0.05, bound="paper").epsilon(delta=0.0)
     2.0
     """
+    base = promise("base", base)
     stop = number("stop_probability", stop_probability, above=0.0, below=1.0)
     limit = None if max_runs is None else integer("max_runs", max_runs, at_least=1)
     if truncation not in _TRUNCATIONS:
@@ -91,6 +93,7 @@ def liu_talwar_theorem_3_1(base: Guarantee, *, stop_probability: SupportsFloat, 
     `BoundUnavailableError` is raised when T is too small. A conditioned limit costs no more than none.
     Source: Liu, Talwar 2019, Theorem 3.1.
     """
+    base = promise("base", base)
     gamma = number("stop_probability", stop_probability, above=0.0, below=1.0)
     if not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError("bound 'paper' needs a base with a pure epsilon; available: 'optimal'")

@@ -15,6 +15,7 @@ from dpselect.accounting.sampled_search import threshold_search, threshold_searc
 from dpselect.accounting.threshold import threshold_stopping
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Guarantee, compose
+from dpselect.privacy.promises import promise
 
 __all__ = ["RunsNeeded", "runs_needed", "without_threshold"]
 
@@ -142,6 +143,7 @@ def without_threshold(
     >>> 1.18 < total.pure_epsilon < 1.2, total.failure <= 1e-6
     (True, True)
     """
+    base = promise("base", base)
     first = threshold_search(base, statistic=statistic, epsilon=epsilon_search, thresholds=thresholds).guarantee
     second = threshold_stopping(base, stop_probability=stop_probability, max_runs=max_runs)
     total = compose(first, second)

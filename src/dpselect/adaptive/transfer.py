@@ -35,6 +35,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.numerics import ROUND_UP, minimise
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import both_directions
+from dpselect.privacy.promises import promise
 
 __all__ = [
     "certifies",
@@ -63,6 +64,7 @@ def trade_off_bound(guarantee: Guarantee, probability: SupportsFloat) -> float:
     >>> round(trade_off_bound(gaussian(noise_multiplier=1), 0.5), 6), trade_off_bound(pure_dp(epsilon=0), 0.5) < 0.5001
     (0.841345, True)
     """
+    guarantee = promise("guarantee", guarantee)
     q = number("probability", probability, at_least=0.0, at_most=1.0)
     if q == 1.0:
         return 1.0
@@ -124,6 +126,7 @@ def certifies(
     accuracy_failure: SupportsFloat = 0.0,
 ) -> bool:
     """Whether the theorem's condition c (beta - accuracy_failure) > h(rank beta) holds; see the module."""
+    guarantee = promise("guarantee", guarantee)
     c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
     return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
 
@@ -142,6 +145,7 @@ def transfer_bound(
     >>> round(transfer_bound(g, sample_rank=0.375, rank=0.25, accuracy_failure=1e-4), 5)
     0.01835
     """
+    guarantee = promise("guarantee", guarantee)
     if guarantee.adjacency.value != "replace_one":
         raise ArgumentError("guarantee must be for the adjacency replace_one: the number of blocks is public")
     c, rank, _, accuracy = _ranks(sample_rank, rank, 0.5, min(float(accuracy_failure), 0.499))
@@ -175,6 +179,7 @@ def certifies_interval(
     max(c, 1 - d) accuracy_failure > h(a p + (1 - b)(beta - p)) for every p; the difference is convex in p, so its
     minimum is found by a search.
     """
+    guarantee = promise("guarantee", guarantee)
     (c, d), (a, b) = sample, population
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     lost = max(c, 1.0 - d) * number("accuracy_failure", accuracy_failure, at_least=0.0, below=beta)

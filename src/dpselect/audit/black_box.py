@@ -22,6 +22,7 @@ from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audi
 from dpselect.audit.subject import Subject
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["audit", "audit_outputs", "reported_delta"]
@@ -134,14 +135,15 @@ def audit_outputs(
 
 def reported_delta(claim: Guarantee, delta: float | None) -> float:
     """Where a measured epsilon stands: as asked; else the claim's own delta, or 1e-5 where it has many."""
+    claim = promise("claim", claim)
     if delta is not None:
         return number("delta", delta, at_least=0.0, below=1.0)
     return claim.failure if math.isfinite(claim.pure_epsilon) else 1e-5
 
 
 def _parsed(claim: Guarantee, confidence: float, delta: float | None) -> tuple[float, float]:
-    claim.promised()
-    return number("confidence", confidence, above=0.0, below=1.0), reported_delta(claim, delta)
+    stands = reported_delta(claim, delta)
+    return number("confidence", confidence, above=0.0, below=1.0), stands
 
 
 def _block(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dpselect.audit.subject import Subject
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 
 __all__ = ["collected", "function_subject"]
@@ -50,6 +51,7 @@ def function_subject(
     >>> audit(counted, draws=1000).violated
     True
     """
+    claim = promise("claim", claim)
     label = name or str(getattr(function, "__qualname__", type(function).__name__))
     takes_random = _takes_random(function, data, label)
     before = copy.deepcopy((data, neighbour))

@@ -48,7 +48,6 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
     >>> found.violated, round(found.epsilon_lower, 6)
     (True, 0.693147)
     """
-    subject.claim.promised()
     delta = reported_delta(subject.claim, delta)
     tolerance = number("tolerance", tolerance, at_least=0.0, at_most=1e-3)
     labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))

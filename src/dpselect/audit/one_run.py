@@ -19,6 +19,7 @@ from dpselect.audit.one_run_bound import claim_test, one_run_epsilon
 from dpselect.audit.result import Audit
 from dpselect.errors import AdjacencyError, ArgumentError, number
 from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 
 __all__ = ["OneRunAudit", "audit_guesses", "label_scores"]
@@ -85,7 +86,7 @@ class OneRunAudit:
     labels: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        self.claim.promised()
+        promise("claim", self.claim)
         if self.claim.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
             raise AdjacencyError("claim must be under add_or_remove_one: a coin adds or removes a canary")
         if np.ndim(self.canary_rows) != 2 or np.shape(self.canary_labels) != np.shape(self.canary_rows)[:1]:
@@ -135,7 +136,7 @@ def audit_guesses(
         raise ArgumentError("guesses must be 1, -1 or 0 for each canary")
     if truth.dtype != np.bool_ or truth.shape != said.shape:
         raise ArgumentError("included must be True or False for each canary")
-    claim.promised()
+    claim = promise("claim", claim)
     if claim.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("claim must be under add_or_remove_one: a coin adds or removes a canary")
     confidence = number("confidence", confidence, above=0.0, below=1.0)

@@ -24,6 +24,7 @@ from scipy.special import bdtr, bdtrc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
 
 __all__ = ["ClaimTest", "claim_test", "one_run_epsilon", "one_run_p_value"]
 
@@ -116,6 +117,7 @@ def claim_test(*, correct: int, guesses: int, canaries: int, claim: Guarantee) -
     >>> claim_test(correct=95, guesses=100, canaries=100, claim=gaussian(noise_multiplier=2.0)).p_value < 0.001
     True
     """
+    claim = promise("claim", claim)
     correct, guesses, canaries = _counts(correct, guesses, canaries)
     # right guesses beyond this epsilon are expected: no point further out rejects
     last = math.log((correct + 1.0) / (guesses - correct + 0.5)) if correct < guesses else math.log(guesses + 1.0) + 6.0

@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 
 __all__ = ["FiniteSubject", "Subject"]
@@ -35,6 +36,9 @@ class Subject:
     draw: Callable[[bool, int, RandomSource], NDArray[Any]]
     claim: Guarantee
 
+    def __post_init__(self) -> None:
+        promise("claim", self.claim)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FiniteSubject:
@@ -51,3 +55,6 @@ class FiniteSubject:
     data: Mapping[Hashable, Fraction | float]
     neighbour: Mapping[Hashable, Fraction | float]
     claim: Guarantee
+
+    def __post_init__(self) -> None:
+        promise("claim", self.claim)

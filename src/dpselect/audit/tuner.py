@@ -28,6 +28,7 @@ from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.learners import DPSGDClassifier
 from dpselect.privacy import Guarantee, gaussian, pure_dp
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric, Logarithmic, Repetitions
 from dpselect.tuning import Categorical, tune
@@ -131,9 +132,10 @@ def worst_search(
     >>> len(search.exact().data) == len(search.upper) + 1
     True
     """
+    base = promise("base", base)
     atoms = integer("atoms", atoms, at_least=2, at_most=2000)
     delta = number("delta", delta, at_least=0.0, below=1.0)
-    claim = best_of(base, repetitions) if claim is None else claim
+    claim = best_of(base, repetitions) if claim is None else promise("claim", claim)
     found: list[tuple[float, WorstSearch]] = []
     for enclosure in base.pair_source()(atoms):
         if enclosure.optimistic is None:

@@ -12,6 +12,7 @@ from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.optuna_study import PastStudy, PastTrial
 from dpselect.privacy import Guarantee, compose
+from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Fixed
 
 __all__ = ["StudyPrice", "price_study"]
@@ -59,13 +60,15 @@ def price_study(
     Raises `ArgumentError` for a study without runs, a noise that is no number or that no run holds, or `planned` below
     the number of runs or beside noise drawn at random.
     """
+    if not callable(base):
+        raise refusal("base", base, "a function from noise (or None) to a Guarantee")
     runs = [trial for trial in study.trials for _ in range(trial.runs)]
     if not runs:
         raise ArgumentError(f"study {study.name!r} holds no run that began: there is nothing to price")
     if planned is not None and planned < len(runs):
         raise ArgumentError(f"planned is {planned}, but {len(runs)} runs began")
     noises, remarks, at_random = _noises(runs, noise_parameter)
-    distinct = {noise: base(noise) for noise in dict.fromkeys(noises)}
+    distinct = {noise: promise("what base returns", base(noise)) for noise in dict.fromkeys(noises)}
     equal = len(distinct) == 1
     if planned is not None and (at_random or not equal):
         raise ArgumentError("planned needs runs with equal noise: what the missing ones would cost is unknown")

@@ -39,6 +39,7 @@ from dpselect.learners.rows import public_classes, table_shape
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.promises import refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
@@ -306,7 +307,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
             raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(self.estimator).__name__}")
         if self.base is not None and not (isinstance(self.base, Guarantee) or callable(self.base)):
-            raise TypeError("base must be a Guarantee of one fit, or a function from the estimator to one")
+            raise refusal("base", self.base, "a Guarantee of one fit, or a function from the estimator to one")
         for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
             flag(name, getattr(self, name))
         public = self.public_validation is not None

@@ -28,6 +28,7 @@ from dpselect.integrations.sklearn_distributions import MixedSpace, finite_choic
 from dpselect.integrations.sklearn_public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
 from dpselect.privacy import Guarantee, compose
+from dpselect.privacy.promises import promise
 from dpselect.tuning import Space
 
 __all__ = [
@@ -147,21 +148,15 @@ def _pricing(step: Any, path: str, base: Base | None, columns: int | None) -> Ca
     if isinstance(base, Guarantee):
         return lambda: base
     if base is not None:
-        return lambda: _checked(base(step), "base")
+        return lambda: promise("what base returns", base(step))
     if callable(getattr(step, "guarantee", None)):
         takes_columns = "columns" in inspect.signature(step.guarantee).parameters
         # a step behind others sees their columns, not those of X
         known = {"columns": columns} if takes_columns and columns is not None and not path else {}
-        return lambda: _checked(step.guarantee(**known), f"{type(step).__name__}.guarantee()")
+        return lambda: promise(f"{type(step).__name__}.guarantee()", step.guarantee(**known))
     if is_diffprivlib(step):
         return lambda: reviewed_epsilon(step)
     raise ArgumentError(_refusal(step, path))
-
-
-def _checked(guarantee: Any, what: str) -> Guarantee:
-    if not isinstance(guarantee, Guarantee):
-        raise TypeError(f"{what} must give a Guarantee, got {type(guarantee).__name__}")
-    return guarantee
 
 
 def _where(path: str) -> str:

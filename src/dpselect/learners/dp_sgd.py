@@ -121,10 +121,9 @@ class DPSGDClassifier(PrivateClassifier):
     Attributes:
         classes_, n_features_in_: as in scikit-learn.
         weights_: one array a layer, of shape (inputs + 1, outputs), for rows divided by `row_norm`.
-        guarantee_: what the fit promises; the same as `guarantee()`, or with early stopping the price of the stop that
-            was reached (see `Run`).
-        n_steps_, scores_, receipt_: with `early_stopping`, the steps taken, the scores at the stops passed, and the
-            receipt of its spender (None without one).
+        guarantee_: what the fit promises; the same as `guarantee()`.
+        n_steps_, scores_, realised_, receipt_: with `early_stopping`, the steps taken, the scores at the stops passed,
+            the price of the stop that was reached (see `Run`), and the receipt of its spender (None without one).
 
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
     naming a parameter. Afterwards only for a container: shape, sparse, complex.
@@ -258,5 +257,6 @@ class DPSGDClassifier(PrivateClassifier):
                 if run.stop(step, shown):
                     break
         self.weights_, self.guarantee_ = shown.weights_, run.guarantee
-        self.n_steps_, self.scores_, self.receipt_ = run.steps, run.scores, run.receipt
+        self.realised_, self.receipt_ = run.realised, run.receipt
+        self.n_steps_, self.scores_ = run.steps, run.scores
         return self

@@ -19,7 +19,8 @@ from dpselect.accounting.iterative import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms.noisy_count import noisy_count, noisy_count_guarantee
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Receipt
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Receipt
+from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["EarlyStopping", "InteractiveSpender", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
@@ -236,9 +237,10 @@ class EarlyStopping:
         ...     for step in range(1, 5):
         ...         if run.stop(step, Model()):
         ...             break
-        >>> run.steps, run.scores, round(run.guarantee.epsilon(delta=1e-5), 2) < 0.3
+        >>> run.steps, run.scores, run.realised.epsilon(delta=1e-5) < 0.3 < run.guarantee.epsilon(delta=1e-5)
         (2, (1.0,), True)
         """
+        price = output_promise("price", price)
         if tuple(price.table or ()) != tuple(self.stops):
             raise ArgumentError("price must be for these stops: use `guarantee`")
         return Run(self, price, resolve(random))
@@ -251,8 +253,8 @@ class Run:
     anything but released outputs, and every step that was trained must have been counted (owed). An exception leaves
     the reservation unsettled.
 
-    Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, the price of the stopping point
-    reached, which adds up in a ledger only (without one the whole run promises its `worst()`), and `receipt` (None
+    Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, what the run promised before it
+    began, `realised`, the price of the stopping point reached, which adds up in a ledger only, and `receipt` (None
     without a spender).
     """
 
@@ -271,7 +273,12 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the steps that ran cost, charged at their stopping point."""
+        """What the whole run promises, wherever it stops: the largest price."""
+        return self._price.worst()
+
+    @property
+    def realised(self) -> RealisedPrice:
+        """What the steps that ran cost in a ledger, charged at their stopping point."""
         return self._price.observed(self.steps)
 
     def __enter__(self) -> Self:

@@ -55,14 +55,14 @@ def gated_release(
 
     With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. If
     `train` or `error` raises, the reservation stands. That a model was withheld is the release; asking again is another
-    run at another price. The release's guarantee is the price of what came out, which adds up in a ledger only; without
-    a spender `gated(...).worst()` is what the run promises.
+    run at another price. The release's guarantee is what the run promises, whatever came out; its `realised` price is
+    that of what came out, which counts only where a ledger reserved the worst case.
 
     >>> from dpselect.privacy import pure_dp
     >>> gate = dict(training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=0.001, train_shift=0.001)
     >>> release = gated_release(lambda random: "model", lambda model: 0.9, max_error=0.1, **gate)
-    >>> release.value is None, round(release.guarantee.epsilon(delta=0), 6)
-    (True, 0.1)
+    >>> release.value is None, release.guarantee.epsilon(delta=0), round(release.realised.epsilon(delta=0), 6)
+    (True, 1.0, 0.1)
     """
     if not (callable(train) and callable(error)):
         raise TypeError("train and error must be callables: train(random) -> model, error(model) -> number")
@@ -92,7 +92,13 @@ def gated_release(
     value = model if passed else None
     if spender is not None:
         receipt = spender.settle(identifier, cell=released_or_none(value))
-    return Release(value=value, guarantee=price.observed(value), receipt=receipt, replayable=source.replayable)
+    return Release(
+        value=value,
+        guarantee=price.worst(),
+        receipt=receipt,
+        replayable=source.replayable,
+        realised=price.observed(value),
+    )
 
 
 def _steps(shift: float, grid: float) -> int:
@@ -144,7 +150,8 @@ def gated_logistic_regression(
             max(2/nominal_test_rows, shift of the error by the training rows) / test_epsilon.
         max_error: released when error + noise is at most this.
 
-    Returns a `Release` whose value is the fitted classifier or None, with the guarantee of what came out. Raises
+    Returns a `Release` whose value is the fitted classifier or None, with the guarantee of the run and the price of
+    what came out. Raises
     `ArgumentError` or `TypeError` for parameters, before the data is looked at.
 
     >>> from dpselect.randomness import keyed_source

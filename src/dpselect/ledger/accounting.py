@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from dpselect.ledger.fold import Account
 from dpselect.ledger.refusals import InsufficientBudget
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
 from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.promises import promise_or_output, refusal
 
 __all__ = ["Accounting", "Amounts", "Options", "OutputAccounting", "Price", "SequenceAccounting", "digest", "worst"]
 
@@ -78,8 +79,9 @@ class Accounting(Protocol):
 
 
 def worst(guarantee: Budgeted) -> Guarantee:
-    """The ordinary guarantee; of an output guarantee, its worst case. Raises `ArgumentError` for a realised price."""
-    return guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee.promised()
+    """The ordinary guarantee; of an output guarantee, its worst case. Raises `PromiseError` for a realised price."""
+    parsed = promise_or_output("guarantee", guarantee)
+    return parsed.worst() if isinstance(parsed, OutputGuarantee) else parsed
 
 
 def below(value: Fraction) -> float:
@@ -144,6 +146,8 @@ class SequenceAccounting:
             raise ArgumentError(
                 "sequence must list the guarantees: accounting='pld' is for a sequence fixed in advance"
             )
+        if not isinstance(options.sequence, Iterable):
+            raise refusal("sequence", options.sequence, "a sequence of guarantees")
         whole = [worst(guarantee) for guarantee in options.sequence]
         epsilon = compose(*whole).epsilon(below(options.delta))
         if not math.isfinite(epsilon) or charged_amount("epsilon", epsilon) > options.epsilon:

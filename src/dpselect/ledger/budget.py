@@ -146,13 +146,14 @@ class Budget:
         `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ArgumentError` for an identifier with
         other terms; nothing is charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
         """
+        adjacency = worst(guarantee).adjacency
         price = self._price(guarantee, delta)
         body: Body = {
             "kind": "reserve",
             "budget": self.name,
             "identifier": secrets.token_hex(16) if identifier is None else _text("identifier", identifier),
             "label": _text("label", label),
-            "adjacency": worst(guarantee).adjacency.value,
+            "adjacency": adjacency.value,
             "charge": amounts_to_text(price.charge),
             "cells": None if price.cells is None else amounts_to_text(price.cells),
             "mechanism": price.mechanism,

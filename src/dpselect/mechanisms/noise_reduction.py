@@ -26,6 +26,7 @@ from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.ex_post import ExPostRelease
 from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
@@ -61,6 +62,7 @@ class GradualRelease:
     """
 
     def __init__(self, level: Callable[[int], Array], guarantee: OutputGuarantee, *, replayable: bool) -> None:
+        guarantee = output_promise("guarantee", guarantee)
         self._level = level
         self._guarantee = guarantee
         self._replayable = replayable
@@ -288,6 +290,7 @@ def guarantee_with_test(
     >>> dict(guarantee_with_test(levels, epsilon_threshold=0.5, epsilon_queries=1.0).epsilons)
     {(1, 1): 1.75, (2, 1): 2.5, (2, 0): 1.5}
     """
+    reduction = output_promise("reduction", reduction)
     test = sparse_vector_guarantee(
         epsilon_threshold=number("epsilon_threshold", epsilon_threshold, above=0.0),
         epsilon_queries=number("epsilon_queries", epsilon_queries, above=0.0),

@@ -38,6 +38,7 @@ from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_
 from dpselect.ordered.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.promises import promise
 
 __all__ = ["RectanglePlan", "Slicing", "rectangle_plan", "rectangle_rows"]
 
@@ -75,6 +76,9 @@ class RectanglePlan:
     count_epsilon: float
     least_count: int
     guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        promise("guarantee", self.guarantee)
 
     @property
     def insertion(self) -> Guarantee:

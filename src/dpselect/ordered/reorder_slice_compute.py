@@ -23,6 +23,7 @@ from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_
 from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["EachRow", "Kept", "Ordered", "ReorderSliceCompute", "RowMap", "Steps"]
@@ -181,9 +182,10 @@ class ReorderSliceCompute:
         )
         if self._noise is None and self._most is None:
             raise ArgumentError("slices must be given where slice_epsilon is None: plain slices are paid one by one")
+        computation = promise("computation", computation)
         if computation.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
             raise AdjacencyError("computation must be a guarantee for add_or_remove_one")
-        swap = swap_of(computation) if swap is None else swap
+        swap = swap_of(computation) if swap is None else promise("swap", swap)
         if swap.adjacency is not Adjacency.REPLACE_ONE:
             raise AdjacencyError("swap must be a guarantee for replace_one")
         self._insertion = compose(*[computation] * self._computations)

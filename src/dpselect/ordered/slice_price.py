@@ -27,6 +27,7 @@ from dpselect.ordered.synchronisation import Synchronisation, synchronisation
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp, compose, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.profile import MinimumProfile, PrivacyProfile, RenyiProfile, SymmetricProfile, TabulatedProfile
+from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = [
@@ -297,6 +298,7 @@ def reorder_slice_compute_guarantee(
     ...  for way in ("paper", "basic", "renyi", "losses")]
     [11.37, 1.747, 1.166, 0.928]
     """
+    insertion = promise("insertion", insertion)
     if way not in get_args(Way):
         raise ArgumentError(f"way must be one of {get_args(Way)}, got {way!r}")
     price = slice_price(
@@ -340,6 +342,8 @@ def slice_price(
     maps_grow: bool = True,
 ) -> SlicePrice:
     """The checked parameters; see `reorder_slice_compute_guarantee`."""
+    insertion = promise("insertion", insertion)
+    swap = None if swap is None else promise("swap", swap)
     parsed = number("slice_epsilon", slice_epsilon, at_least=1e-5, at_most=2.0)
     if insertion.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("insertion must be a guarantee for add_or_remove_one")

@@ -10,6 +10,7 @@ from dpselect.errors import integer, number
 from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_compute_guarantee, slice_price
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.profile import epsilon_at
+from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import epsilon_from_renyi
 
 __all__ = ["SlicePrices", "noise_pays_from", "slice_prices"]
@@ -52,6 +53,7 @@ def slice_prices(
     >>> round(prices.paper, 2), round(prices.basic, 2), round(prices.renyi, 2), round(prices.losses, 2)
     (11.4, 1.75, 1.17, 0.93)
     """
+    insertion = promise("insertion", insertion)
     delta = number("delta", delta, above=0.0, below=1.0)
     price = slice_price(
         slice_epsilon=slice_epsilon, insertion=insertion, swap=swap, slices=slices, applications=applications
@@ -92,6 +94,7 @@ def noise_pays_from(
     >>> noise_pays_from(delta=1e-6, slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05))
     8
     """
+    insertion = promise("insertion", insertion)
     delta, most = number("delta", delta, above=0.0, below=1.0), integer("most", most, at_least=1)
     endless = slice_price(slice_epsilon=slice_epsilon, insertion=insertion, swap=swap)
 

@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass
 
 from dpselect.privacy import Guarantee, Receipt, Spender
+from dpselect.privacy.promises import promise
 
 __all__ = ["Payment", "reserve"]
 
@@ -27,6 +28,7 @@ def reserve(spender: Spender | None, guarantee: Guarantee, *, label: str) -> Pay
 
     It is durable when this returns. Raises `BudgetError` when the spender refuses.
     """
+    guarantee = promise("guarantee", guarantee)
     payment = Payment(spender, secrets.token_hex(16))
     if spender is not None:
         spender.reserve(guarantee, label=label, identifier=payment.identifier)

@@ -16,6 +16,7 @@ from dpselect.privacy.mechanisms import (
     zcdp,
 )
 from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.realised import RealisedPrice
 from dpselect.privacy.release import Receipt, Release, Spender
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "DominatingPair",
     "Guarantee",
     "OutputGuarantee",
+    "RealisedPrice",
     "Receipt",
     "Release",
     "Spender",

@@ -17,6 +17,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.loss_composition import compose_distributions
 from dpselect.privacy.mechanisms import gaussian
 from dpselect.privacy.pld import LossProfile, LossSource, discretisable, suitable_interval
+from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
 __all__ = ["compose", "worst_of"]
@@ -39,11 +40,11 @@ def compose(*guarantees: Guarantee) -> Guarantee:
 
     The guarantees themselves must be fixed in advance: the privacy-loss curve of the result is not a filter (a
     fully adaptive choice of later guarantees needs the ledger). Raises `AdjacencyError` when adjacencies differ, and
-    `ArgumentError` when none is given, or one is the price of an output that came out.
+    `ArgumentError` when none is given, or something else than a guarantee (`PromiseError`).
     """
     if not guarantees:
         raise ArgumentError("compose needs at least one guarantee")
-    adjacency = common_adjacency(g.promised().adjacency for g in guarantees)
+    adjacency = common_adjacency(g.adjacency for g in promises("guarantees", guarantees))
     if len(guarantees) == 1:
         return guarantees[0]
     mus = [g.gaussian_mu for g in guarantees]
@@ -101,7 +102,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     """
     if not guarantees:
         raise ArgumentError("worst_of needs at least one guarantee")
-    adjacency = common_adjacency(g.promised().adjacency for g in guarantees)
+    adjacency = common_adjacency(g.adjacency for g in promises("guarantees", guarantees))
     if len(guarantees) == 1:
         return guarantees[0]
     curves = [g.renyi_curve for g in guarantees]

@@ -12,6 +12,8 @@ from typing import Any
 
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.promises import output_promise
+from dpselect.privacy.realised import RealisedPrice
 from dpselect.privacy.release import Receipt, Release
 
 __all__ = ["ExPostRelease"]
@@ -38,7 +40,7 @@ class ExPostRelease:
     replayable: bool = False
 
     def __post_init__(self) -> None:
-        self.guarantee.price(self.cell)
+        output_promise("guarantee", self.guarantee).price(self.cell)
 
     @property
     def cell(self) -> Hashable:
@@ -55,13 +57,24 @@ class ExPostRelease:
         """The delta of the mechanism, common to all cells and never refunded."""
         return self.guarantee.delta
 
+    @property
+    def realised(self) -> RealisedPrice:
+        """The price of the value, with its delta and adjacency."""
+        return self.guarantee.observed(self.value)
+
     def worst(self) -> Guarantee:
         """The ordinary guarantee of the mechanism: the dearest cell."""
         return self.guarantee.worst()
 
     def as_release(self) -> Release:
-        """The value with its ordinary guarantee, for whoever does not keep a ledger."""
-        return Release(value=self.value, guarantee=self.worst(), receipt=self.receipt, replayable=self.replayable)
+        """The value with its ordinary guarantee, and the price of its cell beside it."""
+        return Release(
+            value=self.value,
+            guarantee=self.worst(),
+            receipt=self.receipt,
+            replayable=self.replayable,
+            realised=self.realised,
+        )
 
     def processed(self, function: Callable[[Any], Any]) -> ExPostRelease:
         """Post-processing: the value becomes (cell, function(value)), and every price and delta stays.

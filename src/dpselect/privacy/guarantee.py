@@ -67,8 +67,6 @@ class Guarantee:
         lower_profile: a profile that no valid bound can lie below, or None.
         loss: a recipe for a privacy-loss distribution (dp-accounting), or None.
         gaussian_mu: set when the mechanism is dominated by N(0,1) against N(mu,1); such mechanisms compose exactly.
-        occurred: set for the price of an output that came out. It adds up in a ledger that reserved the worst case, and
-            enters no other calculus: see `promised`.
     """
 
     adjacency: Adjacency
@@ -81,7 +79,6 @@ class Guarantee:
     lower_profile: PrivacyProfile | None = None
     loss: LossSource | None = None
     gaussian_mu: float | None = None
-    occurred: bool = False
 
     def _statements(self, delta: float) -> Iterator[Statement]:
         """Every epsilon that the curves give at `delta`, each valid by itself."""
@@ -162,19 +159,8 @@ class Guarantee:
 
         return min(largest_unsafe(proved, delta), upper), upper
 
-    def promised(self) -> Guarantee:
-        """Itself, where it is a promise made before the run; raises `ArgumentError` for the price of what came out."""
-        if self.occurred:
-            # 750 outputs of price 0.01 can carry a loss of 7.5, where advanced composition sees 1.5
-            raise ArgumentError(
-                "guarantee: the price of an output that came out adds up in a ledger that reserved the worst case; it "
-                "is not composed, amplified or reserved. Use the output guarantee's worst()"
-            )
-        return self
-
     def best_profile(self) -> PrivacyProfile:
         """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""
-        self.promised()
         if self.profile is not None:
             return self.profile
         if self.renyi_curve is not None:
@@ -229,7 +215,7 @@ class Guarantee:
         ]
 
     def _repr_html_(self) -> str:
-        return card("The price of what came out" if self.occurred else "Guarantee", self.notebook_rows())
+        return card("Guarantee", self.notebook_rows())
 
     def __repr__(self) -> str:
         made = ", ".join(f"{k}={v!r}" for k, v in self.terms.items())

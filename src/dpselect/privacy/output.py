@@ -12,6 +12,7 @@ from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms import approximate_dp
 from dpselect.privacy.notebook import bound, card
+from dpselect.privacy.realised import RealisedPrice
 
 __all__ = ["OutputGuarantee"]
 
@@ -95,20 +96,15 @@ class OutputGuarantee:
         """The ordinary guarantee: the dearest cell (Lemma 4)."""
         return approximate_dp(epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency)
 
-    def observed(self, output: Any) -> Guarantee:
+    def observed(self, output: Any) -> RealisedPrice:
         """The price of an output that occurred; delta is never refunded.
 
-        It counts where the worst case was reserved before (Theorem 7), and adds up there: it is not to be composed.
+        It counts where the worst case was reserved before (Theorem 7), and adds up there; it is no `Guarantee`.
         Raises `ArgumentError`, without quoting the output, when its cell is not in the partition.
         """
-        epsilon = self.price(self.cell(output))
-        return Guarantee(
-            adjacency=parse_adjacency(self.adjacency),
-            theorem="price of the output that came out (Hartmann et al. 2022, Theorem 7)",
-            terms={"mechanism": "output", "epsilon": epsilon, "delta": self.delta},
-            failure=self.delta,
-            pure_epsilon=epsilon,
-            occurred=True,
+        cell = self.cell(output)
+        return RealisedPrice(
+            price=self.price(cell), delta=self.delta, adjacency=parse_adjacency(self.adjacency), cell=cell
         )
 
     def _repr_html_(self) -> str:

@@ -17,6 +17,7 @@ from dpselect.numerics import ROUND_UP, fraction_up, sum_up
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.output import OutputGuarantee
 from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.promises import output_promise, output_promises
 
 __all__ = ["coarsen", "first_answer", "from_dp", "from_subsets", "mixture", "parallel", "pointwise_minimum"]
 
@@ -62,9 +63,10 @@ class _Branch:
 
 
 def _table(guarantee: OutputGuarantee, name: str) -> Table:
-    if guarantee.table is None:
+    table = output_promise(name, guarantee).table
+    if table is None:
         raise ArgumentError(f"{name} must price its cells by a mapping, not by a function")
-    return guarantee.table
+    return table
 
 
 def from_dp(
@@ -143,6 +145,7 @@ def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> Outpu
     >>> toy.observed(("tails", None)).epsilon(delta=0), toy.worst_epsilon
     (0.0, 1.0)
     """
+    output_promises("every branch", [g for _, g in branches.values()])
     adjacency = common_adjacency(parse_adjacency(g.adjacency) for _, g in branches.values())
     weights = [number("probability", p, at_least=0.0, at_most=1.0) for p, _ in branches.values()]
     if abs(math.fsum(weights) - 1.0) > 1e-9:
@@ -172,6 +175,7 @@ def parallel(first: OutputGuarantee, second: OutputGuarantee) -> OutputGuarantee
 
     Raises `AdjacencyError` under replace-one.
     """
+    first, second = output_promise("first", first), output_promise("second", second)
     adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in (first, second))
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("parallel composition needs add_or_remove_one: a replaced row may change its part")
@@ -198,11 +202,12 @@ def pointwise_minimum(guarantees: Sequence[OutputGuarantee]) -> OutputGuarantee:
     >>> pointwise_minimum([by_sign, by_size]).observed(-3).epsilon(delta=0)
     0.7
     """
+    guarantees = output_promises("guarantees", guarantees)
     if not guarantees:
         raise ArgumentError("guarantees must not be empty")
+    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in guarantees)
     if any(g.delta > 0.0 for g in guarantees):
         raise ArgumentError("the pointwise minimum holds for pure guarantees only: some delta is positive")
-    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in guarantees)
     joint: dict[tuple[Hashable, ...], float] = {(): math.inf}
     for g in guarantees:
         table = _table(g, "every guarantee")
@@ -245,6 +250,7 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
     >>> dict(both.epsilons), round(both.delta, 6), both.price(both.cell((2, "found")))
     ({0: 1.0, 1: 1.0, 2: 1.5}, 0.0199, 1.5)
     """
+    stages = output_promises("stages", stages)
     if not stages:
         raise ArgumentError("stages must not be empty")
     adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in stages)

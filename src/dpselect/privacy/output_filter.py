@@ -11,8 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from dpselect.errors import BudgetError, StudyError
+from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.output import OutputGuarantee
 from dpselect.privacy.output_amounts import Exact, charged_amount, granted_amount
+from dpselect.privacy.promises import output_promise
 
 __all__ = ["Costs", "FilterFunction", "OutputFilter", "additive"]
 
@@ -56,6 +58,7 @@ class OutputFilter:
         self._halts = halts
         self._costs: list[tuple[Fraction, Fraction]] = []
         self._running: OutputGuarantee | None = None
+        self._adjacency: Adjacency | None = None
         self._halted = False
 
     @property
@@ -69,9 +72,15 @@ class OutputFilter:
         return tuple(self._costs)
 
     def start(self, guarantee: OutputGuarantee) -> None:
-        """Admit a mechanism at its supremum. Raises `BudgetError` when the filter halts, or has."""
+        """Admit a mechanism at its supremum. Raises `BudgetError` when the filter halts, or has.
+
+        All mechanisms must be under the adjacency of the first (`AdjacencyError`).
+        """
+        guarantee = output_promise("guarantee", guarantee)
         if self._running is not None:
             raise StudyError("a mechanism is running: the filter is sequential, finish it first")
+        adjacency = parse_adjacency(guarantee.adjacency)
+        self._adjacency = common_adjacency((adjacency, self._adjacency or adjacency))
         ask = (charged_amount("epsilon", guarantee.worst_epsilon), charged_amount("delta", guarantee.delta))
         if self._halted or self._halts([*self._costs, ask]):
             self._halted = True

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.promises import output_promise
 
 __all__ = ["output_delta", "satisfies"]
 
@@ -51,6 +52,7 @@ def satisfies(
     >>> satisfies(flip, [({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75})])
     True
     """
+    guarantee = output_promise("guarantee", guarantee)
     for one, other in pairs:
         for law in (one, other):
             if abs(math.fsum(law.values()) - 1.0) > 1e-9:

@@ -9,6 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.notebook import card
 from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.promises import promise
+from dpselect.privacy.realised import RealisedPrice
 
 __all__ = ["Receipt", "Release", "Spender"]
 
@@ -32,14 +34,20 @@ class Receipt:
 class Release:
     """A released value with its guarantee; holds no run count, losing candidate or undeclared score.
 
-    `value` is None when nothing was found. `replayable` marks a release drawn from a caller's own source: it promises
-    nothing to whoever knows that source's key.
+    `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, whatever came out;
+    `realised` is the price of what came out, in a ledger that reserved the worst case, or None for mechanisms whose
+    outputs all cost the same. `replayable` marks a release drawn from a caller's own source: it promises nothing to
+    whoever knows that source's key.
     """
 
     value: Any
     guarantee: Guarantee
     receipt: Receipt | None = None
     replayable: bool = False
+    realised: RealisedPrice | None = None
+
+    def __post_init__(self) -> None:
+        promise("guarantee", self.guarantee)
 
     def notebook_rows(self) -> list[tuple[str, Any]]:
         """What a notebook shows of the released value; the guarantee stands below."""
@@ -47,8 +55,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         paid = [] if self.receipt is None else [("charged", dict(self.receipt.charged)), ("to", self.receipt.account)]
+        came_out = [] if self.realised is None else self.realised.notebook_rows()[:1]
         note = "Drawn from a key: it promises nothing to whoever knows that key." if self.replayable else ""
-        return card("Release", [*self.notebook_rows(), *self.guarantee.notebook_rows(), *paid], note=note)
+        return card("Release", [*self.notebook_rows(), *self.guarantee.notebook_rows(), *came_out, *paid], note=note)
 
 
 @runtime_checkable

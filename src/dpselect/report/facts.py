@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpselect.accounting import best_of
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import Guarantee, compose, worst_of
+from dpselect.privacy.promises import promise, promises
 from dpselect.repetitions import Repetitions
 
 __all__ = ["search_facts"]
@@ -37,6 +38,8 @@ def search_facts(
     `parts` are the guarantees of one run, training first, one for each part of the data; `search` is that of the whole
     search. `budget` is the ledger's before and after, if there is one. Where nothing finite is guaranteed stands None.
     """
+    parts = promises("parts", parts)
+    search = promise("search", search)
     single = worst_of(*parts)
     lower, epsilon = search.epsilon_bracket(delta)
     return {

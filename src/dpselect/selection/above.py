@@ -7,9 +7,10 @@ from typing import SupportsFloat
 from dpselect.accounting.threshold import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, check_guarantee, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
 
 __all__ = ["select_above"]
 
@@ -41,7 +42,7 @@ def select_above(
     ('found', True)
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     bar = number("threshold", threshold, finite=False)
     total = threshold_stopping(guarantee, stop_probability=stop_probability, max_runs=max_runs)
     tries = Geometric(gamma=float(stop_probability))

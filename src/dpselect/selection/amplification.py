@@ -6,6 +6,7 @@ from typing import SupportsFloat
 
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.above import select_above
 from dpselect.selection.candidates import Candidate
@@ -61,6 +62,7 @@ def amplify(
     >>> release.value
     'found'
     """
+    guarantee = promise("guarantee", guarantee)
     mu, a = number("mean", mean, above=0.0, at_most=1.0), number("margin", margin, above=0.0)
     if a > mu:
         raise ArgumentError(f"margin must be at most the mean, got {margin!r}")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, check_guarantee, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
 
 __all__ = ["select_best"]
 
@@ -32,7 +33,7 @@ def select_best(
     'found'
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     total = best_of(guarantee, repetitions)
     source = resolve(random)
     best = best_outcome(candidate, repetitions, source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 
 __all__ = [
@@ -14,7 +15,6 @@ __all__ = [
     "Outcome",
     "PrivateCandidate",
     "check_candidate",
-    "check_guarantee",
     "check_private_candidates",
     "run_once",
 ]
@@ -40,6 +40,9 @@ class PrivateCandidate:
 
     run: Candidate
     guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        promise("guarantee", self.guarantee)
 
     def __call__(self, random: RandomSource) -> tuple[float, Any]:
         """One run."""
@@ -67,12 +70,6 @@ def check_candidate(candidate: object) -> None:
     """Raise `TypeError` for what cannot be run."""
     if not callable(candidate):
         raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
-
-
-def check_guarantee(guarantee: object, *, name: str = "guarantee") -> None:
-    """Raise `TypeError` for what is not a `Guarantee`; an `OutputGuarantee` has one, its `worst()`."""
-    if not isinstance(guarantee, Guarantee):
-        raise TypeError(f"{name} must be the Guarantee of one run, got {type(guarantee).__name__}")
 
 
 def check_private_candidates(candidates: Iterable[object]) -> None:

@@ -12,9 +12,10 @@ from typing import Any, SupportsFloat
 from dpselect.accounting import conditional_sampling
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, check_guarantee, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
 
 __all__ = ["first_acceptable_run", "select_acceptable"]
 
@@ -45,7 +46,7 @@ def select_acceptable(
     (True, True)
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     if not callable(acceptable):
         raise TypeError("acceptable must be callable: acceptable(score, output) -> bool")
     probability = number("floor", floor, above=0.0, below=1.0)

@@ -9,8 +9,9 @@ from typing import Any, SupportsFloat
 from dpselect.accounting.dummies import select_among_dummies
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, run_once
 
 __all__ = ["select_with_dummies"]
 
@@ -48,7 +49,7 @@ def select_with_dummies(
     True
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     bar = number("threshold", threshold)
     total = select_among_dummies(guarantee, runs=runs, gamma=gamma, sharpness=sharpness)
     source = resolve(random)

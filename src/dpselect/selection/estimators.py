@@ -19,6 +19,7 @@ from sklearn.base import clone
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import discrete_laplace, grid_at_most, noisy_count, noisy_count_guarantee, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate
 
@@ -46,10 +47,14 @@ class Scorer:
     score: Callable[[Any, RandomSource], float]
     guarantee: Guarantee | None = None
 
+    def __post_init__(self) -> None:
+        if self.guarantee is not None:
+            promise("guarantee", self.guarantee)
+
     def beside(self, value: Guarantee, *, disjoint_rows: bool) -> Guarantee:
         """The guarantee of a value and its score: composed, or the worse of the two on disjoint rows."""
         if self.guarantee is None:
-            return value
+            return promise("value", value)
         return worst_of(value, self.guarantee) if disjoint_rows else compose(value, self.guarantee)
 
 
@@ -142,7 +147,8 @@ def estimator_candidate(
         raise TypeError("estimator must have fit")
     if any(getattr(value, "spender", None) is not None for value in estimator.get_params(deep=True).values()):
         raise ArgumentError("estimator must have no spender: a search is reserved once, for all of its runs")
-    price = scorer.beside(guarantee or _stated(estimator), disjoint_rows=disjoint_rows)
+    stated = _stated(estimator) if guarantee is None else promise("guarantee", guarantee)
+    price = scorer.beside(stated, disjoint_rows=disjoint_rows)
 
     def run(random: RandomSource) -> tuple[float, Any]:
         fresh = clone(estimator)

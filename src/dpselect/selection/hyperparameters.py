@@ -10,10 +10,11 @@ from dpselect.accounting import best_of
 from dpselect.errors import integer, number
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
 from dpselect.privacy import Guarantee, Release, compose, worst_of
+from dpselect.privacy.promises import promise, refusal
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.selection.best import best_outcome
-from dpselect.selection.candidates import Candidate, check_guarantee
+from dpselect.selection.candidates import Candidate
 
 __all__ = [
     "Tuned",
@@ -39,6 +40,10 @@ class TwoSetGuarantee:
     validation: Guarantee
     total: Guarantee
 
+    def __post_init__(self) -> None:
+        for name in ("training", "validation", "total"):
+            promise(name, getattr(self, name))
+
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSetRelease(Release):
@@ -46,6 +51,11 @@ class TwoSetRelease(Release):
 
     training: Guarantee
     validation: Guarantee
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("training", "validation"):
+            promise(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,9 @@ def two_set_guarantee(
     >>> [round(g.epsilon(delta=0), 2) for g in (apart.training, apart.validation, apart.total)]
     [2.95, 1.48, 2.95]
     """
+    if not callable(price):
+        raise refusal("price", price, "a function from a base to the Guarantee of the search")
+    training, validation = promise("training", training), promise("validation", validation)
     first, second = price(training), price(validation)
     both = price(compose(training, validation)) if may_overlap else worst_of(first, second)
     return TwoSetGuarantee(training=first, validation=second, total=both)
@@ -141,8 +154,8 @@ def select_hyperparameters(
     >>> release.value.model == release.value.candidate**2, round(release.training.epsilon(delta=0), 3)
     (True, 1.313)
     """
+    training = promise("training", training)
     candidate = tuning_candidate(train, candidates=candidates, correct=correct, validation_epsilon=validation_epsilon)
-    check_guarantee(training, name="training")
     prices = two_set_guarantee(
         lambda base: best_of(base, repetitions),
         training=training,

@@ -22,10 +22,11 @@ from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.privacy.promises import promises
 from dpselect.randomness import resolve
 from dpselect.randomness.source import RandomSource
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Outcome, PrivateCandidate, check_guarantee, check_private_candidates, run_once
+from dpselect.selection.candidates import Outcome, PrivateCandidate, check_private_candidates, run_once
 
 __all__ = ["increasing_budgets_guarantee", "released_level", "select_increasing"]
 
@@ -79,8 +80,7 @@ def increasing_budgets_guarantee(
     >>> {cell: round(epsilon, 3) for cell, epsilon in g.epsilons.items()}
     {0: 0.464, 1: 0.926, 2: 1.839, 'nothing': 1.839}
     """
-    for guarantee in guarantees:
-        check_guarantee(guarantee, name="guarantees")
+    guarantees = promises("guarantees", guarantees)
     base = number("delta", delta, at_least=0.0, below=1.0)
     if not guarantees:
         raise ArgumentError("guarantees must hold at least one level")

@@ -12,8 +12,9 @@ from dpselect.accounting.sampled_search import threshold_search, threshold_searc
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, run_once
 
 __all__ = ["search_threshold", "threshold_grid"]
 
@@ -65,7 +66,7 @@ def search_threshold(
     0.25
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     bars = tuple(number("thresholds", bar, finite=False) for bar in thresholds)
     if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
         raise ArgumentError("thresholds must be at least one number, each below the one before")

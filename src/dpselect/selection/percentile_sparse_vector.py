@@ -15,8 +15,8 @@ from dpselect.accounting.percentile_sparse_vector import log_odds_sensitivity, p
 from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import check_guarantee
 
 __all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds", "select_first_by_percentile"]
 
@@ -96,7 +96,7 @@ class PercentileSparseVector:
         oracle_error: SupportsFloat = 1e-9,
         random: RandomSource | None = None,
     ) -> None:
-        check_guarantee(guarantee)
+        guarantee = promise("guarantee", guarantee)
         self._price = percentile_sparse_vector(
             guarantee, epsilon=epsilon, max_queries=max_queries, oracle_error=oracle_error
         )
@@ -178,4 +178,9 @@ def select_first_by_percentile(
             found = index
         if search.halted:
             break
-    return Release(value=found, guarantee=search.worst, replayable=source.replayable)
+    return Release(
+        value=found,
+        guarantee=search.worst,
+        replayable=source.replayable,
+        realised=search.guarantee.observed(found),
+    )

@@ -14,8 +14,9 @@ from dpselect.accounting.sampled_search import sampled_sparse_vector
 from dpselect.errors import BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, run_once
 
 __all__ = ["SampledSparseVector", "count_passing", "select_first_by_sampling"]
 
@@ -69,7 +70,7 @@ class SampledSparseVector:
         target: SupportsFloat = 0.5,
         random: RandomSource | None = None,
     ) -> None:
-        check_guarantee(guarantee)
+        guarantee = promise("guarantee", guarantee)
         self._price = sampled_sparse_vector(guarantee, statistic=statistic, epsilon=epsilon, max_queries=max_queries)
         self._statistic, self._left = statistic, integer("max_queries", max_queries, at_least=1)
         self._target = statistic.statistic(statistic.samples * number("target", target, above=0.0, below=1.0))
@@ -145,4 +146,9 @@ def select_first_by_sampling(
             found = index
         if search.halted:
             break
-    return Release(value=found, guarantee=search.worst, replayable=source.replayable)
+    return Release(
+        value=found,
+        guarantee=search.worst,
+        replayable=source.replayable,
+        realised=search.guarantee.observed(found),
+    )

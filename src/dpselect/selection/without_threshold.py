@@ -10,10 +10,11 @@ from dpselect.accounting.sampled_percentile import SmoothedCount
 from dpselect.accounting.without_threshold import RunsNeeded, runs_needed, without_threshold
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric
 from dpselect.selection.above import first_above
-from dpselect.selection.candidates import Candidate, check_candidate, check_guarantee
+from dpselect.selection.candidates import Candidate, check_candidate
 from dpselect.selection.one_sided import search_threshold, threshold_grid
 
 __all__ = ["select_without_threshold", "select_without_threshold_by_hand"]
@@ -48,7 +49,7 @@ def select_without_threshold(
     dpselect.errors.ArgumentError: the theorem asks for 10^12.7 runs, above most_runs = 1e+07; give ...
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     if not math.isfinite(guarantee.pure_epsilon):
         raise BoundUnavailableError("the theorem needs a guarantee with an epsilon outside a failure mass")
     needed = runs_needed(
@@ -121,7 +122,7 @@ def select_without_threshold_by_hand(
     ('found', 4.2)
     """
     check_candidate(candidate)
-    check_guarantee(guarantee)
+    guarantee = promise("guarantee", guarantee)
     bars = tuple(thresholds)
     total = without_threshold(
         guarantee,

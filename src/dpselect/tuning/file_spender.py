@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
+from dpselect.privacy.promises import promise_or_output
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import durable
 
@@ -61,6 +62,7 @@ class FileSpender:
         Raises `BudgetError` if the rest of the budget is too small, `AdjacencyError` if earlier charges have another
         adjacency, `ArgumentError` if the identifier is settled already or known with another price.
         """
+        guarantee = promise_or_output("guarantee", guarantee)
         priced = guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
         epsilon = priced.epsilon(_float_below(self._delta_each))
         if not epsilon < float("inf"):

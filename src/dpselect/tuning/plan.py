@@ -14,6 +14,7 @@ from dpselect.accounting import best_of
 from dpselect.accounting.adaptive_proposals import adaptive_best_of
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.privacy import Guarantee, worst_of
+from dpselect.privacy.promises import promises, refusal
 from dpselect.repetitions import Harmonic, Repetitions
 from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import REPLAYS
@@ -68,12 +69,14 @@ def make_plan(
 ) -> Plan:
     """Check and price a search. See `tune` for the arguments and the errors."""
     space = space if isinstance(space, Space) else Space(space)
-    parts = (base,) if isinstance(base, Guarantee) else tuple(base) if isinstance(base, Sequence) else ()
-    if not parts or not all(isinstance(part, Guarantee) for part in parts):
-        raise TypeError(
-            "base must be a Guarantee: of one run, whatever its parameters (or one for each part of the data); "
-            "to choose the noise for a total, use dpselect.accounting.calibrate first"
+    if not isinstance(base, (Guarantee, Sequence)) or not base:
+        raise refusal(
+            "base",
+            base,
+            "a Guarantee of one run, whatever its parameters (or one for each part of the data; "
+            "to choose the noise for a total, use dpselect.accounting.calibrate first)",
         )
+    parts = promises("base", (base,) if isinstance(base, Guarantee) else base)
     if not isinstance(proposal, AdaptiveProposal | None):
         raise TypeError(
             "proposal must be an AdaptiveProposal or None: a sampler that is free to go where earlier scores lead it "
