@@ -139,4 +139,4 @@ def test_wrong_arguments():
 
 def test_no_secret_in_a_release():
     release = select_best(die, repetitions=Geometric(gamma=0.1), guarantee=BASE, random=keyed_source(1))
-    assert set(vars(release)) == {"value", "guarantee", "receipt", "replayable"}
+    assert set(vars(release)) == {"value", "guarantee", "receipt", "replayable", "realised"}

@@ -148,7 +148,7 @@ def test_a_declared_function_is_asked_in_the_same_way():
     assert plan(LogisticRegression(), {"C": [0.5, 1.0]}, base=base).parts[0].pure_epsilon == 1.0
     with pytest.raises(ArgumentError, match="enters the guarantee"):
         plan(LogisticRegression(), {"C": stats.uniform(0.1, 1)}, base=base)
-    with pytest.raises(TypeError, match="base must give a Guarantee"):
+    with pytest.raises(TypeError, match="what base returns must be a Guarantee"):
         plan(LogisticRegression(), {}, base=lambda model: 1.0)
 
 
