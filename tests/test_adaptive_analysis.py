@@ -283,7 +283,7 @@ def test_sessions_do_not_copy_fork_or_show_data() -> None:
         with pytest.raises(TypeError, match="copied or pickled"):
             copy.copy(one)
         assert "0.3" not in repr(one)
-    session._process = os.getpid() + 1
+    session._turn.process = os.getpid() + 1
     with pytest.raises(ForkedSourceError):
         session.estimate(np.mean, lower=-2, upper=2, granularity=0.01)
     with pytest.raises(ForkedSourceError):
@@ -364,6 +364,6 @@ def test_a_ledger_pays_for_verifications_and_weights(tmp_path: Path) -> None:
     )  # fmt: skip
     weights.estimate(np.arange(11), lower=0, upper=10, granularity=1)
     assert 1 <= len(spender.reserved) <= 1 + plan.updates
-    weights._process = os.getpid() + 1
+    weights._turn.process = os.getpid() + 1
     with pytest.raises(ForkedSourceError):
         weights.estimate(np.arange(11), lower=0, upper=10, granularity=1)

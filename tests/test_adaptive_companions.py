@@ -93,7 +93,7 @@ def test_effective_rounds_move_on_when_they_over_fit() -> None:
     assert session.rounds_left == 2
     with pytest.raises(TypeError, match="copied or pickled"):
         pickle.dumps(session)
-    session._process = os.getpid() + 1
+    session._turn.process = os.getpid() + 1
     with pytest.raises(ForkedSourceError):
         session.estimate(np.mean, lower=-9, upper=9, granularity=0.01)
     with pytest.raises(ArgumentError, match="needs"):

@@ -17,6 +17,7 @@ __all__ = [
     "ForkedSourceError",
     "MissingExtraError",
     "PromiseError",
+    "SessionError",
     "StartingProcessError",
     "StudyError",
     "flag",
@@ -64,7 +65,11 @@ class MissingExtraError(ArgumentError, ImportError):
 
 
 class ForkedSourceError(RuntimeError):
-    """A keyed random source was used in a forked child, where it would repeat its parent's draws."""
+    """A keyed random source or a session was used in a forked child, where it would repeat what its parent does."""
+
+
+class SessionError(RuntimeError):
+    """A session was asked while it gives an answer, or is not one that its constructor made."""
 
 
 class StartingProcessError(RuntimeError):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +19,11 @@ from dpselect.adaptive.medians import exponential_median, search_median
 from dpselect.adaptive.subsamples import Blocks, Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import plan_verification
-from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["AdaptiveAnalysis", "Verified"]
 
@@ -37,7 +36,7 @@ class Verified:
     value: Any
 
 
-class AdaptiveAnalysis:
+class AdaptiveAnalysis(Session):
     """One data set, many adaptive questions, every answer as good as one on fresh rows.
 
     The rows are cut once, without looking at them, into m blocks of `subsample_size` rows. A question is any function
@@ -101,6 +100,7 @@ class AdaptiveAnalysis:
         label: str = "adaptive-analysis",
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         source = resolve(random)
         self._random, self._jobs, self._spender, self._label = source, jobs, spender, label
         beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
@@ -148,8 +148,6 @@ class AdaptiveAnalysis:
         )
         self._fresh = splitting_blocks(plan.queries, share, plan.rank) if plan.mechanism == "splitting" else 0
         self._asked = 0
-        self._lock = threading.Lock()
-        self._process = os.getpid()
 
     @property
     def certificate(self) -> Certificate:
@@ -161,20 +159,21 @@ class AdaptiveAnalysis:
         """How many estimates and choices may still be asked for."""
         return self._plan.queries - self._asked
 
+    @answers
     def resume(self, *, asked: int, random: RandomSource) -> None:
         """Go on where another process stopped: `asked` questions were asked, and the next draws come from `random`.
 
         For whoever keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (owed).
         """
-        with self._lock:
-            self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
-            self._random = random
+        self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
+        self._random = random
 
     @property
     def verification(self) -> Verification | None:
         """The verification, with what is left of it; None when none was planned."""
         return self._verification
 
+    @answers
     def estimate(
         self,
         estimator: Estimator,
@@ -217,6 +216,7 @@ class AdaptiveAnalysis:
 
         return self._ask(answer, self._certificate.answer)
 
+    @answers
     def choose(
         self,
         candidates: Sequence[Estimator] | Mapping[Any, Estimator],
@@ -244,6 +244,7 @@ class AdaptiveAnalysis:
 
         return self._ask(answer, choice_guarantee(self._plan))
 
+    @answers
     def verify(self, estimator: Estimator, guess: SupportsFloat, *, axis: bool = False) -> Release:
         """Whether the guess is a plausible value of the estimator on fresh rows: True or False.
 
@@ -257,8 +258,7 @@ class AdaptiveAnalysis:
         number("guess", guess)
         if verification.remaining < 1:
             raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
-        self._check_process()
-        return verification.check(evaluate(estimator, verification.blocks, axis=axis, jobs=self._jobs), guess)
+        return verification.check(lambda: evaluate(estimator, verification.blocks, axis=axis, jobs=self._jobs), guess)
 
     def verify_or_correct(
         self,
@@ -305,14 +305,12 @@ class AdaptiveAnalysis:
 
     def _ask(self, answer: Callable[[Blocks], Any], guarantee: Guarantee) -> Release:
         """Count the question, then pay for it, then compute it: a crash in between costs, and tells nothing."""
-        with self._lock:
-            self._check_process()
-            if self.remaining < 1:
-                raise BudgetError(f"all {self._plan.queries} questions of this analysis were asked")
-            identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
-            if self._spender is not None:
-                self._spender.reserve(guarantee, label=self._label, identifier=identifier)
-            place, self._asked = self._asked, self._asked + 1
+        if self.remaining < 1:
+            raise BudgetError(f"all {self._plan.queries} questions of this analysis were asked")
+        identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
+        if self._spender is not None:
+            self._spender.reserve(guarantee, label=self._label, identifier=identifier)
+        place, self._asked = self._asked, self._asked + 1
         blocks = self._blocks
         if self._fresh:
             blocks = blocks.part(place * self._fresh, (place + 1) * self._fresh)
@@ -320,18 +318,8 @@ class AdaptiveAnalysis:
         receipt = None if self._spender is None else self._spender.settle(identifier)
         return Release(value=value, guarantee=guarantee, receipt=receipt, replayable=self._random.replayable)
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedSourceError("this analysis was made before a fork: two copies would spend one budget twice")
-
     def __repr__(self) -> str:
         return f"<AdaptiveAnalysis {self._plan.mechanism}, {self.remaining} of {self._plan.queries} questions left>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an AdaptiveAnalysis is not copied or pickled: two copies would spend one budget twice")
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise TypeError("an AdaptiveAnalysis is not copied or pickled: two copies would spend one budget twice")
 
 
 def _check_callable(*estimators: Any) -> None:

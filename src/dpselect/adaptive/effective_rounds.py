@@ -7,12 +7,11 @@ with no privacy to a row.
 
 from __future__ import annotations
 
-import os
-import threading
 from fractions import Fraction
-from typing import Any, Literal, NoReturn, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.adaptive.blocks import splitting_blocks
 from dpselect.adaptive.certificate import no_promise
@@ -20,15 +19,16 @@ from dpselect.adaptive.grids import read_grid
 from dpselect.adaptive.subsamples import Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import VerificationPlan, plan_verification
-from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["EffectiveRounds"]
 
 
-class EffectiveRounds:
+class EffectiveRounds(Session):
     """Up to `queries` adaptive questions, until they have over-fitted `rounds` data sets.
 
     One part of the blocks verifies, the others are the sets. An answer is the plain median on the current set and is
@@ -53,6 +53,7 @@ class EffectiveRounds:
         jobs: int | None = 1,
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         source = resolve(random)
         beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
         self._sets = integer("rounds", rounds, at_least=2)
@@ -69,10 +70,8 @@ class EffectiveRounds:
         self._size = size - 1 + size % 2  # odd, so that the median is one of the values
         cut = self._sets * self._size
         self._blocks, self._jobs, self._random = blocks.part(0, cut), jobs, source
+        self._left = plan.queries
         self._verification = Verification(blocks.part(cut, blocks.count), plan, random=source)
-        self._current = 0
-        self._lock = threading.Lock()
-        self._process = os.getpid()
 
     @property
     def plan(self) -> VerificationPlan:
@@ -82,8 +81,9 @@ class EffectiveRounds:
     @property
     def rounds_left(self) -> int:
         """Sets that are not used up, the current one included."""
-        return self._sets - self._current
+        return self._verification.refusals_left + 1
 
+    @answers
     def estimate(
         self,
         estimator: Estimator,
@@ -96,30 +96,28 @@ class EffectiveRounds:
     ) -> Release:
         """The verified plain median on the current set, or on the next one after a no; see `AdaptiveAnalysis`."""
         points = read_grid(lower, upper, granularity, grid)
-        with self._lock:
-            if os.getpid() != self._process:
-                raise ForkedSourceError("this session was made before a fork: two copies would share its sets")
-            if self._verification.remaining < 1:
-                raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")
+        if self._left < 1 or self._verification.remaining < 1:
+            raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")
+        self._left -= 1
+        value = self._median(estimator, points, axis)
+
+        def held_out() -> NDArray[np.float64]:
+            values = _filled(evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs), points)
+            return np.asarray([points.decode(int(code)) for code in points.encode(values)], float)
+
+        if not self._verification.check(held_out, float(value)).value:
             value = self._median(estimator, points, axis)
-            held_out = _filled(evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs), points)
-            held_out = np.asarray([points.decode(int(code)) for code in points.encode(held_out)], float)
-            if not self._verification.check(held_out, float(value)).value:
-                self._current += 1
-                value = self._median(estimator, points, axis)
         return Release(value=value, guarantee=no_promise(), replayable=self._random.replayable)
 
     def _median(self, estimator: Estimator, points: Domain, axis: bool) -> Any:
-        here = self._blocks.part(self._current * self._size, (self._current + 1) * self._size)
+        current = self._sets - self.rounds_left
+        here = self._blocks.part(current * self._size, (current + 1) * self._size)
         values = _filled(evaluate(estimator, here, axis=axis, jobs=self._jobs), points)
         codes = np.sort(np.asarray(points.encode(values), dtype=np.uint64))
         return points.decode(int(codes[len(codes) // 2]))
 
     def __repr__(self) -> str:
         return f"<EffectiveRounds, {self.rounds_left} of {self._sets} sets left>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an EffectiveRounds is not copied or pickled: two copies would share one noise")
 
 
 def _filled(values: Any, points: Domain) -> Any:

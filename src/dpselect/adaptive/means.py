@@ -22,22 +22,21 @@ h(beta - q - kappa beta + eta). Either contradiction is enough. QED
 from __future__ import annotations
 
 import math
-import os
 import secrets
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpselect.adaptive.blocks import normal_loss
 from dpselect.adaptive.subsamples import row_count, row_values
-from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["AdaptiveMeans", "MeanPlan", "largest_excess", "plan_means"]
 
@@ -137,7 +136,7 @@ def plan_means(
     return best
 
 
-class AdaptiveMeans:
+class AdaptiveMeans(Session):
     """Adaptive questions "what is the mean of this bounded function of a row?" with a certificate for all of them.
 
     `plan.error`, times the width of a question's bounds, is the certified distance from the population's mean. Rows
@@ -160,12 +159,11 @@ class AdaptiveMeans:
         label: str = "adaptive-means",
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         self._random, self._spender, self._label = resolve(random), spender, label
         self._data = data
         self._plan = plan_means(queries=queries, rows=row_count(data), failure_probability=failure_probability)
         self._asked = 0
-        self._lock = threading.Lock()
-        self._process = os.getpid()
 
     @property
     def plan(self) -> MeanPlan:
@@ -182,6 +180,7 @@ class AdaptiveMeans:
         """What one answer promises to a row."""
         return gaussian(noise_multiplier=1.0 / self._plan.answer_mu, adjacency=Adjacency.REPLACE_ONE)
 
+    @answers
     def mean(self, function: Callable[[Any], Any], *, lower: SupportsFloat, upper: SupportsFloat) -> Release:
         """The noisy mean of `function(data)`, one value a row, cut off at the public bounds.
 
@@ -195,15 +194,12 @@ class AdaptiveMeans:
         if not low < high:
             raise ArgumentError("lower must be below upper")
         guarantee = self.guarantee
-        with self._lock:
-            if os.getpid() != self._process:
-                raise ForkedSourceError("this session was made before a fork: two copies would spend one budget twice")
-            if self.remaining < 1:
-                raise BudgetError(f"all {self._plan.queries} questions were asked")
-            identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
-            if self._spender is not None:
-                self._spender.reserve(guarantee, label=self._label, identifier=identifier)
-            self._asked += 1
+        if self.remaining < 1:
+            raise BudgetError(f"all {self._plan.queries} questions were asked")
+        identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
+        if self._spender is not None:
+            self._spender.reserve(guarantee, label=self._label, identifier=identifier)
+        self._asked += 1
         share = self._noisy_share(function, low, high)
         receipt = None if self._spender is None else self._spender.settle(identifier)
         value = min(max(low + share * (high - low), low), high)
@@ -220,6 +216,3 @@ class AdaptiveMeans:
 
     def __repr__(self) -> str:
         return f"<AdaptiveMeans, {self.remaining} of {self._plan.queries} questions left>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an AdaptiveMeans is not copied or pickled: two copies would spend one budget twice")

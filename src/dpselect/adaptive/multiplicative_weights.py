@@ -10,11 +10,9 @@ questions. Time and memory per question grow with the universe.
 from __future__ import annotations
 
 import math
-import os
 import secrets
-import threading
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,12 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.adaptive.grids import read_grid
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.verification_plan import response_trade_off
-from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
 from dpselect.mechanisms.noisy_count import noisy_count
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, pure_dp
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["MultiplicativeWeights", "WeightsPlan", "plan_multiplicative_weights"]
 
@@ -123,7 +122,7 @@ def plan_multiplicative_weights(
     return min(certified, key=lambda one: one.blocks)
 
 
-class MultiplicativeWeights:
+class MultiplicativeWeights(Session):
     """Experimental. Median questions about a law on a small universe; see the module.
 
     `data` holds the code 0 .. universe-1 of every block; an estimator is given by its value on every code. A `spender`
@@ -144,6 +143,7 @@ class MultiplicativeWeights:
         label: str = "multiplicative-weights",
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         self._random, self._spender, self._label = resolve(random), spender, label
         plan = plan_multiplicative_weights(
             queries=queries,
@@ -162,8 +162,6 @@ class MultiplicativeWeights:
         self._law = np.full(plan.universe, 1.0 / plan.universe)
         self._asked = self._updates = 0
         self._run: SparseVector | None = None
-        self._lock = threading.Lock()
-        self._process = os.getpid()
 
     @property
     def plan(self) -> WeightsPlan:
@@ -180,6 +178,7 @@ class MultiplicativeWeights:
         """What the whole session promises to a block, and so to a row."""
         return compose(*[self.update_guarantee] * self._plan.updates)
 
+    @answers
     def estimate(
         self,
         values: ArrayLike,
@@ -200,27 +199,26 @@ class MultiplicativeWeights:
         if found.shape != (self._plan.universe,):
             raise ArgumentError("values must hold one number for every code of the universe")
         codes = np.asarray(points.encode(np.where(np.isnan(found), float(points.decode(0)), found)), dtype=np.uint64)
-        with self._lock:
-            if os.getpid() != self._process:
-                raise ForkedSourceError("this session was made before a fork: two copies would spend one budget twice")
-            if self._asked >= self._plan.queries:
-                raise BudgetError("all questions of this session were asked")
-            self._asked += 1
-            low, high = 0, points.size - 1
-            while low < high:
-                middle = (low + high) // 2
-                share = self._share(codes <= np.uint64(middle))
-                low, high = (low, middle) if share >= 0.5 else (middle + 1, high)
-            return Release(value=points.decode(low), guarantee=self.row_privacy, replayable=self._random.replayable)
+        if self._asked >= self._plan.queries:
+            raise BudgetError("all questions of this session were asked")
+        self._asked += 1
+        low, high = 0, points.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            share = self._share(codes <= np.uint64(middle))
+            low, high = (low, middle) if share >= 0.5 else (middle + 1, high)
+        return Release(value=points.decode(low), guarantee=self.row_privacy, replayable=self._random.replayable)
 
     def _share(self, predicate: NDArray[np.bool_]) -> float:
         """The share of blocks with the predicate: the public law's, unless the data contradict it."""
         count, guess = int(self._counts[predicate].sum()), float(self._law[predicate].sum())
         blocks, run = self._plan.blocks, self._open_run()
         limit = 0.75 * self._plan.error * blocks
-        if not (run.above(count - guess * blocks, limit) or run.above(guess * blocks - count, limit)):
-            return guess
+        # a test that is interrupted ends its run, as a contradiction does
         self._run, self._updates = None, self._updates + 1
+        if not (run.above(count - guess * blocks, limit) or run.above(guess * blocks - count, limit)):
+            self._run, self._updates = run, self._updates - 1
+            return guess
         measured = noisy_count(count, epsilon=self._plan.epsilon / 2.0, random=self._random) / blocks
         direction = math.copysign(1.0, guess - measured)
         self._law = self._law * np.exp(-2.0 * self._plan.error * direction * predicate)
@@ -247,6 +245,3 @@ class MultiplicativeWeights:
 
     def __repr__(self) -> str:
         return f"<MultiplicativeWeights, {self._plan.queries - self._asked} questions left>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a MultiplicativeWeights is not copied or pickled: two copies would share one noise")

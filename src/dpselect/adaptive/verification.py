@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-import threading
-from typing import Any, NoReturn, SupportsFloat
+from collections.abc import Callable
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,14 @@ from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.privacy import Adjacency, Guarantee, Receipt, Release, Spender, pure_dp
 from dpselect.randomness import RandomSource
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["Verification"]
 
+Values = NDArray[np.float64]
 
-class Verification:
+
+class Verification(Session):
     """Answers "is this a plausible value of the estimator?" until `plan.refusals` guesses were refused.
 
     Each run of the sparse vector ends with its refusal and is charged when it begins; a yes costs nothing more. The
@@ -35,6 +38,7 @@ class Verification:
         spender: Spender | None = None,
         label: str = "verification",
     ) -> None:
+        super().__init__()
         self._plan = plan.at(blocks.count)
         if not self._plan.certified:
             raise ArgumentError("plan is not certified")
@@ -43,7 +47,6 @@ class Verification:
         self._spender = spender
         self._label = label
         self._identifier = ""  # of the run that is open
-        self._lock = threading.Lock()
         self._asked = self._refused = 0
         self._run: SparseVector | None = None
         self._receipt: Receipt | None = None
@@ -63,16 +66,16 @@ class Verification:
         """How many guesses may still be refused."""
         return self._plan.refusals - self._refused
 
+    @answers
     def resume(self, *, asked: int, refused: int, random: RandomSource) -> None:
         """Go on where another process stopped, with a new run that draws from `random`.
 
         An open run of that process counts as refused, since its threshold is gone. For whoever keeps count durably
         (`dpselect.holdout.SavedAnalysis`); two runs must not draw the same (owed).
         """
-        with self._lock:
-            self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
-            self._refused = integer("refused", refused, at_least=0, at_most=self._plan.refusals)
-            self._random, self._run = random, None
+        self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
+        self._refused = integer("refused", refused, at_least=0, at_most=self._plan.refusals)
+        self._random, self._run = random, None
 
     @property
     def run_guarantee(self) -> Guarantee:
@@ -84,31 +87,35 @@ class Verification:
         """The blocks that guesses are checked on. Secret."""
         return self._blocks
 
-    def check(self, values: NDArray[np.float64], guess: SupportsFloat) -> Release:
+    @answers
+    def check(self, values: Values | Callable[[], Values], guess: SupportsFloat) -> Release:
         """Whether the guess is plausible; `values` is the estimator on `blocks`, NaN counting as below everything.
 
-        Raises `BudgetError` when all refusals or checks are used up.
+        `values` may be a function that computes them, which is called when the check is paid for. One that is
+        interrupted counts as refused. Raises `BudgetError` when all refusals or checks are used up.
         """
         asked = number("guess", guess)
-        if values.shape != (self._blocks.count,):
+        if not callable(values) and values.shape != (self._blocks.count,):
             raise ArgumentError("values must hold one number a block")
-        filled = np.where(np.isnan(values), -np.inf, values)
-        with self._lock:
-            if self.remaining < 1:
-                raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
-            run = self._open_run()
-            self._asked += 1
-            # the second side is asked only after a yes on the first, so that it is public which one failed
-            agrees = not (self._fails(run, filled > asked) or self._fails(run, filled < asked))
-            receipt = self._receipt
-            if not agrees:
-                receipt = self._close_run()
-            return Release(
-                value=agrees,
-                guarantee=self.run_guarantee,
-                receipt=receipt,
-                replayable=self._random.replayable,
-            )
+        if self.remaining < 1:
+            raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
+        run, refused = self._open_run(), self._refused
+        self._asked, self._refused, self._run = self._asked + 1, refused + 1, None
+        found = values() if callable(values) else values
+        filled = np.where(np.isnan(found), -np.inf, found)
+        # the second side is asked only after a yes on the first, so that it is public which one failed
+        agrees = not (self._fails(run, filled > asked) or self._fails(run, filled < asked))
+        receipt = self._receipt
+        if agrees:
+            self._refused, self._run = refused, run
+        elif self._spender is not None:
+            receipt = self._spender.settle(self._identifier)
+        return Release(
+            value=agrees,
+            guarantee=self.run_guarantee,
+            receipt=receipt,
+            replayable=self._random.replayable,
+        )
 
     def _fails(self, run: SparseVector, outside: NDArray[np.bool_]) -> bool:
         """Whether too many blocks are on the wrong side: the noisy share on the right one is below the threshold."""
@@ -131,17 +138,5 @@ class Verification:
             )
         return self._run
 
-    def _close_run(self) -> Receipt | None:
-        settled = None if self._spender is None else self._spender.settle(self._identifier)
-        self._run = None
-        self._refused += 1
-        return settled
-
     def __repr__(self) -> str:
         return f"<Verification of {self._plan.queries} guesses, {self.refusals_left} refusals left>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Verification is not copied or pickled: two of them would share one noise")
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise TypeError("a Verification is not copied or pickled: two of them would share one noise")

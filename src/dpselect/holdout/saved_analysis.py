@@ -16,19 +16,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NoReturn, SupportsFloat
+from typing import Any, SupportsFloat
 
 import joblib
 
 from dpselect.adaptive import AdaptiveAnalysis, Certificate, Verification, Verified
 from dpselect.adaptive.choosing import choice_guarantee
 from dpselect.adaptive.subsamples import Estimator, evaluate
-from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError, number
+from dpselect.errors import ArgumentError, BudgetError, ContentError, number
 from dpselect.holdout.draws import fingerprint
 from dpselect.holdout.record import Record
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Guarantee, Receipt, Release, Spender
 from dpselect.randomness import RandomSource, keyed_source, system_source
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["SavedAnalysis"]
 
@@ -50,7 +51,7 @@ _TERMS = (
 )
 
 
-class SavedAnalysis:
+class SavedAnalysis(Session):
     """Adaptive questions about one data set, from any number of processes of one account.
 
     Make one with `create`, find it again with `open`. Every question has a name; the same name gets the same answer,
@@ -68,6 +69,7 @@ class SavedAnalysis:
     """
 
     def __init__(self, record: Record, data: Any, jobs: int | None, spender: Spender | None, label: str) -> None:
+        super().__init__()
         secret = json.loads(record.secret())
         self._record, self._jobs, self._spender, self._label = record, jobs, spender, label
         self._key = bytes.fromhex(secret["key"])
@@ -75,7 +77,6 @@ class SavedAnalysis:
             raise ContentError("data must be what the analysis was made with: the same rows in the same order")
         self._analysis = AdaptiveAnalysis(data, **record.terms, jobs=jobs, random=self._source("cut"))
         self._run: int | None = None  # the run of verifications whose threshold this process holds
-        self._process = os.getpid()
 
     @classmethod
     def create(
@@ -128,18 +129,21 @@ class SavedAnalysis:
         return self._analysis.certificate
 
     @property
+    @answers  # it waits for the file, which an answer on its way holds
     def remaining(self) -> int:
         """How many estimates and choices may still be asked for."""
         with self._record.turn() as turn:
             return max(self._analysis.certificate.plan.queries - _exposure(turn.entries)[0], 0)
 
     @property
+    @answers
     def refusals_left(self) -> int:
         """How many runs of verifications may still end; one that this process holds is among them."""
         planned = self._planned()
         with self._record.turn() as turn:
             return max(planned.plan.refusals - _exposure(turn.entries)[2], 0) + (self._run is not None)
 
+    @answers
     def estimate(
         self,
         question: str,
@@ -160,6 +164,7 @@ class SavedAnalysis:
 
         return self._ask("estimate", question, answer, self._analysis.certificate.answer)
 
+    @answers
     def choose(
         self,
         question: str,
@@ -176,6 +181,7 @@ class SavedAnalysis:
             "choose", question, lambda: self._analysis.choose(candidates, maximize=maximize, axis=axis), guarantee
         )
 
+    @answers
     def verify(self, question: str, estimator: Estimator, guess: SupportsFloat, *, axis: bool = False) -> Release:
         """`AdaptiveAnalysis.verify`. Unless this process holds a run, one is begun first, on record and charged."""
         planned, guessed = self._planned(), number("guess", guess)
@@ -232,7 +238,6 @@ class SavedAnalysis:
 
     def _begin_run(self, planned: Verification) -> Receipt | None:
         """Hold a run's threshold, charged for durably before anything is compared with it."""
-        self._check_process()
         if self._run is not None:
             return None
         with self._record.turn() as turn:
@@ -261,7 +266,6 @@ class SavedAnalysis:
             return _find(turn.entries, name)
 
     def _named(self, *parts: str) -> str:
-        self._check_process()
         if not all(isinstance(part, str) for part in parts):
             raise ArgumentError("question must be a text")
         return fingerprint(self._key, *(part.encode("utf-8", "surrogatepass") for part in parts))
@@ -269,15 +273,8 @@ class SavedAnalysis:
     def _source(self, label: str) -> RandomSource:
         return keyed_source(self._key).spawn(label)
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedSourceError("this analysis was opened before a fork; open it again in the child")
-
     def __repr__(self) -> str:
         return f"<SavedAnalysis {self._analysis.certificate.plan.mechanism}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a SavedAnalysis is not copied or pickled: open it again")
 
 
 _NUMBERS = ("failure_probability", "rank", "verification_rank", "margin")

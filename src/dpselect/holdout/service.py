@@ -21,6 +21,7 @@ from dpselect.holdout.scores import METRICS, Scored
 from dpselect.holdout.terms import Terms, choose_plan
 from dpselect.privacy import Spender
 from dpselect.randomness import system_source
+from dpselect.randomness.session import Unrepeatable
 
 __all__ = ["Holdout", "Score"]
 
@@ -57,7 +58,7 @@ class Score:
         }
 
 
-class Holdout:
+class Holdout(Unrepeatable):
     """Labels that may be asked about, again and again. Make one with `create`, find it again with `open`.
 
     Any number of processes of one account may hold the same holdout. An answer is on disk before it is shown; the same

@@ -22,6 +22,7 @@ from dpselect.mechanisms.noisy_count import noisy_count, noisy_count_guarantee
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Receipt
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["EarlyStopping", "InteractiveSpender", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
 
@@ -246,7 +247,7 @@ class EarlyStopping:
         return Run(self, price, resolve(random))
 
 
-class Run:
+class Run(Session):
     """One run of a training loop: ask `stop` after every step; leaving the context settles what it cost.
 
     Whoever leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend on
@@ -259,6 +260,7 @@ class Run:
     """
 
     def __init__(self, stopping: EarlyStopping, price: OutputGuarantee, source: RandomSource) -> None:
+        super().__init__()
         self._stopping, self._price, self._source = stopping, price, source
         self._identifier = secrets.token_hex(16)
         self._scores: list[float] = []
@@ -281,6 +283,7 @@ class Run:
         """What the steps that ran cost in a ledger, charged at their stopping point."""
         return self._price.observed(self.steps)
 
+    @answers
     def __enter__(self) -> Self:
         if self._open or self.steps:
             raise StudyError("a run is opened once")
@@ -291,6 +294,7 @@ class Run:
         self._open = True
         return self
 
+    @answers
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -299,6 +303,7 @@ class Run:
         if kind is None and spender is not None:
             self.receipt = spender.settle(self._identifier, cell=self._price.cell(self.steps))
 
+    @answers
     def stop(self, step: SupportsIndex, model: Any) -> bool:
         """Whether to stop after this step (1, 2, ..., each once); at a stopping point the model is scored.
 

@@ -8,17 +8,15 @@ Proofs of what is claimed here: docs/theory/noise-reduction.md.
 from __future__ import annotations
 
 import math
-import os
-import threading
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, NoReturn, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, number
+from dpselect.errors import ArgumentError, BudgetError, number
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
@@ -29,6 +27,7 @@ from dpselect.privacy.output_amounts import charged_amount, charged_price
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
+from dpselect.randomness.session import Session, answers
 from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = [
@@ -48,7 +47,7 @@ _WIDEST = 2**50
 """The largest scale: noise then stays far inside 64 bits."""
 
 
-class GradualRelease:
+class GradualRelease(Session):
     """A session that releases the next, less noisy level of one answer each time it is asked.
 
     Made by `laplace_reduction` and `brownian_reduction`. The output of the session is `released`, and its cell is how
@@ -62,13 +61,12 @@ class GradualRelease:
     """
 
     def __init__(self, level: Callable[[int], Array], guarantee: OutputGuarantee, *, replayable: bool) -> None:
+        super().__init__()
         guarantee = output_promise("guarantee", guarantee)
         self._level = level
         self._guarantee = guarantee
         self._replayable = replayable
         self._released: tuple[Array, ...] = ()
-        self._process = os.getpid()
-        self._lock = threading.Lock()
 
     @property
     def guarantee(self) -> OutputGuarantee:
@@ -90,23 +88,18 @@ class GradualRelease:
         """Whether all levels are released."""
         return len(self._released) + 1 == len(self._guarantee.table or ())
 
+    @answers
     def release(self) -> Array:
         """The next level. Raises `BudgetError` when there is none."""
-        with self._lock:
-            if os.getpid() != self._process:
-                raise ForkedSourceError("this session was made before a fork: two sessions would share one noise")
-            if self.exhausted:
-                raise BudgetError("all levels are released; open and charge a new session")
-            level = self._level(len(self._released))
-            level.setflags(write=False)
-            self._released = (*self._released, level)
+        if self.exhausted:
+            raise BudgetError("all levels are released; open and charge a new session")
+        level = self._level(len(self._released))
+        level.setflags(write=False)
+        self._released = (*self._released, level)
         return level
 
     def __repr__(self) -> str:
         return f"<GradualRelease: {len(self._released)} levels released>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a GradualRelease is not copied or pickled: two sessions would share one noise")
 
 
 def laplace_reduction_guarantee(

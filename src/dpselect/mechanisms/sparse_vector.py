@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from typing import Any, NoReturn, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, BudgetError, ForkedSourceError, integer, number, secret_number
+from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
 from dpselect.mechanisms.scores import ScoreChunks, read_parts
 from dpselect.mechanisms.sparse_vector_prices import refined_sparse_vector_guarantee, sparse_vector_guarantee
 from dpselect.mechanisms.threshold_test import ThresholdTest
@@ -20,6 +18,7 @@ from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output_amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["SparseVector"]
 
@@ -28,7 +27,7 @@ _BATCH = 1 << 22
 _MOST_POSITIVES = 100_000
 
 
-class SparseVector:
+class SparseVector(Session):
     """Is this query above its threshold? Many answers for the price of the positive ones.
 
     One noise of scale sensitivity/epsilon_threshold is added to all thresholds, drawn once and never again; every
@@ -76,6 +75,7 @@ class SparseVector:
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         self._epsilon_threshold = _parameter("epsilon_threshold", epsilon_threshold)
         self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
         self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=_MOST_POSITIVES)
@@ -90,8 +90,6 @@ class SparseVector:
             random=resolve(random),
         )
         self._positives = self._asked = 0
-        self._process = os.getpid()
-        self._lock = threading.Lock()
 
     @property
     def guarantee(self) -> OutputGuarantee:
@@ -125,16 +123,19 @@ class SparseVector:
         """Whether all positives are used up."""
         return self._positives >= self._max_positives
 
+    @answers
     def above(self, value: SupportsFloat, threshold: SupportsFloat) -> bool:
         """Whether the noisy value reaches the noisy threshold."""
         query, level = secret_number("value", value), _public(threshold)
-        with self._lock:
-            self._check(1)
-            answer = self._test.single(query, level)
-            self._positives += answer
-            self._asked += 1
+        self._check(1)
+        before = self._positives
+        # an answer that is interrupted was a positive one, for all that anybody may know
+        self._asked, self._positives = self._asked + 1, before + 1
+        answer = self._test.single(query, level)
+        self._positives = before + answer
         return answer
 
+    @answers
     def above_many(self, values: ArrayLike | ScoreChunks, thresholds: ArrayLike) -> NDArray[np.bool_]:
         """The answers to a batch of queries, in order: as `above` one by one, at the speed of a comparison.
 
@@ -145,29 +146,37 @@ class SparseVector:
         parts = read_parts(values, "values")
         count = sum(map(len, parts()))
         threshold = _thresholds(thresholds, count)
-        with self._lock:
-            self._check(count)
-            self._asked += count
-            answers = np.zeros(count, dtype=bool)
-            start = 0
-            for part in _batches(parts()):
-                stop = start + len(part)
-                if stop > count:
-                    break
-                left = self._max_positives - self._positives
-                found = self._test.many(part, threshold[start:stop] if threshold.ndim else threshold, left)
-                answers[start + found] = True
-                self._positives += len(found)
-                if self.halted:
-                    return answers[: start + int(found[-1]) + 1].copy()
-                start = stop
+        self._check(count)
+        before = self._positives
+        # a batch that is interrupted ends the session: how many of its answers were positive is then not to be seen
+        self._asked, self._positives = self._asked + count, self._max_positives
+        found = self._found(parts, threshold, count, self._max_positives - before)
+        self._positives = before + len(found)
+        result = np.zeros(int(found[-1]) + 1 if self.halted else count, dtype=bool)
+        result[found] = True
+        return result
+
+    def _found(
+        self, parts: Callable[[], Iterator[NDArray[Any]]], threshold: NDArray[np.float64], count: int, most: int
+    ) -> NDArray[np.intp]:
+        """The places of the first `most` positives."""
+        found: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)]
+        start, left = 0, most
+        for part in _batches(parts()):
+            stop = start + len(part)
+            if stop > count:
+                break
+            here = self._test.many(part, threshold[start:stop] if threshold.ndim else threshold, left)
+            found.append(start + here)
+            left -= len(here)
+            if not left:
+                return np.concatenate(found)
+            start = stop
         if start != count:
             raise RuntimeError("values changed while they were read")
-        return answers
+        return np.concatenate(found)
 
     def _check(self, queries: int) -> None:
-        if os.getpid() != self._process:
-            raise ForkedSourceError("this sparse vector was made before a fork: two sessions would share one noise")
         if self.halted:
             raise BudgetError("the sparse vector has given all its positive answers; open and charge a new one")
         if self._max_queries is not None and self._asked + queries > self._max_queries:
@@ -177,9 +186,6 @@ class SparseVector:
 
     def __repr__(self) -> str:
         return f"<SparseVector {'halted' if self.halted else 'open'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a SparseVector is not copied or pickled: two sessions would share one threshold noise")
 
 
 def _parameter(name: str, value: SupportsFloat) -> float:

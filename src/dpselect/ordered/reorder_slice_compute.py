@@ -7,17 +7,15 @@ number of extra rows in each slice stops that, so the price does not grow with t
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NoReturn, Protocol, SupportsFloat
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, ForkedSourceError, integer, number
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.ordered.interior_point_draws import SecretDraws
 from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_compute_guarantee, swap_of
 from dpselect.ordered.spending import reserve
@@ -25,6 +23,7 @@ from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["EachRow", "Kept", "Ordered", "ReorderSliceCompute", "RowMap", "Steps"]
 
@@ -114,7 +113,7 @@ def _grows(order: RowMap) -> bool:
     return type(order) in (Ordered, Kept, EachRow)
 
 
-class ReorderSliceCompute:
+class ReorderSliceCompute(Session):
     """`applications` runs of at most `slices` slices each, with `computations` private computations on each slice.
 
     Args:
@@ -170,6 +169,7 @@ class ReorderSliceCompute:
         label: str = "reorder-slice-compute",
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         self._most = None if slices is None else integer("slices", slices, at_least=1)
         self._computations = integer("computations", computations, at_least=1)
         self._applications = integer("applications", applications, at_least=1)
@@ -191,7 +191,7 @@ class ReorderSliceCompute:
         self._insertion = compose(*[computation] * self._computations)
         self._swap = compose(*[swap] * self._computations)
         source = resolve(random)
-        self._draws, self._replayable, self._process = SecretDraws(source), source.replayable, os.getpid()
+        self._draws, self._replayable = SecretDraws(source), source.replayable
         # list() of a frame or of a mapping would be its column names or keys
         if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns"):
             raise TypeError("rows must be a list of rows or an array; of a frame, pass .to_numpy() or its row tuples")
@@ -200,7 +200,6 @@ class ReorderSliceCompute:
         self._rows = self._data
         self._slices: list[tuple[Rows, list[int]]] = []
         self._first, self._started = 0, 1
-        self._lock = threading.Lock()  # two slices must never share a row, nor two threads a count
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -225,6 +224,7 @@ class ReorderSliceCompute:
             adjacency=self._adjacency,
         )
 
+    @answers
     def slice(self, size: int, order: RowMap) -> int:
         """Cut off the first `size` (and a secret few more) rows of what `order` makes of those left; their number.
 
@@ -232,73 +232,60 @@ class ReorderSliceCompute:
         nothing beyond the session's price. Raises `BudgetError` after `slices` slices, `ArgumentError` for a map that
         `maps_grow` does not cover.
         """
-        self._check_process()
         size = integer("size", size, at_least=0)
         if self._grow is None and not _grows(order):
             raise ArgumentError(
                 "order must be made of Ordered, Kept, EachRow and Steps; for a map of your own, which must preserve "
                 "adjacency, declare maps_grow=False, or maps_grow=True if an added row only ever adds to its result"
             )
-        with self._lock:
-            if self._most is not None and len(self._slices) - self._first >= self._most:
-                raise BudgetError(f"all {self._most} slices of this application are used up")
-            taken = size + (0 if self._noise is None else self._draws.geometric(self._noise))
-            rows = order(self._rows)
-            self._slices.append((rows[:taken], [0]))
-            self._rows = rows[taken:]
-            return len(self._slices) - 1
+        if self._most is not None and len(self._slices) - self._first >= self._most:
+            raise BudgetError(f"all {self._most} slices of this application are used up")
+        place = len(self._slices)
+        self._slices.append(((), [0]))  # counted first: a map that raises has looked
+        taken = size + (0 if self._noise is None else self._draws.geometric(self._noise))
+        rows = order(self._rows)
+        # the rows that are left before the slice: an interrupt loses rows, and never puts one into two slices
+        self._rows = rows[taken:]
+        self._slices[place] = (rows[:taken], [0])
+        return place
 
+    @answers
     def compute(self, number_of_slice: int, mechanism: Callable[[Rows], Any]) -> Any:
         """Run a mechanism with the declared guarantee on a slice and return its answer, now or later.
 
         Raises `BudgetError` after the declared number of computations on this slice, `ArgumentError` for a slice that
         does not exist or belongs to an earlier application.
         """
-        self._check_process()
         place = integer("number_of_slice", number_of_slice, at_least=0)
-        with self._lock:
-            if not self._first <= place < len(self._slices):
-                raise ArgumentError("number_of_slice is not a slice of this application")
-            rows, used = self._slices[place]
-            if used[0] >= self._computations:
-                raise BudgetError(f"all {self._computations} computations on this slice are used up")
-            used[0] += 1  # before it runs: what fails half-way may have looked
+        if not self._first <= place < len(self._slices):
+            raise ArgumentError("number_of_slice is not a slice of this application")
+        rows, used = self._slices[place]
+        if used[0] >= self._computations:
+            raise BudgetError(f"all {self._computations} computations on this slice are used up")
+        used[0] += 1  # before it runs: what fails half-way may have looked
         return mechanism(rows)
 
     def slice_and_compute(self, size: int, order: RowMap, mechanism: Callable[[Rows], Any]) -> Any:
         """`slice` and one `compute`."""
         return self.compute(self.slice(size, order), mechanism)
 
+    @answers
     def restart(self) -> None:
         """Begin the next application: all rows again, slices numbered on, earlier slices closed (Theorem 2.3).
 
         Raises `BudgetError` after the declared number of applications.
         """
-        self._check_process()
-        with self._lock:
-            if self._started >= self._applications:
-                raise BudgetError(f"all {self._applications} applications of this session are used up")
-            self._started += 1
-            self._first, self._rows = len(self._slices), self._data
-            self._slices = [((), used) for _, used in self._slices]
+        if self._started >= self._applications:
+            raise BudgetError(f"all {self._applications} applications of this session are used up")
+        self._started += 1
+        self._slices = [((), used) for _, used in self._slices]
+        self._first, self._rows = len(self._slices), self._data
 
+    @answers
     def release(self, value: Any) -> Release:
         """What was made of the answers, with the session's guarantee and receipt."""
         receipt = None if self._payment is None else self._payment.settle()
         return Release(value=value, guarantee=self.guarantee, receipt=receipt, replayable=self._replayable)
 
-    def _check_process(self) -> None:
-        if os.getpid() != self._process:
-            raise ForkedSourceError("this session was made before a fork and would repeat its secret sizes")
-
     def __repr__(self) -> str:
         return "<ReorderSliceCompute>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a session holds rows and secret sizes: it is not copied or pickled")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("a session holds rows and secret sizes: it is not copied or pickled")
-
-    def __deepcopy__(self, memo: Any) -> NoReturn:
-        raise TypeError("a session holds rows and secret sizes: it is not copied or pickled")

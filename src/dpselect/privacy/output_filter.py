@@ -15,6 +15,7 @@ from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjace
 from dpselect.privacy.output import OutputGuarantee
 from dpselect.privacy.output_amounts import Exact, charged_amount, granted_amount
 from dpselect.privacy.promises import output_promise
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["Costs", "FilterFunction", "OutputFilter", "additive"]
 
@@ -40,7 +41,7 @@ def additive(*, epsilon: Exact, delta: Exact = 0) -> FilterFunction:
     return halts
 
 
-class OutputFilter:
+class OutputFilter(Session):
     """Algorithm 6: ask `start` before a mechanism runs, tell `finish` what came out; halting is for good.
 
     `halts` must be a valid filter for the budget that is claimed (owed by the caller; `additive` is). No sublinear
@@ -55,6 +56,7 @@ class OutputFilter:
     """
 
     def __init__(self, halts: FilterFunction) -> None:
+        super().__init__()
         self._halts = halts
         self._costs: list[tuple[Fraction, Fraction]] = []
         self._running: OutputGuarantee | None = None
@@ -71,6 +73,7 @@ class OutputFilter:
         """The costs that occurred, in order; of a mechanism that never finished, its supremum."""
         return tuple(self._costs)
 
+    @answers
     def start(self, guarantee: OutputGuarantee) -> None:
         """Admit a mechanism at its supremum. Raises `BudgetError` when the filter halts, or has.
 
@@ -85,9 +88,10 @@ class OutputFilter:
         if self._halted or self._halts([*self._costs, ask]):
             self._halted = True
             raise BudgetError("the filter has halted: the supremum of this mechanism does not fit")
-        self._running = guarantee
         self._costs.append(ask)
+        self._running = guarantee
 
+    @answers
     def finish(self, output: Any) -> None:
         """Lower the last cost to that of the cell which occurred; delta stays.
 

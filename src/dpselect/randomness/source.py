@@ -16,13 +16,14 @@ import operator
 import os
 import threading
 import weakref
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ForkedSourceError, integer, number
+from dpselect.randomness.session import Unrepeatable
 from dpselect.randomness.starting import refuse_while_starting
 
 __all__ = ["RandomSource", "keyed_source", "resolve", "system_source"]
@@ -31,7 +32,7 @@ _BUFFER = 1 << 12
 Shape = int | tuple[int, ...]
 
 
-class RandomSource:
+class RandomSource(Unrepeatable):
     """A cryptographic random stream. Make one with `system_source()` or `keyed_source(key)`.
 
     It has no informative `repr`, cannot be copied or pickled, and is safe to share between threads. A keyed source
@@ -169,12 +170,6 @@ class RandomSource:
 
     def __repr__(self) -> str:
         return f"<RandomSource {'keyed, replayable' if self._replayable else 'system entropy'}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a RandomSource is not copied or pickled: pass a spawned key explicitly")
-
-    def __copy__(self) -> NoReturn:
-        raise TypeError("a RandomSource is not copied: two copies would repeat each other's draws")
 
     def __deepcopy__(self, memo: Any) -> RandomSource:
         # scikit-learn's clone() deep-copies parameters; a shared source keeps its draws distinct.

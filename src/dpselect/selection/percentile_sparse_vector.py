@@ -7,7 +7,6 @@ neighbours. The classical technique is the case of Laplace noise on queries and 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterable
 from typing import SupportsFloat
 
@@ -17,6 +16,7 @@ from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 
 __all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds", "select_first_by_percentile"]
 
@@ -61,7 +61,7 @@ def laplace_log_odds(gap: SupportsFloat, *, scale: SupportsFloat) -> float:
     return math.copysign(math.log1p(-math.exp(small)) - small, steps) if steps else 0.0
 
 
-class PercentileSparseVector:
+class PercentileSparseVector(Session):
     """Does this candidate pass its threshold with a probability above the target? Many answers for one price.
 
     Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data;
@@ -96,6 +96,7 @@ class PercentileSparseVector:
         oracle_error: SupportsFloat = 1e-9,
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         guarantee = promise("guarantee", guarantee)
         self._price = percentile_sparse_vector(
             guarantee, epsilon=epsilon, max_queries=max_queries, oracle_error=oracle_error
@@ -103,7 +104,6 @@ class PercentileSparseVector:
         share = number("target", target, above=0.0, below=1.0)
         self._target = math.log(share) - math.log1p(-share)
         self._left = None if max_queries is None else integer("max_queries", max_queries, at_least=1)
-        self._lock = threading.Lock()
         half = float(epsilon) / 2.0
         self._test = SparseVector(
             epsilon_threshold=half,
@@ -129,15 +129,15 @@ class PercentileSparseVector:
         """Whether a positive was given or no query is left."""
         return self._test.halted or self._left == 0
 
+    @answers
     def above(self, log_odds: SupportsFloat) -> bool:
         """Whether the candidate passes often enough, from its log-odds; see `log_odds`."""
         value = secret_number("log_odds", log_odds)
-        with self._lock:
-            if self.halted:
-                raise BudgetError("this search has ended; open and charge a new one")
-            if self._left is not None:
-                self._left -= 1
-            return self._test.above(min(max(value, -_FARTHEST), _FARTHEST) if value == value else value, self._target)
+        if self.halted:
+            raise BudgetError("this search has ended; open and charge a new one")
+        if self._left is not None:
+            self._left -= 1
+        return self._test.above(min(max(value, -_FARTHEST), _FARTHEST) if value == value else value, self._target)
 
     def __repr__(self) -> str:
         return f"<PercentileSparseVector {'halted' if self.halted else 'open'}>"

@@ -5,7 +5,6 @@ Liu, Talwar 2019, Section 4.2.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable
 from typing import SupportsFloat
 
@@ -16,6 +15,7 @@ from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.session import Session, answers
 from dpselect.selection.candidates import Candidate, check_candidate, run_once
 
 __all__ = ["SampledSparseVector", "count_passing", "select_first_by_sampling"]
@@ -33,7 +33,7 @@ def count_passing(candidate: Candidate, threshold: float, samples: int, source: 
     return passed
 
 
-class SampledSparseVector:
+class SampledSparseVector(Session):
     """Does this candidate pass its threshold with a probability above the target? By running it `samples` times.
 
     Each query's candidate satisfies `guarantee`, its score and failure included (owed by the caller). A run that
@@ -70,12 +70,12 @@ class SampledSparseVector:
         target: SupportsFloat = 0.5,
         random: RandomSource | None = None,
     ) -> None:
+        super().__init__()
         guarantee = promise("guarantee", guarantee)
         self._price = sampled_sparse_vector(guarantee, statistic=statistic, epsilon=epsilon, max_queries=max_queries)
         self._statistic, self._left = statistic, integer("max_queries", max_queries, at_least=1)
         self._target = statistic.statistic(statistic.samples * number("target", target, above=0.0, below=1.0))
         self._source = resolve(random)
-        self._lock = threading.Lock()
         half = float(epsilon) / 2.0
         self._test = SparseVector(
             epsilon_threshold=half,
@@ -101,16 +101,16 @@ class SampledSparseVector:
         """Whether a positive was given or no query is left."""
         return self._test.halted or self._left == 0
 
+    @answers
     def above(self, candidate: Candidate, threshold: SupportsFloat) -> bool:
         """Whether the candidate reaches the threshold, itself fixed without the data, often enough."""
         check_candidate(candidate)
         bar = number("threshold", threshold, finite=False)
-        with self._lock:
-            if self.halted:
-                raise BudgetError("this search has ended; open and charge a new one")
-            self._left -= 1
-            passed = count_passing(candidate, bar, self._statistic.samples, self._source)
-            return self._test.above(self._statistic.statistic(passed), self._target)
+        if self.halted:
+            raise BudgetError("this search has ended; open and charge a new one")
+        self._left -= 1
+        passed = count_passing(candidate, bar, self._statistic.samples, self._source)
+        return self._test.above(self._statistic.statistic(passed), self._target)
 
     def __repr__(self) -> str:
         return f"<SampledSparseVector {'halted' if self.halted else 'open'}>"

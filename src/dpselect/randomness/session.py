@@ -1,0 +1,114 @@
+"""What every session shares: an object that holds a budget, a secret noise or private rows, and answers questions.
+
+There is one of it. A copy, a pickle or a forked child would answer from the same budget or with the same noise a second
+time, and so would a second thread, or a question asked from within the answer to another. A new session is a subclass
+of `Session` whose methods that answer are marked with `answers`:
+
+>>> class Coins(Session):
+...     def __init__(self, count):
+...         super().__init__()
+...         self._left = count
+...     @answers
+...     def toss(self):
+...         if self._left < 1:
+...             raise BudgetError("no coin is left")
+...         self._left -= 1  # charged before it is drawn: what raises half-way was paid for
+...         return system_source().bits(1)
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+
+from dpselect.errors import ForkedSourceError, SessionError
+
+__all__ = ["Session", "Unrepeatable", "answers"]
+
+_Asked = TypeVar("_Asked", bound="Session")
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+
+
+class Unrepeatable:
+    """An object that is not copied and not pickled."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        self._refuse()
+
+    def __getstate__(self) -> NoReturn:
+        self._refuse()
+
+    def __setstate__(self, state: Any) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} is not copied or pickled: two of them would share one budget, or one secret"
+        )
+
+
+class Session(Unrepeatable):
+    """An object that answers questions, one at a time, in the process and under the identity that it was made with.
+
+    A subclass calls `super().__init__()` first of all and marks the methods that answer with `answers`. Such a method
+    counts what it spends before it draws, so that an exception of any kind leaves that spent. It calls no other marked
+    method of the same object.
+    """
+
+    def __init__(self) -> None:
+        if getattr(self, "_turn", None) is not None:
+            raise SessionError(f"this {type(self).__name__} is made: a new session is a new object, with its own price")
+        self._turn = _Turn(self)
+
+
+class _Turn:
+    """Whose turn it is to be answered."""
+
+    __slots__ = ("busy", "lock", "owner", "process")
+
+    def __init__(self, owner: Session) -> None:
+        # a copy that is made behind the session's back carries the turn of another object
+        self.owner = weakref.ref(owner)
+        self.process = os.getpid()
+        # may be taken twice by one thread, so that the second time can be told from another thread's wait
+        self.lock = threading.RLock()
+        self.busy = False
+
+
+def answers(method: Callable[Concatenate[_Asked, _Given], _Answer]) -> Callable[Concatenate[_Asked, _Given], _Answer]:
+    """Marks a method of a `Session` that gives an answer, or changes what is left.
+
+    Threads take turns. Raises `ForkedSourceError` in a forked child, and `SessionError` in an object that its
+    constructor did not make and when asked by what is called during an answer: an estimator, a candidate, a stream. (A
+    thread which that starts and waits for would wait for ever.)
+    """
+
+    @functools.wraps(method)
+    def answer(self: _Asked, /, *args: _Given.args, **options: _Given.kwargs) -> _Answer:
+        turn: _Turn | None = getattr(self, "_turn", None)
+        if turn is None or turn.owner() is not self:
+            raise SessionError(f"this {type(self).__name__} was not made by its constructor: it answers nothing")
+        if turn.process != os.getpid():
+            raise ForkedSourceError(
+                f"this {type(self).__name__} was made before a fork: parent and child would share one budget, or one "
+                "secret"
+            )
+        with turn.lock:
+            if turn.busy:
+                raise SessionError(
+                    f"this {type(self).__name__} is giving an answer: what is called for that cannot ask it"
+                )
+            turn.busy = True
+            try:
+                return method(self, *args, **options)
+            finally:
+                turn.busy = False
+
+    return answer
