@@ -505,16 +505,18 @@ class Stopped(BaseException):
     """Stands in for a kill inside one process."""
 
 
-def stop_at(count):
+def search_killed_at(count, monkeypatch, **options):
     calls = []
 
-    def objective(params, random):
-        calls.append(params["x"])
+    def killed(job, index, key):
+        calls.append(index)
         if len(calls) == count:
             raise Stopped
-        return noisy(params, random)
+        return perform(job, index, key)
 
-    return objective
+    with monkeypatch.context() as patch, pytest.raises(Stopped):
+        patch.setattr("dpselect.tuning.executors.perform", killed)
+        search(**options)
 
 
 @pytest.mark.parametrize("count", [1, 2, LIMIT])
@@ -522,8 +524,7 @@ def test_resume_gives_the_same_release(tmp_path, drawn, monkeypatch, count):
     drawn(LIMIT)
     budget = FileSpender(tmp_path / "b.db", epsilon=10, delta=0)
     options = {"store": tmp_path / "s.db", "ledger": budget}
-    with pytest.raises(Stopped):
-        search(stop_at(count), **options)
+    search_killed_at(count, monkeypatch, **options)
     monkeypatch.setattr(Harmonic, "sample", lambda *_, **__: pytest.fail("drawn again"))
     result = search(resume=True, random=None, **options)
     monkeypatch.undo()
@@ -533,18 +534,19 @@ def test_resume_gives_the_same_release(tmp_path, drawn, monkeypatch, count):
     assert float(budget.spent()[0]) == result.guarantee.epsilon(0.0)
 
 
-def test_a_trial_that_kills_the_process_is_replayed_three_times(tmp_path, drawn):
+def test_a_trial_that_kills_the_process_is_replayed_three_times(tmp_path, drawn, monkeypatch):
     drawn(1)
     attempts = []
 
-    def deadly(params, random):
-        attempts.append(params["x"])
-        raise SystemExit(3)
+    def deadly(job, index, key):
+        attempts.append(key)
+        raise Stopped
 
+    monkeypatch.setattr("dpselect.tuning.executors.perform", deadly)
     for resume in (False, True, True, True):
-        with pytest.raises(SystemExit):
-            search(deadly, store=tmp_path / "s.db", resume=resume)
-    result = search(deadly, store=tmp_path / "s.db", resume=True)
+        with pytest.raises(Stopped):
+            search(store=tmp_path / "s.db", resume=resume)
+    result = search(store=tmp_path / "s.db", resume=True)
     assert result.params is None
     assert len(attempts) == 4
     assert len(set(attempts)) == 1
@@ -611,8 +613,7 @@ def test_a_finished_search_says_so(tmp_path):
 def test_a_changed_study_is_not_resumed(tmp_path, drawn, monkeypatch, change):
     monkeypatch.setenv("TUNER_TEST_KEY", base64.b64encode(b"k" * 32).decode())
     drawn(2)
-    with pytest.raises(Stopped):
-        search(stop_at(1), store=tmp_path / "s.db")
+    search_killed_at(1, monkeypatch, store=tmp_path / "s.db")
     if "ledger" in change:
         change = {"ledger": FileSpender(tmp_path / "b.db", epsilon=10, delta=0)}
     with pytest.raises(StudyError, match="changed"):

@@ -6,7 +6,6 @@ tells which one it was.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer
+from dpselect.privacy.boundary import result_of
 from dpselect.randomness import RandomSource
 
 __all__ = ["Blocks", "cut_into_blocks", "evaluate", "row_count", "row_values"]
@@ -175,11 +175,5 @@ def _quietly(compute: Callable[[], _Found]) -> _Found | None:
 
     SystemExit and the like as well, by which one block could end the process; only the keyboard interrupts.
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            return compute()
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            return None
+    with np.errstate(all="ignore"):
+        return result_of(compute, None)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -39,6 +36,7 @@ from dpselect.learners.rows import public_classes, table_shape
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import refusal
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.randomness.starting import refuse_while_starting
@@ -428,21 +426,13 @@ def _executor(n_jobs: int | None) -> Executor:
 def _refitted(run: SearchRun, settings: Settings, result: TuneResult) -> Any:
     """The further model: of all rows, with the winner's parameters and its own key. None if training fails."""
     rows = run.rows.at(np.arange(len(run.rows.y)))
-    # that and how training fails is part of its private output
-    with contextlib.ExitStack() as quiet:
-        null = quiet.enter_context(open(os.devnull, "w"))
-        for context in (
-            contextlib.redirect_stdout(null),
-            contextlib.redirect_stderr(null),
-            warnings.catch_warnings(action="ignore"),
-            threadpool_limits(1),
-        ):
-            quiet.enter_context(context)
-        try:
+
+    def refit() -> Any:
+        with threadpool_limits(1):
             model = train(run.estimator, dict(result.params or {}), settings, rows, keyed_source(result.value))
             return unpack(pack(model))
-        except Exception:
-            return None
+
+    return result_of(refit, None)  # that and how training fails is part of its private output
 
 
 def _summary(plan: SearchPlan, delta: float) -> str:

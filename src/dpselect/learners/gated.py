@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import Any, Final, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.noisy_count import discrete_laplace
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output_amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 
@@ -30,6 +32,8 @@ Array = NDArray[np.float64]
 
 _ERROR_STEP = 2.0**-30
 _ROUNDING = 2.0**-48
+_FAILED: Final[Any] = object()
+"""What stands for a run that failed: no neighbouring run need fail, so it costs as much as a model."""
 
 
 def gated_release(
@@ -53,10 +57,12 @@ def gated_release(
     `disjoint` mean and what is owed about them stands there. The error is rounded to a public grid of a millionth of
     the noise and the noise is a whole number of its steps, drawn exactly; the shifts are charged with that rounding.
 
-    With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. If
-    `train` or `error` raises, the reservation stands. That a model was withheld is the release; asking again is another
-    run at another price. The release's guarantee is what the run promises, whatever came out; its `realised` price is
-    that of what came out, which counts only where a ledger reserved the worst case.
+    With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. Nothing
+    that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be copied,
+    the value is None at the price of a model; `training` must cover that (the caller must ensure it). That a model was
+    withheld is the release; asking again is another run at another price. The release's guarantee is what the run
+    promises, whatever came out; its `realised` price is that of what came out, which counts only where a ledger
+    reserved the worst case.
 
     >>> from dpselect.privacy import pure_dp
     >>> gate = dict(training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=0.001, train_shift=0.001)
@@ -85,19 +91,21 @@ def gated_release(
     receipt, identifier = None, secrets.token_hex(16)
     if spender is not None:
         spender.reserve(price, label=label, identifier=identifier)
-    model = train(source)
-    passed = _on_grid(error(model), grid) + discrete_laplace(scale, source) <= math.floor(
-        Fraction(limit) / Fraction(grid)
-    )
+    model = result_of(lambda: copy.deepcopy(train(source)), _FAILED)
+    # the test gets a copy: it sees rows that what is released must not depend on
+    found = _FAILED if model is _FAILED else result_of(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
+    failed = found is _FAILED
+    passed = not failed and found + discrete_laplace(scale, source) <= math.floor(Fraction(limit) / Fraction(grid))
     value = model if passed else None
+    outcome = _FAILED if failed else value
     if spender is not None:
-        receipt = spender.settle(identifier, cell=released_or_none(value))
+        receipt = spender.settle(identifier, cell=released_or_none(outcome))
     return Release(
         value=value,
         guarantee=price.worst(),
         receipt=receipt,
         replayable=source.replayable,
-        realised=price.observed(value),
+        realised=price.observed(outcome),
     )
 
 

@@ -22,6 +22,7 @@ from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.boundary import result_of
 from dpselect.privacy.ex_post import ExPostRelease
 from dpselect.privacy.output_amounts import charged_amount, charged_price
 from dpselect.privacy.promises import output_promise
@@ -347,10 +348,7 @@ def release_until_above(
 
 
 def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:
-    try:
-        return float(query(level))
-    except Exception:
-        return -math.inf
+    return result_of(lambda: float(query(level)), -math.inf)
 
 
 def _check_fresh(session: GradualRelease) -> None:

@@ -7,6 +7,7 @@ from typing import SupportsFloat
 from dpselect.accounting.threshold import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
@@ -54,8 +55,9 @@ def select_above(
 
 def first_above(candidate: Candidate, bar: float, tries: Repetitions, source: RandomSource) -> Outcome | None:
     """The first of a random number of tries that scores at least `bar`, or None: the algorithm without its price."""
-    for _ in range(tries.sample(source)):
-        outcome = run_once(candidate, source)
-        if outcome is not None and outcome.score >= bar:
-            return outcome
+    with silence():
+        for _ in range(tries.sample(source)):
+            outcome = run_once(candidate, source)
+            if outcome is not None and outcome.score >= bar:
+                return outcome
     return None

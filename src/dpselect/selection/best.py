@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
@@ -43,8 +44,9 @@ def select_best(
 def best_outcome(candidate: Candidate, repetitions: Repetitions, source: RandomSource) -> Outcome | None:
     """The best of K runs, or None: the algorithm without its price."""
     best: Outcome | None = None
-    for _ in range(repetitions.sample(source)):
-        outcome = run_once(candidate, source)
-        if outcome is not None and outcome.beats(best):
-            best = outcome
+    with silence():
+        for _ in range(repetitions.sample(source)):
+            outcome = run_once(candidate, source)
+            if outcome is not None and outcome.beats(best):
+                best = outcome
     return best

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dpselect.privacy import Guarantee
+from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 
@@ -79,14 +81,15 @@ def check_private_candidates(candidates: Iterable[object]) -> None:
 
 
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:
-    """One run; None when it raised an exception, which ranks below every score and is never retried.
+    """One run; None when it failed, which ranks below every score and is never retried. Call it within `silence`.
 
-    Whether a run failed is part of its private output, so the exception is swallowed here with its traceback.
-    `KeyboardInterrupt` and `SystemExit` pass.
+    A run fails when it raises (see `dpselect.privacy.boundary`), when its score is no number, or when its output cannot
+    be copied. The copy is taken at once, so that no later run can change what is released.
     """
     tag = random.bits(_TAG_BITS)
-    try:
+
+    def run() -> Outcome:
         score, output = candidate(random)
-        return Outcome(float(score), tag, output)
-    except Exception:
-        return None
+        return Outcome(float(score), tag, copy.deepcopy(output))
+
+    return result_of(run, None, quiet=False)

@@ -12,6 +12,7 @@ from typing import Any, SupportsFloat
 from dpselect.accounting import conditional_sampling
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.boundary import result_of, silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
@@ -60,16 +61,14 @@ def first_acceptable_run(
     candidate: Candidate, acceptable: Callable[[float, Any], bool], coins: Repetitions, source: RandomSource
 ) -> Outcome | None:
     """The algorithm without its price: the last of a random number of coins stops before its run."""
-    for _ in range(coins.sample(source) - 1):
-        outcome = run_once(candidate, source)
-        if outcome is not None and _accepted(acceptable, outcome):
-            return outcome
+    with silence():
+        for _ in range(coins.sample(source) - 1):
+            outcome = run_once(candidate, source)
+            if outcome is not None and _accepted(acceptable, outcome):
+                return outcome
     return None
 
 
 def _accepted(acceptable: Callable[[float, Any], bool], outcome: Outcome) -> bool:
-    try:
-        return bool(acceptable(outcome.score, outcome.output))
-    except Exception:
-        # what went wrong is a function of a private output that is not released
-        return False
+    # what goes wrong is a function of a private output that is not released
+    return result_of(lambda: bool(acceptable(outcome.score, outcome.output)), False)

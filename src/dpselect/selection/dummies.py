@@ -9,6 +9,7 @@ from typing import Any, SupportsFloat
 from dpselect.accounting.dummies import select_among_dummies
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.selection.candidates import Candidate, check_candidate, run_once
@@ -78,10 +79,11 @@ def draw_by_weight(
     Each run replaces the one kept with probability its weight over all weights so far, the dummy's first.
     """
     total, kept = dummy, None
-    for _ in range(runs):
-        outcome = run_once(candidate, source)
-        added = 0 if outcome is None else weight(outcome.score, bar, sharpness)
-        total += added
-        if source.below(total) < added and outcome is not None:
-            kept = outcome.output
+    with silence():
+        for _ in range(runs):
+            outcome = run_once(candidate, source)
+            added = 0 if outcome is None else weight(outcome.score, bar, sharpness)
+            total += added
+            if source.below(total) < added and outcome is not None:
+                kept = outcome.output
     return kept

@@ -21,6 +21,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
+from dpselect.privacy.boundary import silence
 from dpselect.privacy.ex_post import ExPostRelease
 from dpselect.privacy.promises import promises
 from dpselect.randomness import resolve
@@ -159,11 +160,12 @@ def _first_that_clears(
     last = np.cumsum(parts)
     for _ in range(repetitions.sample(source)):
         runs[int(np.searchsorted(last, source.below(int(last[-1])), side="right"))] += 1
-    for level, candidate in enumerate(candidates):
-        for _ in range(runs[level]):
-            outcome = run_once(candidate, source)
-            if outcome is not None and outcome.score >= bar:
-                return level, outcome
+    with silence():
+        for level, candidate in enumerate(candidates):
+            for _ in range(runs[level]):
+                outcome = run_once(candidate, source)
+                if outcome is not None and outcome.score >= bar:
+                    return level, outcome
     return None
 
 

@@ -12,6 +12,7 @@ from dpselect.accounting.sampled_search import threshold_search, threshold_searc
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.selection.candidates import Candidate, check_candidate, run_once
@@ -101,11 +102,12 @@ def _passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int,
     """How many runs of one batch reach each of the falling bars; no score is kept."""
     rising = bars[::-1]
     first = [0] * (len(bars) + 1)
-    for _ in range(samples):
-        outcome = run_once(candidate, source)
-        # how many bars it reaches; NaN and failures reach none
-        reached = 0 if outcome is None or outcome.score != outcome.score else bisect_right(rising, outcome.score)
-        first[len(bars) - reached] += 1
+    with silence():
+        for _ in range(samples):
+            outcome = run_once(candidate, source)
+            # how many bars it reaches; NaN and failures reach none
+            reached = 0 if outcome is None or outcome.score != outcome.score else bisect_right(rising, outcome.score)
+            first[len(bars) - reached] += 1
     counts, total = [], 0
     for place in range(len(bars)):
         total += first[place]

@@ -13,6 +13,7 @@ from dpselect.accounting.sampled_search import sampled_sparse_vector
 from dpselect.errors import BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -27,9 +28,10 @@ _ROUNDING = 2.0**-40
 def count_passing(candidate: Candidate, threshold: float, samples: int, source: RandomSource) -> int:
     """How many of so many fresh runs score at least `threshold`. Secret."""
     passed = 0
-    for _ in range(samples):
-        outcome = run_once(candidate, source)
-        passed += outcome is not None and outcome.score >= threshold
+    with silence():
+        for _ in range(samples):
+            outcome = run_once(candidate, source)
+            passed += outcome is not None and outcome.score >= threshold
     return passed
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import multiprocessing
 import os
 import pickle
 import sys
-import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -16,11 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any, Final, Literal, Protocol, TextIO
+from typing import Any, Final, Literal, Protocol
 
 from threadpoolctl import ThreadpoolController
 
 from dpselect.errors import ArgumentError, StartingProcessError, StudyError, integer
+from dpselect.privacy.boundary import silence
 from dpselect.randomness.starting import HOW_TO_START
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
@@ -92,7 +91,7 @@ class InlineExecutor:
         Raises, when trials need a process of their own because of their limits, `ArgumentError` if the job cannot be
         pickled and `StudyError` if that process cannot load it.
         """
-        with limited_threads(self.threads), open(os.devnull, "w") as null:
+        with limited_threads(self.threads):
             try:
                 try:
                     check_child(job)
@@ -100,21 +99,21 @@ class InlineExecutor:
                     raise StudyError(_UNLOADABLE) from None
                 except Exception as error:
                     raise ArgumentError(f"objective must be picklable for limits ({type(error).__name__})") from None
-                yield _InlineSession(job, null if self.quiet else None)
+                yield _InlineSession(job, self.quiet)
             finally:
                 stop_children()
 
 
 class _InlineSession:
-    def __init__(self, job: Job, discard: TextIO | None) -> None:
+    def __init__(self, job: Job, quiet: bool) -> None:
         self._job = job
-        self._discard = discard
+        self._quiet = quiet
 
     def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
         while trials:
             index, key = trials.popleft()
             try:
-                with _hushed(self._discard) if self._discard else contextlib.nullcontext():
+                with silence() if self._quiet else nullcontext():
                     outcome = Outcome(index, perform(self._job, index, key))
             except ChildDiedError:
                 outcome = Outcome(index, lost=True)
@@ -132,18 +131,6 @@ def limited_threads(threads: int | None) -> AbstractContextManager[Any]:
     Looking for them takes milliseconds, and is of use only when something was imported since.
     """
     return nullcontext() if threads is None else _libraries(len(sys.modules)).limit(limits=threads)
-
-
-@contextmanager
-def _hushed(discard: TextIO) -> Iterator[None]:
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with contextlib.redirect_stdout(discard), contextlib.redirect_stderr(discard), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(disabled)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import struct
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.accounting.adaptive_proposals import Ratio
 from dpselect.errors import ArgumentError, integer
+from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions
 from dpselect.tuning.machine import Candidate, Search
@@ -136,12 +136,8 @@ class AdaptiveProposal:
 
     def _pick(self, space: Space, key: bytes, history: Sequence[Observation]) -> int:
         pool = pool_settings(space, key, self.pool)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what a proposer says of scores is as secret as they are
-            try:
-                wanted = np.array(self.proposer(history, pool), dtype=np.float64)
-            except Exception:
-                wanted = np.ones(self.pool)
+        with np.errstate(all="ignore"):  # what a proposer says of scores is as secret as they are
+            wanted = result_of(lambda: np.array(self.proposer(history, pool), dtype=np.float64), np.ones(self.pool))
         weights = project(wanted, self.pool, lower_ratio=self.lower_ratio, upper_ratio=self.upper_ratio)
         drawn = keyed_source(key).spawn("pick").below(self.pool * _UNIT)
         for place, weight in enumerate(weights):

@@ -6,18 +6,16 @@ and the job travel inside objects whose `repr` says nothing.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
 import pickle
 import secrets
 import threading
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from dpselect.privacy.boundary import silence
 from dpselect.tuning.executors import Outcome, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
@@ -160,27 +158,7 @@ class _Surroundings:
             leave_interrupts_to_the_tuner()
             end_with_parent()
         if manners.quiet:
-            self._undo.enter_context(_muted())
-
-
-@contextmanager
-def _muted() -> Iterator[None]:
-    """Nothing printed, warned or logged, by Python or by compiled code, leaves this process."""
-    disabled = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
-    try:
-        with open(os.devnull, "w") as null, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for descriptor in kept:
-                os.dup2(null.fileno(), descriptor)
-            with contextlib.redirect_stdout(null), contextlib.redirect_stderr(null):
-                yield
-    finally:
-        for descriptor, copy in kept.items():
-            os.dup2(copy, descriptor)
-            os.close(copy)
-        logging.disable(disabled)
+            self._undo.enter_context(silence(descriptors=True))
 
 
 _surroundings: Final = _Surroundings()

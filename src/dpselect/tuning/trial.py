@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
+from dpselect.privacy.boundary import result_of
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.machine import Candidate
@@ -76,9 +77,9 @@ def pool_settings(space: Space, key: bytes, count: int) -> list[dict[str, Any]]:
 def perform(job: Job, index: int, key: bytes) -> Candidate | None:
     """Run one trial. None is a failed run: the worst outcome, below every score.
 
-    Any `Exception` of the objective, an output that is no pair of a number and a value, a value that does not survive
-    pickling, and a value larger than `payload_bytes` are failures. They are swallowed here, with their traceback,
-    because whether a run failed is part of its private output. `KeyboardInterrupt` and `SystemExit` pass.
+    An exception of the objective, an output that is no pair of a number and a value, a value that does not survive
+    pickling, and a value larger than `payload_bytes` are failures. They go no further, with their traceback, because
+    whether a run failed is part of its private output (see `dpselect.privacy.boundary`; `KeyboardInterrupt` passes).
 
     A limit in seconds or bytes moves the run to a process of its own; if that dies, `ChildDiedError` passes too.
     """
@@ -94,7 +95,8 @@ def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
     source = keyed_source(key[:_KEY_BYTES])
     params = trial_params(job.space, key)
     tag = source.spawn("tie").bytes(TAG_BYTES)
-    try:
+
+    def run() -> Candidate | None:
         with counting(job.limits):
             score, value = job.objective(params, source.spawn("objective"))
         if isinstance(score, (str, bytes, bytearray)):
@@ -104,8 +106,8 @@ def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
             return None
         decode_value(payload)
         return Candidate(index=index, score=float(score), tag=tag, payload=payload)
-    except Exception:
-        return None
+
+    return result_of(run, None, quiet=False)  # the executor silences it
 
 
 def encode_value(value: Any) -> bytes:

@@ -1,0 +1,185 @@
+"""What a run prints, warns, logs, raises, or does to what an earlier run returned does not leave the selection."""
+
+import asyncio
+import logging
+import os
+import sys
+import threading
+import warnings
+
+import pytest
+
+from dpselect.accounting.sampled_search import SmoothedCount, SmoothedOdds
+from dpselect.learners import gated_release
+from dpselect.privacy import pure_dp
+from dpselect.privacy.boundary import result_of, silence
+from dpselect.repetitions import Fixed
+from dpselect.selection import (
+    PrivateCandidate,
+    SampledSparseVector,
+    search_threshold,
+    select_above,
+    select_acceptable,
+    select_best,
+    select_increasing,
+    select_with_dummies,
+)
+from dpselect.tuning import Space, Uniform, tune
+
+BASE = pure_dp(epsilon=0.1)
+SECRET = "a cell of somebody"
+
+
+def tuned(run):
+    return tune(
+        lambda params, random: run(random),
+        space=Space({"x": Uniform(0.0, 1.0)}),
+        base=BASE,
+        repetitions=Fixed(count=3),
+    )
+
+
+def gated(train, error):
+    return gated_release(train, error, training=BASE, test_epsilon=0.1, test_shift=0.01, max_error=100.0)
+
+
+def sampled(run):
+    counts = SmoothedOdds(samples=3, smoothing=3.0, sensitivity=0.8)
+    return SampledSparseVector(guarantee=BASE, statistic=counts, epsilon=1.0, max_queries=1).above(run, 0.5)
+
+
+def searched(run):
+    counts = SmoothedCount(samples=3, smoothing=3.0, sensitivity=0.8)
+    return search_threshold(run, thresholds=(0.5,), target=0.5, guarantee=BASE, statistic=counts, epsilon=1.0)
+
+
+MECHANISMS = {
+    "best": lambda run: select_best(run, repetitions=Fixed(count=3), guarantee=BASE),
+    "above": lambda run: select_above(run, threshold=2.0, stop_probability=0.01, max_runs=9, guarantee=BASE),
+    "acceptable, run": lambda run: select_acceptable(run, acceptable=lambda *_: True, floor=0.01, guarantee=BASE),
+    "acceptable": lambda run: select_acceptable(lambda _: (1.0, 1), acceptable=run, floor=0.01, guarantee=BASE),
+    "dummies": lambda run: select_with_dummies(run, threshold=0.5, runs=3, gamma=0.2, guarantee=BASE),
+    "increasing": lambda run: select_increasing([PrivateCandidate(run, BASE)], threshold=9, repetitions=Fixed(count=3)),
+    "sampled": sampled,
+    "threshold search": searched,
+    "tune": tuned,
+    "gated, train": lambda run: gated(run, lambda model: 0.0),
+    "gated, error": lambda run: gated(lambda random: "model", run),
+}
+RUNS = {"best": 3, "increasing": 3, "sampled": 3, "threshold search": 3, "tune": 3, "dummies": 3}
+
+
+@pytest.fixture(params=MECHANISMS)
+def mechanism(request, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return request.param
+
+
+def failing_with(kind, calls):
+    def run(*_):
+        calls.append(kind)
+        print(SECRET)
+        print(SECRET, file=sys.stderr)
+        warnings.warn(SECRET, stacklevel=1)
+        for level in (logging.WARNING, logging.CRITICAL, 99):
+            logging.getLogger("somebody").log(level, SECRET)
+        raise kind(SECRET)
+
+    return run
+
+
+FAILURES = [RuntimeError, asyncio.CancelledError, SystemExit, GeneratorExit, StopIteration, RecursionError, MemoryError]
+
+
+@pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.__name__)
+def test_nothing_of_a_failed_run_leaves(mechanism, kind, capfd, caplog, recwarn):
+    calls = []
+    streams = sys.stdout, sys.stderr, logging.root.manager.disable, list(warnings.filters)
+    MECHANISMS[mechanism](failing_with(kind, calls))
+    assert len(calls) == RUNS.get(mechanism, len(calls)) >= (mechanism != "above")
+    shown = capfd.readouterr()
+    assert SECRET not in shown.out + shown.err + caplog.text
+    assert not [one for one in recwarn if SECRET in str(one.message)]
+    assert streams == (sys.stdout, sys.stderr, logging.root.manager.disable, list(warnings.filters))
+
+
+def test_ctrl_c_is_the_operator_s(mechanism):
+    def until_one_runs():
+        for _ in range(50):  # some of them may draw no run
+            MECHANISMS[mechanism](failing_with(KeyboardInterrupt, []))
+
+    with pytest.raises(KeyboardInterrupt):
+        until_one_runs()
+
+
+RELEASING = {
+    "best": lambda run: select_best(run, repetitions=Fixed(count=5), guarantee=BASE).value,
+    "dummies": lambda run: select_with_dummies(run, threshold=0.5, runs=50, gamma=0.2, guarantee=BASE).value,
+    "tune": lambda run: tuned(run).value,
+}
+
+
+@pytest.mark.parametrize("name", RELEASING)
+def test_no_later_run_changes_what_an_earlier_one_returned(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    shared = []
+
+    def run(_):
+        shared.append(SECRET)
+        return -float(len(shared)), shared  # the first run wins
+
+    for _ in range(20):
+        shared.clear()
+        value = RELEASING[name](run)
+        assert value is not shared
+        if name != "dummies":
+            assert value == [SECRET]
+
+
+def test_the_test_of_a_model_does_not_change_the_model():
+    def error(model):
+        model.append(SECRET)
+        return 0.0
+
+    assert gated(lambda random: ["model"], error).value in (["model"], None)
+
+
+def test_what_cannot_be_copied_is_a_failed_run():
+    assert select_best(lambda _: (1.0, (i for i in ())), repetitions=Fixed(count=2), guarantee=BASE).value is None
+    release = gated(lambda random: threading.Lock(), lambda model: 0.0)
+    assert release.value is None
+
+
+def test_a_run_is_silent_down_to_its_descriptors_where_the_process_is_its_own(capfd):
+    with silence(descriptors=True):
+        os.write(1, SECRET.encode())
+        print(SECRET)
+    print("afterwards")
+    assert capfd.readouterr().out == "afterwards\n"
+
+
+def test_threads_that_overlap_leave_the_streams_as_they_were():
+    streams = sys.stdout, sys.stderr
+    first, second = threading.Event(), threading.Event()
+
+    def early():
+        with silence():
+            first.set()
+            assert second.wait(10)
+
+    def late():
+        assert first.wait(10)
+        with silence():
+            second.set()
+            thread.join(10)
+            assert sys.stdout is not streams[0]
+
+    thread = threading.Thread(target=early)
+    thread.start()
+    late()
+    assert (sys.stdout, sys.stderr) == streams
+
+
+def test_the_result_is_what_the_run_returns():
+    assert result_of(lambda: None, 1) is None
+    assert result_of(lambda: {}["missing"], 1) == 1
