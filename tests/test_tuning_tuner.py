@@ -514,9 +514,10 @@ def search_killed_at(count, monkeypatch, **options):
             raise Stopped
         return perform(job, index, key)
 
-    with monkeypatch.context() as patch, pytest.raises(Stopped):
+    with monkeypatch.context() as patch:
         patch.setattr("dpselect.tuning.executors.perform", killed)
-        search(**options)
+        with pytest.raises(Stopped):
+            search(**options)
 
 
 @pytest.mark.parametrize("count", [1, 2, LIMIT])
