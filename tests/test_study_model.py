@@ -10,7 +10,7 @@ import dpselect
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
 from dpselect.study.learners import Recipe
-from dpselect.study.model import model_bytes
+from dpselect.study.model_file import model_bytes
 from dpselect.study.schema import Column
 
 COLUMNS = {
@@ -68,3 +68,137 @@ def test_a_model_in_the_first_format_is_refused_with_the_reason(tmp_path):
     columns = {name: column.model_dump(exclude_none=True) for name, column in sorted(COLUMNS.items())}
     with pytest.raises(StudyError, match=r"format 1, which lost the order of its columns.*Train it again"):
         loaded(tmp_path, with_description(content, {**description, "format": 1, "columns": columns}))
+
+
+def pickled():
+    class Harm:
+        def __reduce__(self):
+            return pytest.fail, ("something was executed",)
+
+    buffer = io.BytesIO()
+    np.savez(buffer, description=np.array([Harm()], dtype=object))
+    return buffer.getvalue()
+
+
+def npy():
+    buffer = io.BytesIO()
+    np.save(buffer, WEIGHTS)
+    return buffer.getvalue()
+
+
+def foreign():
+    buffer = io.BytesIO()
+    np.savez(buffer, X=WEIGHTS)
+    return buffer.getvalue()
+
+
+def described(**changes):
+    content = written()
+    return with_description(content, {**description_of(content), **changes})
+
+
+def with_weights(*weights, **named):
+    buffer = io.BytesIO()
+    arrays = {f"weights_{i}": w for i, w in enumerate(weights)}
+    text = np.frombuffer(json.dumps(description_of(written())).encode(), dtype=np.uint8)
+    np.savez(buffer, description=text, **arrays, **named)
+    return buffer.getvalue()
+
+
+BOUNDED = {"bounds": [0.0, 1.0]}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        bytes,
+        lambda: b"no",
+        lambda: written()[:-1],
+        lambda: written()[: len(written()) // 2],
+        lambda: written()[:300] + b"\0" * 20 + written()[320:],
+        pickled,
+        npy,
+        foreign,
+        with_weights,
+        lambda: with_weights(WEIGHTS.T),
+        lambda: with_weights(WEIGHTS[:-1]),
+        lambda: with_weights(WEIGHTS.astype(np.float32)),
+        lambda: with_weights(WEIGHTS.astype(str)),
+        lambda: with_weights(WEIGHTS, WEIGHTS),
+        lambda: with_weights(WEIGHTS, more=WEIGHTS),
+        lambda: with_weights(weights_1=WEIGHTS),
+        lambda: with_description(written(), None),
+        lambda: with_description(written(), []),
+        lambda: with_description(written(), {"format": 2}),
+        lambda: described(learner="svm"),
+        lambda: described(learner=["dp-sgd"]),
+        lambda: described(columns=[]),
+        lambda: described(columns={"zebra": BOUNDED}),
+        lambda: described(columns=[{"name": "zebra", "facts": BOUNDED}] * 6),
+        lambda: described(columns=[{"name": "zebra", "facts": {}}]),
+        lambda: described(columns=[{"name": 3, "facts": BOUNDED}]),
+        lambda: described(classes=["yes"]),
+        lambda: described(classes=["yes", "no", "maybe"]),
+        lambda: described(classes=["yes", {"a": 1}]),
+        lambda: described(noise="much"),
+        lambda: described(noise=-1.0),
+        lambda: described(adjacency="none"),
+        lambda: described(adjacency="replace_one"),
+        lambda: described(nominal_rows=0),
+        lambda: described(parameters={"nonsense": 1}),
+        lambda: described(parameters={"hidden_units": 3}),
+        lambda: described(parameters={"row_norm": "far"}),
+        lambda: described(shared={"classes": [1]}),
+        lambda: described(shared=7),
+        lambda: described(more=1),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused_without_being_executed(make, tmp_path):
+    with pytest.raises(StudyError, match="is not a released model, or is damaged") as caught:
+        loaded(tmp_path, make())
+    assert caught.value.__cause__ is None
+
+
+def test_every_truncation_and_many_flipped_bits_give_a_model_or_a_refusal(tmp_path):
+    content = written()
+    random = np.random.default_rng(1)
+    damaged = [content[:length] for length in range(0, len(content), 97)]
+    for place in random.integers(len(content), size=150).tolist():
+        damaged.append(content[:place] + bytes([content[place] ^ 1 << int(random.integers(8))]) + content[place + 1 :])
+    refused = 0
+    for each in damaged:
+        try:
+            loaded(tmp_path, each)
+        except StudyError:
+            refused += 1
+    assert refused > len(damaged) // 2
+
+
+def test_a_later_format_is_refused_as_such(tmp_path):
+    with pytest.raises(StudyError, match="another version"):
+        loaded(tmp_path, described(format=3))
+
+
+@pytest.mark.parametrize("name", ["absent.npz", "."])
+def test_what_cannot_be_read_says_why(tmp_path, name):
+    with pytest.raises(StudyError, match=r"cannot read the model .*directory"):
+        dpselect.load_model(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "classes", [("yes", "no"), (1, 0), (1, "a"), (2.5, 1), (True, False), ('é, "', " "), (2**70, -1), ("1.0", "x")]
+)
+def test_classes_come_back_as_they_were_declared(tmp_path, classes):
+    model = loaded(tmp_path, written(classes=classes))
+    assert model.classes == classes
+    assert [type(label) for label in model.classes] == [type(label) for label in classes]
+    rows = np.array([[1.0, 0.0, "q"], [0.0, 2.0, "q"]], dtype=object)
+    assert model.predict(rows).tolist() == list(classes)
+
+
+@pytest.mark.parametrize("name", ["", " ", "größe", 'a "b", c', "a\nb", "__class__", "name", "Target", "weights_0"])
+def test_columns_of_any_name(tmp_path, name):
+    columns = {"zebra": COLUMNS["zebra"], name: COLUMNS["apple"], "mango": COLUMNS["mango"]}
+    model = loaded(tmp_path, written(columns=columns))
+    assert list(model.columns) == list(columns)
+    assert model.predict({name: [0.0, 2.0], "mango": ["q", "q"], "zebra": [1.0, 0.0]}).tolist() == ["yes", "no"]

@@ -32,7 +32,7 @@ from dpselect.integrations.sklearn_scoring import RowScore, scoring_of
 from dpselect.integrations.sklearn_spending import SpenderForMore
 from dpselect.integrations.sklearn_split import rows_to_parts
 from dpselect.integrations.sklearn_trial import Rows, SearchRun, Settings, pack, train, unpack
-from dpselect.learners.rows import public_classes, table_shape
+from dpselect.learners.rows import column_names, public_classes, table_shape
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
@@ -215,6 +215,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
         count, columns = table_shape(X)
         validate_data(self, X, skip_check_array=True)
+        self._column_names = column_names(X)
         X = sliceable(X)
         beside = self._routed(params)
         request = self._request(columns)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpselect.integrations.sklearn_foreign import ABSENT_ATTRIBUTES
 from dpselect.integrations.sklearn_scoring import RowScore
 from dpselect.integrations.sklearn_spending import LeftBehind
-from dpselect.learners.rows import table_shape
+from dpselect.learners.rows import same_names, table_shape
 
 __all__ = ["ReleasedModel"]
 
@@ -40,6 +40,7 @@ class ReleasedModel(BaseEstimator):  # type: ignore[misc]
     estimator: Any
     scoring: Any
     best_estimator_: Any
+    _column_names: list[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         reason = ABSENT_ATTRIBUTES.get(name, f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -111,6 +112,7 @@ class ReleasedModel(BaseEstimator):  # type: ignore[misc]
         winner = self._winner()
         table_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
+        same_names(self._column_names, X)
         return getattr(winner, method)(X)
 
     def score(self, X: Any, y: Any) -> float:

@@ -10,7 +10,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpselect.learners.rows import table_shape, unit_rows
+from dpselect.learners.rows import column_names, same_names, table_shape, unit_rows
 from dpselect.privacy import Guarantee
 
 __all__ = ["PrivateClassifier", "Scorer"]
@@ -40,6 +40,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     guarantee_: Guarantee
     _scorer: Scorer
     _intercept: bool
+    _column_names: list[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -55,6 +56,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table_shape(X)
         validate_data(self, X, reset=False, skip_check_array=True)
+        same_names(self._column_names, X)
         return self._scorer.scores(self.weights_, unit_rows(X, self.row_norm, intercept=self._intercept))
 
     def decision_function(self, X: Any) -> Array:
@@ -79,4 +81,5 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Record the table's columns; returns its shape. Raises for a container that cannot be used."""
         shape = table_shape(X)
         validate_data(self, X, skip_check_array=True)
+        self._column_names = column_names(X)
         return shape

@@ -27,10 +27,12 @@ __all__ = [
     "DataDependentClassesWarning",
     "PublicRowCountWarning",
     "class_numbers",
+    "column_names",
     "doubles",
     "labels_of",
     "public_classes",
     "public_row_count",
+    "same_names",
     "table_shape",
     "unit_rows",
 ]
@@ -72,6 +74,23 @@ def table_shape(X: Any) -> tuple[int, int]:
     if rows > MOST_ROWS:
         raise ArgumentError(f"X must have at most {MOST_ROWS} rows")
     return rows, features
+
+
+def column_names(X: Any) -> list[Any] | None:
+    """The names of a table's columns, texts or not; None for a table without any.
+
+    scikit-learn compares the names of frames whose names are all text, and takes the columns of others (an Arrow table,
+    a frame whose names are numbers) as they come.
+    """
+    names = getattr(X, "column_names", None) if callable(getattr(X, "column", None)) else getattr(X, "columns", None)
+    return None if names is None or callable(names) else list(names)
+
+
+def same_names(trained: list[Any] | None, X: Any) -> None:
+    """Raise `ArgumentError` if both the training table and X name their columns, and not alike."""
+    found = column_names(X)
+    if trained is not None and found is not None and trained != found:
+        raise ArgumentError("the columns of X must have the names of those in training, in the same order")
 
 
 def doubles(X: Any) -> Array:

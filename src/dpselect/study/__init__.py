@@ -1,6 +1,7 @@
 """Studies: a file that says what is public, and a run that turns it and private rows into one release."""
 
-from dpselect.study.model import ReleasedModel, load_model
+from dpselect.study.model import ReleasedModel
+from dpselect.study.model_file import load_model
 from dpselect.study.outputs import remake_report
 from dpselect.study.prepare import check_study, law_of
 from dpselect.study.run import StudyRun, run_study

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError, missing_extra
+from dpselect.study.cells import arrow_cells, numbers, positions
 from dpselect.study.schema import Column, Data
 from dpselect.study.split import row_digest
 
@@ -25,6 +26,7 @@ __all__ = ["Rows", "Table", "encode_columns", "load", "open_table", "plan_column
 
 Array = NDArray[np.float64]
 _BUNDLED = ("digits", "breast_cancer", "iris", "wine")
+_TEST_EVERY = 5
 
 
 @dataclass(frozen=True)
@@ -47,38 +49,51 @@ class Rows:
     digests: list[bytes]
 
 
-def open_table(source: str, folder: Path) -> Table:
-    """Find a source and its column names. Paths are relative to the study's folder. Raises `StudyError`."""
+def open_table(source: str, folder: Path, key: str = "data.source") -> Table:
+    """Find a source and its column names. Paths are relative to the study's folder.
+
+    Raises `StudyError` that names the study's `key`.
+    """
     if source.startswith("sklearn:"):
-        return _bundled(source.removeprefix("sklearn:"))
+        return _bundled(source.removeprefix("sklearn:"), key)
     path = folder / source
     openers = {".csv": _open_csv, ".parquet": _open_parquet, ".npz": _open_npz}
     opener = openers.get(path.suffix.lower())
     if opener is None:
-        raise StudyError(f"data.source {source!r} must be sklearn:NAME or a path ending in {', '.join(openers)}")
+        raise StudyError(f"{key} {source!r} must be sklearn:NAME or a path ending in {', '.join(openers)}")
     try:
-        return opener(path)
+        table = opener(path)
     except OSError as error:
-        raise StudyError(f"cannot read data.source {source!r}: {error.strerror or 'not readable'}") from None
+        raise StudyError(f"cannot read {key} {source!r}: {error.strerror or 'not readable'}") from None
+    twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
+    if twice:
+        raise StudyError(f"{key} {source!r} has more than one column {', '.join(map(repr, twice))}")
+    return table
 
 
-def _bundled(name: str) -> Table:
-    if name not in _BUNDLED:
-        raise StudyError(f"data.source: scikit-learn set {name!r} is not one of {', '.join(_BUNDLED)}")
+def _bundled(name: str, key: str) -> Table:
+    """A set of scikit-learn: all rows, or one of two parts, every fifth row from the first on being "test"."""
+    known, _, part = name.partition("/")
+    if known not in _BUNDLED:
+        raise StudyError(f"{key}: scikit-learn set {known!r} is not one of {', '.join(_BUNDLED)}")
+    if part not in ("", "train", "test"):
+        raise StudyError(f"{key}: a part of sklearn:{known} is /train or /test, got {part!r}")
     from sklearn import datasets
 
-    bunch = getattr(datasets, f"load_{name}")()
+    bunch = getattr(datasets, f"load_{known}")()
     names = tuple(str(n) for n in bunch.feature_names)
+    tests = np.arange(len(bunch.target)) % _TEST_EVERY == 0
+    kept = {"": np.full_like(tests, True), "train": ~tests, "test": tests}[part]
 
     def read() -> dict[str, Any]:
-        return {**{n: bunch.data[:, i] for i, n in enumerate(names)}, "target": bunch.target}
+        return {**{n: bunch.data[kept, i] for i, n in enumerate(names)}, "target": bunch.target[kept]}
 
     return Table((*names, "target"), read)
 
 
 def _open_csv(path: Path) -> Table:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        header = next(csv.reader(file), None)
+        header = next(csv.reader(file, skipinitialspace=True), None)
     if not header:
         raise ContentError("the data file is empty")
     names = tuple(name.strip() for name in header)
@@ -104,7 +119,7 @@ def _open_parquet(path: Path) -> Table:
 
     def read() -> dict[str, Any]:
         table = parquet.read_table(path)
-        return {name: table.column(name).to_numpy() for name in names}
+        return {name: arrow_cells(table.column(name)) for name in names}
 
     return Table(names, read)
 
@@ -125,7 +140,8 @@ def _open_npz(path: Path) -> Table:
         with np.load(path, allow_pickle=False) as archive:
             for name in archive.files:
                 array = archive[name]
-                columns |= {f"x{i}": array[:, i] for i in range(array.shape[1])} if name == "X" else {name: array}
+                matrix = name == "X" and array.ndim == 2
+                columns |= {f"x{i}": array[:, i] for i in range(array.shape[1])} if matrix else {name: array}
         return columns
 
     return Table(tuple(names), read)
@@ -152,14 +168,20 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     return {name: data.columns.get(name, shared) for name in table.columns if name not in special}
 
 
-def load(data: Data, table: Table) -> Rows:
-    """Read and encode the rows. Raises `ContentError` that names a column, never a value, a row or a count."""
-    facts = plan_columns(data, table)
+def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) -> Rows:
+    """Read and encode the rows, the features in the order of `facts`; by default in the table's own.
+
+    Raises `ContentError` that names a column, never a value, a row or a count.
+    """
+    facts = plan_columns(data, table) if facts is None else facts
     columns = table.read()
     length = len(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
-    labels = _positions(columns[data.label], data.classes)
+    for name in (data.label, *facts, *([data.row_key] if data.row_key else [])):
+        if np.shape(columns[name]) != (length,):
+            raise ContentError(f"column {name!r} does not have one cell for each row")
+    labels = positions(columns[data.label], data.classes)
     if len(set(labels.tolist()) - {-1}) < 2:
         raise ContentError(f"column {data.label!r} does not hold two of the declared classes")
     features = encode_columns(columns, facts)
@@ -178,30 +200,13 @@ def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> A
     return np.column_stack([_encode(name, columns[name], fact) for name, fact in facts.items()])
 
 
-def _positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
-    """Index of each value among the options, compared as text and as numbers; -1 where it is none of them."""
-    index = {_text(option): i for i, option in enumerate(options)}
-    return np.array([index.get(_text(value), -1) for value in values], dtype=np.int64)
-
-
-def _text(value: Any) -> str:
-    text = str(value).strip()
-    try:
-        return repr(float(text))
-    except ValueError:
-        return text
-
-
 def _encode(name: str, values: Any, fact: Column) -> Array:
     if fact.categories is not None:
-        found = _positions(values, fact.categories)
+        found = positions(values, fact.categories)
         return np.asarray(found[:, None] == np.arange(len(fact.categories)), dtype=np.float64)
     assert fact.bounds is not None
     low, high = fact.bounds
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ContentError(f"column {name!r} is not numeric: declare its categories or leave it out") from None
-    if not np.all(np.isfinite(numbers)):
+    cells = numbers(name, values)
+    if not np.all(np.isfinite(cells)):
         raise ContentError(f"column {name!r} has missing or infinite values")
-    return ((np.clip(numbers, low, high) - low) / (high - low))[:, None]
+    return ((np.clip(cells, low, high) - low) / (high - low))[:, None]

@@ -15,7 +15,7 @@ from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.study.schema import Study
 
-__all__ = ["Recipe", "recipe_of"]
+__all__ = ["LEARNERS", "Recipe", "recipe_of"]
 
 Array = NDArray[np.float64]
 
@@ -28,12 +28,13 @@ class _Kind:
     priced: frozenset[str]  # parameters that enter the guarantee: shared by all runs, never searched
 
 
-_KINDS: Final[Mapping[str, _Kind]] = {
+LEARNERS: Final[Mapping[str, _Kind]] = {
     "dp-sgd": _Kind(DPSGDClassifier, "noise_multiplier", False, frozenset({"sampling_rate", "steps"})),
     "output-perturbation": _Kind(OutputPerturbationClassifier, "epsilon", True, frozenset()),
 }
+"""The learners by the name that a study gives them; `LearnerContract` holds for each."""
 # set by the study itself, not by the learner's table
-_RESERVED: Final = frozenset({"classes", "nominal_rows", "adjacency", "random"})
+_RESERVED: Final = frozenset({"classes", "nominal_rows", "adjacency", "random", "early_stopping"})
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,15 @@ class Recipe:
     @property
     def noise_name(self) -> str:
         """The learner's parameter that decides its noise."""
-        return _KINDS[self.kind].noise_name
+        return LEARNERS[self.kind].noise_name
 
     def noise_parameter(self, noise: float) -> float:
         """Its value."""
-        return 1.0 / noise if _KINDS[self.kind].inverse else noise
+        return 1.0 / noise if LEARNERS[self.kind].inverse else noise
 
     def estimator(self, noise: float, drawn: Mapping[str, Any], random: RandomSource | None) -> Any:
         """An unfitted estimator. `noise` is the noise multiplier, or one over epsilon for output perturbation."""
-        kind = _KINDS[self.kind]
+        kind = LEARNERS[self.kind]
         settings = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
         if "adjacency" in kind.estimator().get_params():
             settings["adjacency"] = self.adjacency.value
@@ -88,7 +89,7 @@ class Recipe:
 
 def recipe_of(study: Study, *, nominal_rows: float | None) -> Recipe:
     """Check the learner's table and the space against the learner; raises `StudyError` naming the key."""
-    kind = _KINDS[study.learner.name]
+    kind = LEARNERS[study.learner.name]
     known = set(kind.estimator().get_params())
     shared = study.learner.parameters
     for table, names in (("learner", shared), ("space", study.space)):

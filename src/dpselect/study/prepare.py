@@ -56,7 +56,7 @@ def prepare(study: Study, *, base_folder: Path) -> Prepared:
     """Find the columns, settle noise and price. Raises `StudyError` or `BudgetError`; no row is read."""
     table = open_table(study.data.source, base_folder)
     columns = plan_columns(study.data, table)
-    public_table = _public_validation(study, base_folder)
+    public_table = _public_table(study.validation.source, "validation.source", study, columns, base_folder)
     space, law = space_of(study), law_of(study)
     nominal = study.privacy.nominal_rows
     private_share = study.validation.fraction if study.validation.data == "private" else 0.0
@@ -72,7 +72,7 @@ def prepare(study: Study, *, base_folder: Path) -> Prepared:
         "declare_score": study.validation.release_score,
         "constant_runs": study.runs.constant,
         "limits": _limits(study.runs),
-        "fingerprint": _fingerprint(study),
+        "fingerprint": _fingerprint(study, columns),
     }
     return Prepared(table, columns, public_table, law, recipe, price, search)
 
@@ -169,11 +169,16 @@ def _limits(runs: Runs) -> Limits | None:
     return Limits(seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private)
 
 
-def _public_validation(study: Study, base_folder: Path) -> Table | None:
-    if study.validation.source is None:
+def _public_table(
+    source: str | None, key: str, study: Study, columns: Mapping[str, Column], folder: Path
+) -> Table | None:
+    """A public table with the columns and the label of the private one. Raises `StudyError` that names the key."""
+    if source is None:
         return None
-    table = open_table(study.validation.source, base_folder)
-    plan_columns(study.data, table)
+    table = open_table(source, folder, key)
+    missing = [name for name in (*columns, study.data.label) if name not in table.columns]
+    if missing:
+        raise StudyError(f"{key} {source!r}: no such column: {', '.join(map(repr, missing))}")
     return table
 
 
@@ -188,7 +193,11 @@ def _largest(recipe: Recipe, noise: float, space: Space, features: int) -> tuple
         raise StudyError(f"learner: {error}") from None
 
 
-def _fingerprint(study: Study) -> str:
-    """What must not change before a resume: all of the study but its place and how it is executed."""
+def _fingerprint(study: Study, columns: Mapping[str, Column]) -> str:
+    """What must not change before a resume: all of the study but its place and how it is executed.
+
+    Two orders are part of it: parameters are drawn, and weights belong to columns, one after another.
+    """
     document = study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+    text = json.dumps([document, list(study.space), list(columns)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

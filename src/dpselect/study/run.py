@@ -16,12 +16,11 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import Adjacency, Receipt, Spender
 from dpselect.randomness import RandomSource
 from dpselect.report import search_facts
-from dpselect.study.data import Rows, Table, load
-from dpselect.study.learners import Recipe
-from dpselect.study.model import model_bytes
+from dpselect.study.data import Rows, load
+from dpselect.study.model_file import model_bytes
 from dpselect.study.objective import Run
 from dpselect.study.outputs import RELEASE, check_folder, describe_release, write_release
-from dpselect.study.prepare import STORE, check_budget, executor_of, ledger_place, prepare
+from dpselect.study.prepare import STORE, Prepared, check_budget, executor_of, ledger_place, prepare
 from dpselect.study.price import Price
 from dpselect.study.schema import Study
 from dpselect.study.split import validation_mask
@@ -72,7 +71,7 @@ def run_study(
     check_store(folder / STORE, resume=resume, key_variable=study.output.key_variable, has_ledger=True, **search)
 
     _LOG.info("reading the rows of study %r", study.name)
-    rows = load(study.data, prepared.table)
+    rows = load(study.data, prepared.table, prepared.columns)
     if study.privacy.nominal_rows is None and study.privacy.delta >= 1.0 / len(rows.labels):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
 
@@ -105,7 +104,7 @@ def run_study(
 
     _LOG.info("study %r: the search begins", study.name)
     result = tune(
-        _objective(study, recipe, price, rows, prepared.public_table),
+        _objective(study, prepared, rows),
         store=folder / STORE,
         resume=resume,
         executor=executor_of(study.runs),
@@ -156,9 +155,10 @@ def _budget_moved(study: Study, base_folder: Path, receipt: Receipt | None) -> d
     }
 
 
-def _objective(study: Study, recipe: Recipe, price: Price, rows: Rows, public_table: Table | None) -> Run:
-    if public_table is not None:
-        public = load(study.data, public_table)
+def _objective(study: Study, prepared: Prepared, rows: Rows) -> Run:
+    price = prepared.price
+    if prepared.public_table is not None:
+        public = load(study.data, prepared.public_table, prepared.columns)
         training, validation = np.ones(len(rows.labels), dtype=bool), (public.features, public.labels)
         score_rows = float(len(public.labels))
     else:
@@ -170,7 +170,7 @@ def _objective(study: Study, recipe: Recipe, price: Price, rows: Rows, public_ta
         nominal = len(rows.labels) if replace else study.privacy.nominal_rows or 1
         score_rows = max(1.0, nominal * study.validation.fraction)
     return Run(
-        recipe=recipe,
+        recipe=prepared.recipe,
         noise=price.noise,
         training=(rows.features[training], rows.labels[training]),
         validation=validation,

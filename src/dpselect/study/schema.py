@@ -11,11 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
+from dpselect.study.cells import category
 
 __all__ = ["Column", "Data", "Learner", "Output", "Privacy", "Runs", "Study", "Validation", "load_study", "parse_study"]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Scalar = str | int | float
+Scalar = str | bool | int | float
+
+
+def _differ(options: tuple[Scalar, ...]) -> bool:
+    return len({category(option) for option in options}) == len(options)
 
 
 class _Strict(BaseModel):
@@ -27,8 +32,8 @@ class Column(_Strict):
 
     bounds: tuple[float, float] | None = None
     """Values are clipped to these and scaled to [0, 1]."""
-    categories: tuple[Scalar, ...] | None = None
-    """Each becomes an indicator column; other values become zeros."""
+    categories: Annotated[tuple[Scalar, ...], Field(min_length=1)] | None = None
+    """Each becomes an indicator column; other values become zeros. "" stands for a missing cell."""
 
     @model_validator(mode="after")
     def _one_of(self) -> Column:
@@ -38,8 +43,8 @@ class Column(_Strict):
             math.isfinite(self.bounds[0]) and math.isfinite(self.bounds[1]) and self.bounds[0] < self.bounds[1]
         ):
             raise ValueError("bounds must be two finite numbers, the lower one first")
-        if self.categories is not None and len(set(map(str, self.categories))) != len(self.categories):
-            raise ValueError("categories must differ")
+        if self.categories is not None and not _differ(self.categories):
+            raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
         return self
 
 
@@ -67,8 +72,8 @@ class Data(_Strict):
             raise ValueError("give bounds (for every feature) or a [data.columns] table: they must be public")
         if self.label in self.columns:
             raise ValueError("the label must not be among the feature columns")
-        if len(set(map(str, self.classes))) != len(self.classes):
-            raise ValueError("classes must differ")
+        if not _differ(self.classes):
+            raise ValueError("classes must differ; 1, 1.0, '1' and true are the same")
         return self
 
 

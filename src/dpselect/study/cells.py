@@ -1,0 +1,83 @@
+"""How one cell is read, as a number or as the name of a category; the same wherever the cell comes from."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ContentError
+
+__all__ = ["arrow_cells", "category", "numbers", "positions"]
+
+Array = NDArray[np.float64]
+_TRUTH: Final = {"true": Decimal(1), "false": Decimal(0)}
+
+
+def category(value: Any) -> str | Decimal:
+    """What a cell that names a category or a class is compared by: a number, or a text without its outer blanks.
+
+    Numbers are equal however they are written or stored; true is 1 and false is 0, in any case; a missing cell is the
+    empty text.
+
+    >>> category("1.0") == category(1) == category(True) == category("TRUE")
+    True
+    >>> category(float("nan")), category(" 1_0 ")
+    ('', '1_0')
+    """
+    if _missing(value):
+        return ""
+    if isinstance(value, (int, np.integer, np.bool_)):
+        return Decimal(int(value))
+    text = (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip()
+    if text.lower() in _TRUTH:
+        return _TRUTH[text.lower()]
+    try:
+        number = Decimal("x" if "_" in text else text)
+    except InvalidOperation:
+        return text
+    return number if number.is_finite() else text
+
+
+def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
+    """The place of each cell among the options, -1 where it is none of them; shape (cells,)."""
+    index = {category(option): i for i, option in enumerate(options)}
+    return np.array([index.get(category(value), -1) for value in values], dtype=np.int64)
+
+
+def numbers(name: str, values: Any) -> Array:
+    """The cells of column `name` as doubles, shape (cells,), NaN where one is missing. Raises `ContentError`."""
+    cells = np.asarray(values)
+    if cells.dtype.kind in "mMc":
+        raise ContentError(f"column {name!r} holds dates, durations or complex numbers: turn them into numbers first")
+    try:
+        return np.asarray(cells, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    try:
+        return np.array([np.nan if _missing(cell) else float(cell) for cell in cells], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ContentError(f"column {name!r} is not numeric: declare its categories or leave it out") from None
+
+
+def arrow_cells(column: Any) -> NDArray[Any]:
+    """The cells of an Arrow array or chunked array.
+
+    A dictionary is decoded first: converted as it is, NumPy would see the last category where a cell is missing.
+    """
+    if hasattr(column.type, "index_type"):
+        column = column.cast(column.type.value_type)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _missing(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, (str, bytes)):
+        return False
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        return type(value).__name__ == "NAType"

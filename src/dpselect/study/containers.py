@@ -1,0 +1,113 @@
+"""The columns of whatever holds a table: a data frame, a dictionary, or an array whose columns are in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, missing_extra
+from dpselect.study.cells import arrow_cells
+
+__all__ = ["table_columns"]
+
+Cells = NDArray[Any]
+_NAMED = 8
+
+
+def table_columns(X: Any, names: Sequence[str]) -> dict[str, Cells]:
+    """The columns with these names, one array of shape (rows,) each.
+
+    X: a pandas or polars data frame, an Arrow table, another object with columns, or a mapping from names to sequences,
+    with these columns in any order and with or without others; or an array (a list of rows) of exactly these columns,
+    in the order of `names`. Raises `ArgumentError` that says what is wrong with anything else.
+    """
+    named = _named(X)
+    if named is None:
+        return _from_rows(X, names)
+    found, column = named
+    absent = [name for name in names if name not in found]
+    if absent:
+        raise ArgumentError(f"X lacks {_listed(absent)}; columns are found by name, in any order")
+    twice = [name for name in names if found.count(name) > 1]
+    if twice:
+        raise ArgumentError(f"X has more than one {_listed(twice)}")
+    cells = {name: _cells(name, column(name)) for name in names}
+    if len({len(column) for column in cells.values()}) > 1:
+        raise ArgumentError("X has columns of different lengths")
+    return cells
+
+
+def _named(X: Any) -> tuple[list[Any], Callable[[str], Any]] | None:
+    """The names of the columns and how to get one; None for what has no names."""
+    if isinstance(X, type):
+        raise ArgumentError(f"X must be a table, got the class {X.__name__}")
+    if isinstance(X, Mapping):
+        return list(X), X.__getitem__
+    if callable(getattr(X, "collect", None)):
+        raise ArgumentError(f"X is a query of type {type(X).__name__} that has not run: call its collect() first")
+    if hasattr(X, "column_names") and callable(getattr(X, "column", None)):
+        return list(X.column_names), lambda name: arrow_cells(X.column(name))
+    streams = hasattr(X, "__arrow_c_stream__")
+    if hasattr(X, "columns") and (hasattr(X, "__array__") or not streams):
+        return list(X.columns), X.__getitem__
+    if streams:
+        try:
+            import pyarrow
+        except ImportError:
+            raise missing_extra("parquet", "reading an Arrow stream") from None
+        try:
+            return _named(pyarrow.table(X))
+        except (ValueError, TypeError):  # a stream of one column, such as a Series
+            return None
+    return None
+
+
+def _cells(name: str, values: Any) -> Cells:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(f"X: column {name!r} is a masked array: fill it first")
+    if isinstance(values, (str, bytes, Mapping)) or not (hasattr(values, "__len__") and hasattr(values, "__iter__")):
+        raise ArgumentError(f"X: column {name!r} must hold a sequence of cells, got {type(values).__name__}")
+    if hasattr(values, "type") and hasattr(values, "to_numpy"):
+        return arrow_cells(values)
+    if hasattr(values, "__array__"):
+        cells = np.asarray(values)
+    else:
+        # not np.asarray(values): the text of one cell would turn all the others into text
+        cells = np.empty(len(values), dtype=object)
+        for i, value in enumerate(values):
+            cells[i] = value
+    if cells.ndim != 1:
+        raise ArgumentError(f"X: column {name!r} must have one dimension, not {cells.ndim}")
+    return cells
+
+
+def _from_rows(X: Any, names: Sequence[str]) -> dict[str, Cells]:
+    if hasattr(X, "toarray"):
+        raise ArgumentError("X is a sparse container: pass a dense array, X.toarray()")
+    if isinstance(X, np.ma.MaskedArray):
+        raise ArgumentError("X is a masked array: fill it first")
+    if hasattr(X, "__array__"):
+        rows = np.asarray(X)
+    elif isinstance(X, Sequence) and not isinstance(X, (str, bytes)):
+        rows = np.array(X, dtype=object)
+    else:
+        raise ArgumentError(f"X must be a data frame, a dictionary of columns or an array, got {type(X).__name__}")
+    if rows.ndim != 2:
+        raise ArgumentError(
+            f"X must have rows and columns, got an array of {rows.ndim} dimension(s); one row is a table of one row"
+        )
+    if rows.shape[1] != len(names):
+        raise ArgumentError(
+            f"X has {rows.shape[1]} columns where the model has {len(names)}; an array must hold exactly the columns "
+            "of model.columns, in that order, or pass a data frame with their names"
+        )
+    return {name: rows[:, i] for i, name in enumerate(names)}
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"column{'s' if len(names) > 1 else ''} {shown}{more}"

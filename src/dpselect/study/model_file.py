@@ -1,0 +1,145 @@
+"""The released model as a file: plain arrays and a description, no pickles, and nothing trusted when it is read."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.privacy import Adjacency
+from dpselect.study.learners import LEARNERS, Recipe
+from dpselect.study.model import ReleasedModel
+from dpselect.study.schema import Column, Positive, Scalar
+
+__all__ = ["load_model", "model_bytes"]
+
+Array = NDArray[np.float64]
+_FORMAT = 2
+# whatever zipfile, NumPy, json and the checks below raise for bytes that are no such file
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, RuntimeError, MemoryError),
+    *(ArithmeticError, zipfile.BadZipFile, zlib.error),
+)
+
+
+class _NamedColumn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: str
+    facts: Column
+
+
+class _Description(BaseModel):
+    """What stands beside the weights. `columns` is a list, because weights belong to columns by their order."""
+
+    model_config = ConfigDict(extra="forbid")
+    format: Literal[2]
+    learner: str
+    shared: dict[str, Any]
+    parameters: dict[str, Any]
+    noise: Positive
+    nominal_rows: Positive | None
+    adjacency: Adjacency
+    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)]
+    columns: Annotated[tuple[_NamedColumn, ...], Field(min_length=1)]
+
+
+def model_bytes(
+    recipe: Recipe,
+    *,
+    noise: float,
+    parameters: Mapping[str, Any],
+    weights: Sequence[Array],
+    columns: Mapping[str, Column],
+    classes: Sequence[Any],
+) -> bytes:
+    """The file's bytes (NumPy .npz): the weights and a JSON description. Equal arguments give equal bytes."""
+    description = {
+        "format": _FORMAT,
+        "learner": recipe.kind,
+        "shared": dict(recipe.shared),
+        "parameters": dict(parameters),
+        "noise": noise,
+        "nominal_rows": recipe.nominal_rows,
+        "adjacency": recipe.adjacency.value,
+        "classes": list(classes),
+        "columns": [{"name": name, "facts": column.model_dump(exclude_none=True)} for name, column in columns.items()],
+    }
+    buffer = io.BytesIO()
+    arrays = {f"weights_{i}": np.asarray(w) for i, w in enumerate(weights)}
+    text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
+    np.savez(buffer, allow_pickle=False, description=text, **arrays)
+    return buffer.getvalue()
+
+
+def load_model(path: str | Path) -> ReleasedModel:
+    """Load the model of a release: `dpselect.load_model("digits-search/model.npz").predict(X)`.
+
+    Raises `StudyError` for a file that cannot be read or is not such a model, whatever it holds; nothing in it is
+    executed.
+    """
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise StudyError(f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}") from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            arrays = {
+                name: np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+                for name in archive.namelist()
+            }
+        document = json.loads(arrays.pop("description.npy").tobytes())
+        _check_format(document, str(path))
+        return _model_of(_Description.model_validate(document), arrays)
+    except _Refused:
+        raise
+    except _UNREADABLE:
+        raise StudyError(f"{str(path)!r} is not a released model, or is damaged") from None
+
+
+class _Refused(StudyError):
+    """A model of another format."""
+
+
+def _check_format(document: Any, path: str) -> None:
+    found = document.get("format") if isinstance(document, dict) else None
+    if found == 1:
+        raise _Refused(
+            f"{path!r} is a model in format 1, which lost the order of its columns: its predictions may be wrong. "
+            "Train it again with this version of dpselect"
+        )
+    if found is not None and found != _FORMAT:
+        raise _Refused(f"{path!r} was written by another version of dpselect")
+
+
+def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> ReleasedModel:
+    """Rebuild the classifier; raises `ArgumentError` where the parts do not belong together."""
+    columns = {column.name: column.facts for column in description.columns}
+    if description.learner not in LEARNERS or len(columns) != len(description.columns):
+        raise ArgumentError("no such learner, or two columns of one name")
+    recipe = Recipe(
+        description.learner,
+        description.shared,
+        len(description.classes),
+        description.nominal_rows or 1.0,
+        description.adjacency,
+    )
+    features = sum(len(column.categories or (0,)) for column in columns.values())
+    estimator = recipe.empty_fit(description.noise, description.parameters, features)
+    weights = [arrays.get(f"weights_{i}.npy") for i in range(len(arrays))]
+    right = [
+        w is not None and w.dtype == np.float64 and w.shape == empty.shape
+        for w, empty in zip(weights, estimator.weights_, strict=True)
+    ]
+    if not all(right):
+        raise ArgumentError("the weights are not those of this learner")
+    estimator.weights_ = tuple(weights)
+    return ReleasedModel(columns, description.classes, estimator)

@@ -1,0 +1,283 @@
+"""What every learner that a study can name must keep: the model that is loaded is the model that was trained.
+
+`LearnerContract` trains each learner of the registry, so a new one is held to it without being named here: through a
+study, through `PrivateSearchCV` and through `tune`, on tables whose columns have names in no order. A fresh process
+then loads what was released, and predicts (`loaded_predictions`). With pytest:
+
+    class TestLearners(LearnerContract):
+        pass
+
+`tmp_path` is pytest's. A learner that cannot be trained with the settings here gets some in `SETTINGS`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, get_args
+from unittest.mock import patch
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+
+import dpselect.integrations.sklearn_trial
+import dpselect.study.learners
+import dpselect.study.outputs
+import dpselect.study.prepare
+import dpselect.study.run
+from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.privacy import pure_dp
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.repetitions import Fixed, Repetitions
+from dpselect.study import parse_study, run_study
+from dpselect.study.learners import LEARNERS, Recipe
+from dpselect.study.price import Price
+from dpselect.study.schema import Learner, Study
+from dpselect.testing import loaded_predictions
+from dpselect.tuning import parse_space, tune
+
+__all__ = ["SETTINGS", "LearnerContract", "Table", "narrow", "unpriced", "wide"]
+
+SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "dp-sgd": {"learner": {"sampling_rate": 0.5, "steps": 12}, "privacy": {"noise_multiplier": 1.0, "delta": 1e-5}},
+}
+"""The [learner] and [privacy] tables of learners for which those of `_GENERIC` do not do, or are slow to price."""
+_GENERIC: Final[Mapping[str, Mapping[str, Any]]] = {"learner": {}, "privacy": {"epsilon": 8.0, "delta": 1e-5}}
+_ROWS = 90
+_SPACE = {"row_norm": {"law": "log_uniform", "low": 0.5, "high": 8.0}}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A made-up table: cells by name (numbers, texts, booleans), the label among them, and what a study declares."""
+
+    cells: Mapping[str, list[Any]]
+    columns: Mapping[str, Mapping[str, Any]]
+    classes: tuple[Any, ...]
+
+    @property
+    def features(self) -> dict[str, list[Any]]:
+        """The cells without the label."""
+        return {name: cells for name, cells in self.cells.items() if name != "label"}
+
+
+def narrow() -> Table:
+    """Four columns of four kinds, two text classes that occur and one that does not."""
+    random = np.random.default_rng(7)
+    cells = {
+        "zeta": random.normal(size=_ROWS).tolist(),
+        'größe, "cm"': random.uniform(100.0, 200.0, size=_ROWS).tolist(),
+        "label": [],
+        "Label": random.choice(["b", "a", "", "10"], size=_ROWS).tolist(),
+        "Alpha beta": (random.random(_ROWS) < 0.5).tolist(),
+    }
+    cells["label"] = ["no" if z > 0.3 else "yes" for z in cells["zeta"]]
+    columns: dict[str, Mapping[str, Any]] = {
+        "Alpha beta": {"categories": [True, False]},
+        "Label": {"categories": [10, "b", "a"]},
+        'größe, "cm"': {"bounds": [100, 200]},
+        "zeta": {"bounds": [-1, 1]},
+    }
+    return Table(cells, columns, ("yes", "unclear", "no"))
+
+
+def wide(columns: int = 21, *, numbers_only: bool = False) -> Table:
+    """Many columns with names in no order, a third of them categories; three text classes."""
+    random = np.random.default_rng(8)
+    cells: dict[str, list[Any]] = {}
+    facts: dict[str, Mapping[str, Any]] = {}
+    for i in random.permutation(columns):
+        name = f"{'zyXWab'[i % 6]}{i}"
+        if i % 3 == 0 and not numbers_only:
+            cells[name] = random.choice(["low", "mid", "high", "unknown"], size=_ROWS).tolist()
+            facts[name] = {"categories": ["mid", "high", "low"]}
+        else:
+            cells[name] = random.uniform(0.0, 1.0 + i, size=_ROWS).tolist()
+            facts[name] = {"bounds": [0, 1.0 + i]}
+        if len(cells) == columns // 2:
+            cells["label"] = random.choice(["red", "blue", "green"], size=_ROWS).tolist()
+    return Table(cells, dict(sorted(facts.items())), ("red", "green", "blue"))
+
+
+class LearnerContract:
+    """Tests of all learners."""
+
+    def test_a_study_can_name_every_learner(self) -> None:
+        """And no other."""
+        names = get_args(Learner.model_fields["name"].annotation)
+        assert sorted(names) == sorted(LEARNERS)
+
+    def test_what_is_loaded_is_what_was_trained(self, tmp_path: Path) -> None:
+        """Labels and probabilities to the bit, under permutations of the columns, in every container."""
+        folders: dict[str, Path] = {}
+        with patch.dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state")):
+            for learner in LEARNERS:
+                for what, release in _RELEASES.items():
+                    folders[f"{learner}, {what}"] = folder = tmp_path / str(len(folders))
+                    folder.mkdir()
+                    release(learner, folder)
+        command = [sys.executable, "-m", loaded_predictions.__name__, *map(str, folders.values())]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, run.stderr
+        for name, line in zip(folders, run.stdout.splitlines(), strict=True):
+            found = json.loads(line)
+            assert found["wrong"] == [], f"{name}: {found['wrong']}"
+            assert found["right"] > 0, name
+
+
+@contextmanager
+def unpriced() -> Iterator[None]:
+    """Studies whose price and page, which take seconds, are made up: neither says anything of the model."""
+
+    def price(study: Study, recipe: Recipe, law: Repetitions) -> Price:  # noqa: ARG001
+        part = recipe.guarantee(1.0)
+        return Price(1.0, 1.0, (part,), part, 1e3, 1e-5)
+
+    with (
+        patch.object(dpselect.study.prepare, "price_study", price),
+        patch.object(dpselect.study.run, "search_facts", lambda **_: {}),
+        patch.object(dpselect.study.outputs, "render_page", lambda *_: ""),
+    ):
+        yield
+
+
+@contextmanager
+def _kept(place: Any, name: str) -> Iterator[list[Any]]:
+    """What a function or method returned while this lasts."""
+    original = getattr(place, name)
+    kept: list[Any] = []
+
+    def keeping(*arguments: Any, **named: Any) -> Any:
+        kept.append(original(*arguments, **named))
+        return kept[-1]
+
+    with patch.object(place, name, keeping):
+        yield kept
+
+
+def _winner(trained: list[Any], params: Mapping[str, Any]) -> Any:
+    """The one among the estimators that were trained which has the released parameters."""
+    (found,) = [
+        model
+        for model in trained
+        if hasattr(model, "weights_") and all(model.get_params()[name] == value for name, value in params.items())
+    ]
+    return found
+
+
+def _settings(learner: str, table: str) -> dict[str, Any]:
+    return dict(SETTINGS.get(learner, _GENERIC)[table])
+
+
+def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabilities: NDArray[np.float64]) -> None:
+    (folder / "rows.json").write_text(json.dumps(cells), encoding="utf-8")
+    np.savez(folder / "expected.npz", labels=np.asarray(labels), probabilities=probabilities)
+
+
+def _study(table: Table) -> Callable[[str, Path], None]:
+    def release(learner: str, folder: Path) -> None:
+        with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(table.cells)
+            writer.writerows(zip(*table.cells.values(), strict=True))
+        study = parse_study(
+            {
+                "data": {
+                    "source": "rows.csv",
+                    "label": "label",
+                    "classes": list(table.classes),
+                    "columns": dict(table.columns),
+                },
+                "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
+                "learner": {"name": learner, **_settings(learner, "learner")},
+                "space": _SPACE,
+                "repetitions": {"law": "fixed", "count": 2},
+                "runs": {"executor": "inline"},
+                "output": {"folder": "out"},
+            }
+        )
+        with (
+            unpriced(),
+            _kept(dpselect.study.learners.Recipe, "estimator") as trained,
+            _kept(dpselect.study.run, "load") as loaded,
+        ):
+            found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
+        estimator = _winner(trained, found["parameters"])
+        rows = loaded[0].features
+        (folder / "out" / "model.npz").rename(folder / "model.npz")
+        labels = np.array(table.classes)[estimator.predict(rows)]
+        _note(folder, table.features, labels, estimator.predict_proba(rows))
+
+    return release
+
+
+def _frame(table: Table, *, numbered: bool) -> Any:
+    import pandas
+
+    frame = pandas.DataFrame(table.features)
+    return frame.set_axis(range(frame.shape[1]), axis=1) if numbered else frame
+
+
+def _search(learner: str, folder: Path, *, numbered: bool = False) -> None:
+    table = wide(numbers_only=True)
+    frame, labels = _frame(table, numbered=numbered), np.array(table.cells["label"])
+    search = PrivateSearchCV(
+        LEARNERS[learner].estimator(**_settings(learner, "learner")),
+        {"row_norm": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]},
+        repetitions=Fixed(count=2),
+        score_epsilon=1.0,
+        nominal_rows=_ROWS,
+        classes=sorted(table.classes),
+        random=keyed_source(4),
+    )
+    with _kept(dpselect.integrations.sklearn_trial, "train") as trained:
+        search.fit(frame, labels)
+    _dump(search, _winner(trained, search.best_params_ or {}), frame, folder)
+
+
+def _tune(learner: str, folder: Path, *, numbered: bool = False) -> None:
+    table = wide(numbers_only=True)
+    frame, labels = _frame(table, numbered=numbered), np.array(table.cells["label"])
+    trained = []
+
+    def objective(params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
+        kind = LEARNERS[learner].estimator
+        settings = {**_settings(learner, "learner"), "nominal_rows": _ROWS, "classes": sorted(table.classes)}
+        trained.append(kind(**settings, **params, random=random).fit(frame, labels))
+        return float(random.uniform(1)[0]), trained[-1]
+
+    result = tune(
+        objective,
+        space=parse_space(_SPACE),
+        base=pure_dp(epsilon=1.0),
+        repetitions=Fixed(count=3),
+        random=keyed_source(5),
+    )
+    _dump(result.value, _winner(trained, result.params or {}), frame, folder)
+
+
+def _dump(released: Any, trained: Any, frame: Any, folder: Path) -> None:
+    (folder / "estimator.pickle").write_bytes(pickle.dumps(released))
+    joblib.dump(released, folder / "estimator.joblib")
+    cells = dict(zip(wide(numbers_only=True).features, frame.to_numpy().T.tolist(), strict=True))
+    _note(folder, cells, trained.predict(frame), trained.predict_proba(frame))
+
+
+_RELEASES: Final[Mapping[str, Callable[[str, Path], None]]] = {
+    "a study of few columns": _study(narrow()),
+    "a study of many columns": _study(wide()),
+    "PrivateSearchCV": _search,
+    "PrivateSearchCV, names that are numbers": partial(_search, numbered=True),
+    "tune": _tune,
+    "tune, names that are numbers": partial(_tune, numbered=True),
+}

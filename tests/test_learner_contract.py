@@ -1,0 +1,83 @@
+"""Every learner that a study can name keeps the contract; and the contract sees what would break it."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import dpselect.study.run
+from dpselect.learners import DPSGDClassifier
+from dpselect.study.learners import LEARNERS
+from dpselect.testing import learner_contract
+from dpselect.testing.learner_contract import LearnerContract
+from dpselect.testing.loaded_predictions import check_folder
+
+
+class TestLearners(LearnerContract):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def found_wrong(folder, table=learner_contract.narrow):
+    learner_contract._study(table())("dp-sgd", folder)
+    return check_folder(folder)["wrong"]
+
+
+def sorted_columns(settings):
+    return {**settings, "columns": dict(sorted(settings["columns"].items()))}
+
+
+def shuffled_weights(settings):
+    first, *others = settings["weights"]
+    return {**settings, "weights": (first[np.random.default_rng(1).permutation(len(first))], *others)}
+
+
+def sorted_classes(settings):
+    return {**settings, "classes": sorted(settings["classes"])}
+
+
+def sorted_categories(settings):
+    columns = {
+        name: column.model_copy(update={"categories": column.categories and tuple(sorted(column.categories, key=str))})
+        for name, column in settings["columns"].items()
+    }
+    return {**settings, "columns": columns}
+
+
+@pytest.mark.parametrize("change", [sorted_columns, shuffled_weights, sorted_classes, sorted_categories])
+def test_a_file_that_scrambles_anything_is_seen(change, tmp_path, monkeypatch):
+    original = dpselect.study.run.model_bytes
+    monkeypatch.setattr(dpselect.study.run, "model_bytes", lambda recipe, **rest: original(recipe, **change(rest)))
+    assert found_wrong(tmp_path)
+
+
+def test_a_file_that_scrambles_nothing_is_not(tmp_path):
+    assert not found_wrong(tmp_path)
+
+
+class _StateBesideItsWeights(DPSGDClassifier):
+    """A learner to come, part of which would not be in the file."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self._shift = float(len(np.asarray(X)))
+        return self
+
+    def predict_proba(self, X):
+        return super().predict_proba(np.asarray(X) * self._shift)
+
+
+def test_a_learner_that_keeps_something_beside_its_weights_is_seen(tmp_path, monkeypatch):
+    kind = dataclasses.replace(LEARNERS["dp-sgd"], estimator=_StateBesideItsWeights)
+    monkeypatch.setitem(LEARNERS, "dp-sgd", kind)
+    assert found_wrong(tmp_path)
+
+
+def test_a_learner_that_no_study_can_name_is_seen(monkeypatch):
+    monkeypatch.setitem(LEARNERS, "to-come", LEARNERS["dp-sgd"])
+    with pytest.raises(AssertionError):
+        LearnerContract().test_a_study_can_name_every_learner()
