@@ -195,9 +195,18 @@ def test_a_space_in_another_order_is_refused_on_resume(tmp_path, monkeypatch):
 def test_the_order_of_a_space_is_part_of_what_tune_compares():
     law = LogUniform(0.1, 1.0)
     rest = {
-        **{"base": pure_dp(epsilon=1.0), "repetitions": Fixed(count=2), "epsilon": None, "delta": None, "max_runs": 9},
-        **{"slots": None, "payload_bytes": 99, "constant_runs": False, "declare_score": False, "fingerprint": ""},
-        **{"has_ledger": True, "example": None},
+        "base": pure_dp(epsilon=1.0),
+        "repetitions": Fixed(count=2),
+        "epsilon": None,
+        "delta": None,
+        "max_runs": 9,
+        "slots": None,
+        "payload_bytes": 99,
+        "constant_runs": False,
+        "declare_score": False,
+        "fingerprint": "",
+        "has_ledger": True,
+        "example": None,
     }
     orders = ({"a": law, "b": law}, {"b": law, "a": law}, {"a": law, "b": law})
     first, other, again = (make_plan(space=Space(space), **rest).fingerprint for space in orders)
