@@ -20,7 +20,7 @@ from dpselect.audit.tuner import (
     worst_search,
 )
 from dpselect.errors import ArgumentError
-from dpselect.privacy import approximate_dp, dp_sgd, gaussian, laplace, pure_dp, zcdp
+from dpselect.privacy import approximate_dp, dp_sgd, gaussian, laplace, pure_dp, worst_of, zcdp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Binomial, Geometric, Harmonic, Logarithmic, Poisson, Tabulated
 from dpselect.testing.exact import best_of_masses, hockey_stick
@@ -151,7 +151,7 @@ def test_the_entry_points_at_length():
 
 def test_bases_that_are_bounds_only_are_refused():
     with pytest.raises(ArgumentError, match="base"):
-        worst_search(zcdp(rho=0.1), Geometric(gamma=0.1), delta=1e-3)
+        worst_search(worst_of(pure_dp(epsilon=1.0), zcdp(rho=0.1)), Geometric(gamma=0.1), delta=1e-3)
     with pytest.raises(ArgumentError, match="atoms"):
         worst_search(pure_dp(epsilon=1.0), Geometric(gamma=0.1), delta=1e-3, atoms=1)
 

@@ -166,7 +166,7 @@ def test_pairs_without_finite_losses() -> None:
     """Disjoint laws: everything is told. Equal laws: nothing is."""
     for law in (Geometric(gamma=0.2), Fixed(count=3)):
         told = Cuts(Atoms.of(pair_of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))), law)
-        assert told.lower(3.0) == pytest.approx(1.0, abs=1e-12)
+        assert 1.0 - 2e-11 < told.lower(3.0) <= 1.0  # rounded down
         assert told.upper(3.0) <= 1.0
         assert told.smallest_safe(0.5) == math.inf
         same = Cuts(Atoms.of(pair_of(np.array([0.4, 0.6]), np.array([0.4, 0.6]))), law)

@@ -12,6 +12,7 @@ __all__ = [
     "AdjacencyError",
     "ArgumentError",
     "BoundUnavailableError",
+    "BracketError",
     "BudgetError",
     "ContentError",
     "ForkedSourceError",
@@ -46,6 +47,10 @@ class PromiseError(ArgumentError, TypeError):
 
 class BoundUnavailableError(ArgumentError):
     """The named bound does not exist for these inputs; the message lists those that do."""
+
+
+class BracketError(RuntimeError):
+    """A lower end came out above an upper one, so one of them is wrong: a fault of this library, to be reported."""
 
 
 class BudgetError(RuntimeError):

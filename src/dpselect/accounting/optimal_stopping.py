@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -34,6 +34,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import DominatingPair, Guarantee
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.discretise import PairEnclosure, coarsen
+from dpselect.privacy.pairs import PairSource
 from dpselect.privacy.promises import promises
 
 __all__ = ["ApproximateStepsGame", "StoppingGame", "approximate_steps_delta"]
@@ -145,24 +146,28 @@ class StoppingGame:
     @cached_property
     def _above(self) -> tuple[_Direction, ...]:
         return tuple(
-            self._cut([pair.pessimistic for pair in pairs], upper=True) for pairs in self._pairs(2 * self._points)
+            self._cut([pair.pessimistic for pair in pairs], upper=True)
+            for pairs in self._pairs({id(g): g.pair_source() for g in self._segments}, 2 * self._points)
         )
 
     @cached_property
     def _below(self) -> tuple[_Direction, ...]:
         # attained only where the segments' own pairs are
-        if any(g.lower_profile is None for g in self._segments):
-            return ()
+        sources = {id(g): g.attained_pairs() for g in self._segments}
         found = []
-        for pairs in self._pairs(16 * self._points):
+        for pairs in self._pairs(sources, 16 * self._points):
             optimistic = [pair.optimistic for pair in pairs if pair.optimistic is not None]
             if len(optimistic) == len(pairs):
                 found.append(self._cut(optimistic, upper=False))
         return tuple(found)
 
-    def _pairs(self, atoms: int) -> list[list[PairEnclosure]]:
-        """The segments' pairs in both orders, once where they agree."""
-        made = {id(g): g.pair_source()(atoms) for g in self._segments}
+    def _pairs(self, sources: Mapping[int, PairSource | None], atoms: int) -> list[list[PairEnclosure]]:
+        """The segments' pairs in both orders, once where they agree; none where a segment has no source."""
+        made = {}
+        for key, source in sources.items():
+            if source is None:
+                return []
+            made[key] = source(atoms)
         orders = 1 if all(first is second for first, second in made.values()) else 2
         return [[made[id(g)][k] for g in self._segments] for k in range(orders)]
 

@@ -137,9 +137,11 @@ def worst_search(
     delta = number("delta", delta, at_least=0.0, below=1.0)
     claim = best_of(base, repetitions) if claim is None else promise("claim", claim)
     found: list[tuple[float, WorstSearch]] = []
-    for enclosure in base.pair_source()(atoms):
-        if enclosure.optimistic is None:
-            raise ArgumentError("base must be attained by a pair of laws: this one is a bound only")
+    source = base.attained_pairs()
+    if source is None:
+        raise ArgumentError("base must be attained by a pair of laws: this one is a bound only")
+    for enclosure in source(atoms):
+        assert enclosure.optimistic is not None
         upper, lower = _split(enclosure.optimistic.upper, enclosure.optimistic.lower, atoms)
         found.append(_ranked(upper, lower, base, repetitions, claim, delta))
     return max(found, key=lambda pair: pair[0])[1]

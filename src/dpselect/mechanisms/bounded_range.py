@@ -18,6 +18,7 @@ from dpselect.errors import number
 from dpselect.numerics import ROUND_UP, log1mexp
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.below import Below
 from dpselect.privacy.profile import SymmetricProfile
 
 __all__ = ["BoundedRangeProfile", "BoundedRangeRenyi", "bounded_range", "bounded_range_rho"]
@@ -45,6 +46,10 @@ class BoundedRangeProfile(SymmetricProfile):
             return np.zeros(np.shape(epsilons))
         gap = -np.expm1(np.minimum(epsilons - self.epsilon0, 0.0) / 2.0)
         return np.asarray(gap * gap / -math.expm1(-self.epsilon0) * ROUND_UP)
+
+    def below(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded down."""
+        return self.at(epsilons) * (1.0 - 4e-12)
 
 
 @dataclass(frozen=True)
@@ -109,5 +114,5 @@ def bounded_range(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjace
         pure_epsilon=epsilon,
         renyi_curve=BoundedRangeRenyi(epsilon),
         profile=profile,
-        lower_profile=profile,
+        lower_profile=Below(profile),  # each epsilon has a pair of its own, so there is none for them all
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.loss_composition import compose_distributions
 from dpselect.privacy.mechanisms import gaussian
@@ -70,6 +71,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         pure_epsilon=pure,
         renyi_curve=curve,
         profile=LossProfile(loss, interval) if interval is not None else None,
+        lower_profile=composed_below([(g.lower_profile, counts[key]) for key, g in distinct.items()], interval),
         loss=loss if interval is not None else None,
     )
 

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
+from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, parts_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.pld import LossProfile, event_loss, relation, suitable_interval
+from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
 
 __all__ = ["from_dp_event"]
@@ -148,5 +150,22 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
         terms={"mechanism": "dp-event", "event": repr(event)},
         renyi_curve=curve,
         profile=LossProfile(loss, interval) if loss is not None and interval is not None else None,
+        lower_profile=_attained(event, adjacency, interval),
         loss=loss,
     )
+
+
+def _attained(event: dp_event.DpEvent, adjacency: Adjacency, interval: float | None) -> PrivacyProfile | None:
+    """What the mechanisms of an event attain, if all of them are Gaussian, on Poisson samples or not."""
+    parts: list[tuple[Any, int]] = []
+    for part, count in _mechanisms(event):
+        sampled = isinstance(part, dp_event.PoissonSampledDpEvent)
+        inner, rate = (part.event, part.sampling_probability) if sampled else (part, 1.0)
+        if not isinstance(inner, dp_event.GaussianDpEvent) or adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+            return None
+        noise = float(inner.noise_multiplier)
+        gaussian = AttainedGaussian.of(1.0 / noise)
+        if rate == 0.0 or gaussian is None:
+            return None
+        parts.append((gaussian if rate == 1.0 else AttainedSampledGaussian(noise, float(rate)), int(count)))
+    return parts_below(parts, interval)

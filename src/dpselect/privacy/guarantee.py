@@ -13,9 +13,10 @@ from typing import Any, SupportsFloat, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, BracketError, number
 from dpselect.numerics import largest_unsafe
 from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.below import attained_pairs
 from dpselect.privacy.dominating_pair import DominatingPair
 from dpselect.privacy.notebook import bound, card
 from dpselect.privacy.pairs import PairSource, ProfilePairs
@@ -64,7 +65,8 @@ class Guarantee:
         pure_epsilon: a bound on the loss outside `failure`; inf when there is none.
         renyi_curve: a vectorised bound on the Renyi divergence outside `failure` in both directions, or None.
         profile: the privacy profile, `failure` included, or None when only the other curves are known.
-        lower_profile: a profile that no valid bound can lie below, or None.
+        lower_profile: a profile that no valid bound can lie below, or None: what a mechanism that satisfies every
+            statement attains, see `privacy.below`.
         loss: a recipe for a privacy-loss distribution (dp-accounting), or None.
         gaussian_mu: set when the mechanism is dominated by N(0,1) against N(mu,1); such mechanisms compose exactly.
     """
@@ -142,22 +144,28 @@ class Guarantee:
         return min(curved, self.pure_epsilon)
 
     def epsilon_bracket(self, delta: SupportsFloat) -> tuple[float, float]:
-        """(lower, upper): nothing valid is below lower; upper is `epsilon(delta)`. Lower is 0 when none is known."""
+        """(lower, upper): nothing valid is below lower; upper is `epsilon(delta)`. Lower is 0 when none is known.
+
+        Below lower means: some mechanism that satisfies every statement of this guarantee (the named one, where there
+        is one) exceeds `delta` there, so no function of the guarantee can promise less. Both ends are rounded outwards.
+        Raises `BracketError` if they cross, which is a fault of this library.
+        """
         upper = self.epsilon(delta)
-        delta = float(delta)
-        if self.lower_profile is None or delta >= 1.0:
-            return 0.0, upper
-        lower_profile = self.lower_profile
-        solve = getattr(lower_profile, "largest_epsilon", None)
-        if solve is not None:
-            return min(solve(delta), upper), upper
+        lower = self._attained_epsilon(float(delta))
+        if lower > upper:
+            raise BracketError(
+                f"{self!r} has a lower end above its upper one at delta {float(delta)!r}: {lower!r} > {upper!r}. One "
+                "of them is wrong, and so may be every price made of it: please report this with the call that led here"
+            )
+        return lower, upper
 
-        def proved(epsilons: Array) -> Array:
-            """The lower profile without what was added for rounding, and for deltas that underflow."""
-            deltas = both_directions(lower_profile, epsilons)
-            return np.where(deltas > 1e-299, deltas * (1 - 1e-10), 0.0)
-
-        return min(largest_unsafe(proved, delta), upper), upper
+    def _attained_epsilon(self, delta: float) -> float:
+        """An epsilon at which a mechanism that satisfies every statement is seen to exceed `delta`; 0 if none is."""
+        lower = self.lower_profile
+        if lower is None or delta >= 1.0:
+            return 0.0
+        solve = getattr(lower, "largest_epsilon", None)
+        return float(solve(delta)) if solve else largest_unsafe(lambda e: both_directions(lower, e), delta)
 
     def best_profile(self) -> PrivacyProfile:
         """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""
@@ -180,6 +188,13 @@ class Guarantee:
         if self.profile is not None and self.renyi_curve is not None:
             curves.append(RenyiProfile(self.renyi_curve, self.failure))
         return ProfilePairs(curves[0] if len(curves) == 1 else MinimumProfile(tuple(curves)))
+
+    def attained_pairs(self) -> PairSource | None:
+        """A recipe for a pair of laws that some mechanism has which satisfies every statement, or None.
+
+        Only the optimistic ends of its enclosures are for use.
+        """
+        return attained_pairs(self.lower_profile)
 
     def loss_source(self) -> LossSource:
         """The recipe for its privacy-loss distribution: its own, or one that connects the dots of its profile."""

@@ -42,7 +42,17 @@ from scipy import fft
 
 from dpselect.numerics import minimise
 
-__all__ = ["Losses", "compose_distributions", "compose_losses", "unit_mass"]
+__all__ = [
+    "Losses",
+    "Part",
+    "Transformed",
+    "compose_distributions",
+    "compose_losses",
+    "cumulant",
+    "transformed",
+    "unit_mass",
+    "window",
+]
 
 Array = NDArray[np.float64]
 Part = tuple["Losses", int]
@@ -159,7 +169,8 @@ def compose_losses(parts: Sequence[Part]) -> Losses:
     return Losses(width, start, masses, infinite)
 
 
-def _cumulant(parts: Sequence[Part], theta: float) -> float:
+def cumulant(parts: Sequence[Part], theta: float) -> float:
+    """log E[exp(theta L)] of the sum of the losses, where they are finite."""
     return sum(count * part.log_moment(theta) for part, count in parts)
 
 
@@ -168,7 +179,7 @@ def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> t
 
     def reach(sign: float, log_mass: float) -> tuple[float, float]:
         def at(logs: Array) -> Array:
-            return np.array([(_cumulant(parts, sign * t) - log_mass) / t for t in np.exp(logs).tolist()])
+            return np.array([(cumulant(parts, sign * t) - log_mass) / t for t in np.exp(logs).tolist()])
 
         log_theta, value = minimise(at, math.log(1e-3), math.log(1e4), points=9, zooms=3, shrink=5)
         return math.exp(log_theta), value
@@ -183,13 +194,13 @@ def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> t
     log_top = sum(c * math.log(float(p.masses[top])) for (p, top), (_, c) in zip(tops, parts, strict=True))
     loss_top = sum(c * float(p.values[top]) for (p, top), (_, c) in zip(tops, parts, strict=True))
     useful = strongest
-    while useful > 1e-3 and _cumulant(parts, 0.5 * useful) - 0.5 * useful * loss_top < log_top + 1.0:
+    while useful > 1e-3 and cumulant(parts, 0.5 * useful) - 0.5 * useful * loss_top < log_top + 1.0:
         useful *= 0.5
     if end == highest:
         return start, end, useful, 0.0
     count = sum(count for _, count in parts)
     rounding = 4.0 * _UNIT * count * (max(p.masses.size for p, _ in parts) + strongest * abs(highest) * width / count)
-    beyond = math.exp(_cumulant(parts, strongest) - strongest * end * width + rounding)
+    beyond = math.exp(cumulant(parts, strongest) - strongest * end * width + rounding)
     return start, end, useful, beyond
 
 
@@ -201,18 +212,47 @@ def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
 
     def between(a: float, log_a: float, b: float, log_b: float, depth: int) -> list[float]:
         middle = 0.5 * (a + b)
-        log_middle = _cumulant(parts, middle)
+        log_middle = cumulant(parts, middle)
         if depth == 0 or log_middle >= 0.5 * (log_a + log_b) - _DEFICIT:
             return []
         first = between(a, log_a, middle, log_middle, depth - 1)
         return [*first, middle, *between(middle, log_middle, b, log_b, depth - 1)]
 
-    ends = _cumulant(parts, 0.0), _cumulant(parts, strongest)
+    ends = cumulant(parts, 0.0), cumulant(parts, strongest)
     return [0.0, *between(0.0, ends[0], strongest, ends[1], 12), strongest]
 
 
+def window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tuple[int, int, list[float]]:
+    """First and last index of the losses that matter, and the tilts that cover their tail."""
+    start, end, strongest, _ = _window(parts, width, lowest, highest)
+    return start, end, _tilts(parts, strongest)
+
+
 def _tilted(parts: Sequence[Part], theta: float, size: int, start: int, lowest: int) -> Array:
-    """Bounds on the masses of the losses from `start` on, by the transforms of the masses tilted by theta."""
+    """Upper bounds on the masses of the losses from `start` on, by the transforms of the masses tilted by theta."""
+    found = transformed(parts, theta, size, start, lowest)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(
+            (np.maximum(found.masses, 0.0) + found.error * (1.0 + 1e-9)) * np.exp(found.exponents + found.slack)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Transformed:
+    """A cyclic convolution of tilted masses, a bound on its absolute error, and how to tilt it back.
+
+    The masses of the losses congruent to start, start + 1, ... are those here, give or take `error`, times
+    exp(exponents), give or take a factor exp(slack).
+    """
+
+    masses: Array
+    error: float
+    exponents: Array
+    slack: float
+
+
+def transformed(parts: Sequence[Part], theta: float, size: int, start: int, lowest: int) -> Transformed:
+    """The composition of masses tilted by theta, by transforms of a size."""
     transform_error = _UNIT * _FACTOR * math.log2(max(size, 2))
     spectra, errors, shift, argument_error, count = [], [], 0.0, 0.0, 0
     logs = np.zeros(size // 2 + 1)
@@ -244,8 +284,8 @@ def _tilted(parts: Sequence[Part], theta: float, size: int, start: int, lowest: 
     found = np.roll(found, (lowest - start) % size)
     exponent = shift - theta * ((start + np.arange(size)) * parts[0][0].width)
     slack = argument_error + 4.0 * _UNIT * (abs(shift) + float(np.max(np.abs(exponent))) + 8.0)
-    with np.errstate(over="ignore", under="ignore"):
-        return np.asarray((np.maximum(found, 0.0) + bin_error * (1.0 + 1e-9)) * np.exp(exponent + slack))
+    raised = 2.0 * count * math.exp(_SMALLEST)  # tilted masses are raised to that share of themselves
+    return Transformed(np.asarray(found), bin_error + raised, np.asarray(exponent, dtype=np.float64), slack)
 
 
 def _norm(values: Array) -> float:

@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 from dpselect.errors import AdjacencyError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
+from dpselect.privacy.below import (
+    AttainedGaussian,
+    AttainedLaplace,
+    AttainedPair,
+    AttainedSampledGaussian,
+    parts_below,
+)
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.pld import LossProfile, event_loss, suitable_interval
 from dpselect.privacy.profile import GaussianProfile, LaplaceProfile, RandomizedResponseProfile, TabulatedProfile
@@ -98,7 +105,7 @@ def pure_dp(*, epsilon: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) ->
         pure_epsilon=epsilon,
         renyi_curve=RandomizedResponseRenyi(epsilon),
         profile=profile,
-        lower_profile=profile,
+        lower_profile=AttainedPair(profile.pair_source()),
     )
 
 
@@ -123,33 +130,41 @@ def approximate_dp(*, epsilon: SupportsFloat, delta: SupportsFloat, adjacency: A
         pure_epsilon=epsilon,
         renyi_curve=RandomizedResponseRenyi(epsilon),
         profile=profile,
-        lower_profile=profile,
+        lower_profile=AttainedPair(profile.pair_source()),
     )
 
 
 def zcdp(*, rho: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
-    """rho-zero-concentrated differential privacy (Bun, Steinke 2016). Does not imply a Gaussian trade-off curve."""
+    """rho-zero-concentrated differential privacy (Bun, Steinke 2016). Does not imply a Gaussian trade-off curve.
+
+    The Gaussian mechanism of mu = sqrt(2 rho) satisfies it: nothing valid for all of them is below that one.
+    """
     rho = number("rho", rho, at_least=0.0)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
         theorem="zero-concentrated differential privacy (Bun, Steinke 2016)",
         terms={"mechanism": "zcdp", "rho": rho},
         renyi_curve=LinearRenyi(rho),
+        lower_profile=AttainedGaussian.of(math.sqrt(2.0 * rho)),
     )
 
 
 def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
     """Renyi differential privacy at some orders (Mironov 2017); chords between them, nothing past the last.
 
-    `orders` above 1 and strictly increasing, `epsilons` of the same length; the bounds hold in both directions.
+    `orders` above 1 and strictly increasing, `epsilons` of the same length; the bounds hold in both directions. The
+    Gaussian mechanism whose line through the origin stays below all of them satisfies it.
     """
     orders = tuple(number("orders", o, above=1.0) for o in orders)
     epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False) for e in epsilons)
+    curve = TabulatedRenyi(orders, epsilons)
+    slope = min(e / o for e, o in zip(epsilons, orders, strict=True))
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
         theorem="Renyi differential privacy (Mironov 2017)",
         terms={"mechanism": "renyi", "orders": list(orders), "epsilons": list(epsilons)},
-        renyi_curve=TabulatedRenyi(orders, epsilons),
+        renyi_curve=curve,
+        lower_profile=AttainedGaussian.of(math.sqrt(2.0 * slope)) if math.isfinite(slope) else None,
     )
 
 
@@ -159,17 +174,19 @@ def from_profile(
     """A privacy profile: (epsilons[i], deltas[i])-privacy for every i, in both directions.
 
     `epsilons` >= 0 and strictly increasing; chords in exp(epsilon) between the points, which lie above the true
-    (convex) profile; past the last point its delta holds.
+    (convex) profile; past the last point its delta holds. The pair whose curve is made of these chords satisfies it.
     """
     epsilons = tuple(number("epsilons", e, at_least=0.0) for e in epsilons)
     deltas = tuple(number("deltas", d, at_least=0.0, at_most=1.0) for d in deltas)
     pure = min((e for e, d in zip(epsilons, deltas, strict=False) if d == 0.0), default=float("inf"))
+    profile = TabulatedProfile(epsilons, deltas)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
         theorem="privacy profile",
         terms={"mechanism": "profile", "epsilons": list(epsilons), "deltas": list(deltas)},
         pure_epsilon=pure,
-        profile=TabulatedProfile(epsilons, deltas),
+        profile=profile,
+        lower_profile=AttainedPair(profile.pair_source()),
     )
 
 
@@ -191,7 +208,7 @@ def laplace(*, scale: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> G
         pure_epsilon=epsilon,
         renyi_curve=LaplaceRenyi(epsilon),
         profile=profile,
-        lower_profile=profile,
+        lower_profile=AttainedLaplace.of(epsilon),
     )
 
 
@@ -210,7 +227,7 @@ def gaussian(*, noise_multiplier: SupportsFloat, adjacency: Adjacency | str = _D
         terms={"mechanism": "gaussian", "noise_multiplier": noise_multiplier},
         renyi_curve=LinearRenyi(math.nextafter(0.5 * mu * mu * (1 + 1e-15), math.inf)),  # rounded up, and never zero
         profile=profile,
-        lower_profile=profile,
+        lower_profile=AttainedGaussian.of(mu),
         gaussian_mu=mu,
     )
 
@@ -257,5 +274,6 @@ def dp_sgd(
         terms=terms,
         renyi_curve=curve,
         profile=LossProfile(loss, interval, _SAMPLED_LOSSES) if interval is not None else None,
+        lower_profile=parts_below([(AttainedSampledGaussian(noise_multiplier, sampling_rate), steps)], interval),
         loss=loss if interval is not None else None,
     )

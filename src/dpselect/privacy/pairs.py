@@ -2,13 +2,16 @@
 
 A recipe is a frozen dataclass, so that guarantees stay cheap to hold and to pickle. `recipe(atoms)` returns the
 enclosures of (P, P') and of (P', P), the same object twice where the two directions agree.
+
+A recipe whose optimistic pairs some mechanism attains says so: `attained` is true. One that does not say it is a bound
+only, and nothing may be concluded from below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +41,7 @@ class GaussianPairs:
     """N(mu, 1) against N(0, 1)."""
 
     mu: float
+    attained: ClassVar[bool] = True
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
         low, high = -_REACH, self.mu + _REACH
@@ -66,6 +70,7 @@ class LaplacePairs:
     """Laplace(0, 1 / epsilon) against Laplace(1, 1 / epsilon): an atom at either end, a density between."""
 
     epsilon: float
+    attained: ClassVar[bool] = True
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
         e = self.epsilon
@@ -102,6 +107,7 @@ class RandomizedResponsePairs:
 
     epsilon: float
     failure: float = 0.0
+    attained: ClassVar[bool] = True
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:  # noqa: ARG002
         kept = 1.0 - self.failure
@@ -118,13 +124,14 @@ class RandomizedResponsePairs:
 
 @dataclass(frozen=True)
 class LossPairs:
-    """Coarsenings of a privacy-loss distribution; the optimistic pairs are below the distribution as it was built.
+    """Coarsenings of a privacy-loss distribution, which is pessimistic: nothing of it is attained.
 
     Each direction takes its losses above zero from its own distribution and those below zero from the other one
     turned round: a distribution composed by transforms is only good where its own masses are not multiplied up.
     """
 
     profile: LossProfile
+    attained: ClassVar[bool] = False
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
         remove, add = self.profile.pairs
@@ -161,7 +168,7 @@ def _consistent(pair: DominatingPair) -> DominatingPair:
 
 
 def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
-    return coarsen(pair, loss_grid(pair, atoms))
+    return PairEnclosure(coarsen(pair, loss_grid(pair, atoms)).pessimistic, None)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 _ROOT_TAU = float(np.sqrt(2.0 * np.pi))
+_ROUND_DOWN = 2e-12
+"""What closed forms are lowered by, relatively, where they must not lie above the truth."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -110,6 +112,20 @@ class GaussianProfile(SymmetricProfile):
         """The divergence at epsilon >= 0."""
         if not 1e-200 < self.mu < 1e200:
             return np.full(np.shape(epsilons), 1e-200 if self.mu < 1.0 else 1.0)
+        result, size = self._found(epsilons)
+        # the rounding of mu and of `near` counts more the larger `near` is
+        return np.asarray(np.maximum(result * (ROUND_UP + 1e-15 * size), 1e-300))
+
+    def below(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded down; 0 where it is too small to tell."""
+        if not 1e-200 < self.mu < 1e200:
+            return np.zeros(np.shape(epsilons))
+        result, size = self._found(epsilons)
+        sure = result * np.maximum(1.0 - _ROUND_DOWN - 8e-15 * size - 4e-16 * self.mu, 0.0)
+        return np.asarray(np.where(sure > 1e-299, sure, 0.0))
+
+    def _found(self, epsilons: Array) -> tuple[Array, Array]:
+        """The divergence as computed, and how far out: what its rounding grows with."""
         scaled = np.asarray(epsilons, dtype=np.float64) / self.mu
         near, far = scaled - self.mu / 2.0, scaled + self.mu / 2.0
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -121,9 +137,7 @@ class GaussianProfile(SymmetricProfile):
                 right = density * (_mills(np.maximum(near, 0.0)) - _mills(far))
                 left = ndtr(-near) - np.exp(epsilons + log_ndtr(-far))
                 result = np.where(near > 0.0, right, left)
-            # the rounding of mu and of `near` counts more the larger `near` is
-            slack = 1e-15 * np.minimum(np.abs(near), 40.0) * far
-        return np.asarray(np.maximum(result * (ROUND_UP + slack), 1e-300))
+            return np.asarray(result), np.minimum(np.abs(near), 40.0) * far
 
 
 def _mills(x: Array) -> Array:
@@ -154,6 +168,10 @@ class LaplaceProfile(SymmetricProfile):
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
         return np.asarray(-np.expm1(np.minimum(epsilons - self.epsilon0, 0.0) / 2.0) * ROUND_UP)
+
+    def below(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded down."""
+        return self.at(epsilons) * (1.0 - _ROUND_DOWN)
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy.connect_the_dots import MOST_POINTS, Curve, connect_the_dots
+from dpselect.privacy.loss_below import Positive, dots_below
 from dpselect.privacy.loss_composition import Losses
 from dpselect.privacy.profile import GaussianProfile
 
-__all__ = ["sampled_gaussian_losses", "sampled_gaussian_mesh"]
+__all__ = ["sampled_gaussian_losses", "sampled_gaussian_mesh", "sampled_gaussian_positive"]
 
 Array = NDArray[np.float64]
 
@@ -40,6 +41,21 @@ def sampled_gaussian_losses(*, noise_multiplier: float, sampling_rate: float, wi
     remove = _removing(1.0 / noise_multiplier, sampling_rate, width)
     add = _adding(1.0 / noise_multiplier, sampling_rate, width)
     return connect_the_dots(width, remove, add), connect_the_dots(width, add, remove)
+
+
+def sampled_gaussian_positive(
+    *, noise_multiplier: float, sampling_rate: float, width: float
+) -> tuple[Positive, Positive]:
+    """The positive losses of both directions on a mesh of this width, from below."""
+    curves = (form(1.0 / noise_multiplier, sampling_rate, 0.5 * width) for form in (_removing, _adding))
+    remove, add = (dots_below(width, _band(values, error)) for values, error in curves)
+    return remove, add
+
+
+def _band(values: Array, error: Array) -> tuple[Array, Array]:
+    """Both sides of a curve that was rounded up by 1e-12 and, at most, its error; an odd number of points."""
+    values, error = (np.append(x, x[-1:]) if x.size % 2 == 0 else x for x in (values, error))
+    return np.maximum(values * (1.0 - 2e-12) - 2.0 * error, 0.0), values + error
 
 
 def sampled_gaussian_mesh(*, noise_multiplier: float, sampling_rate: float) -> float:

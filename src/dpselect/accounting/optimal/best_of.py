@@ -27,10 +27,10 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     """The best of K runs, priced by the supremum over every mechanism that `base` allows and every order of outcomes.
 
     No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket` gives beside the
-    certified upper value one that some mechanism attains, unless the base is only known by a Renyi curve or is itself
-    a bound. K is drawn from `law` independently of the data, the runs are independent draws of one mechanism (with
-    replacement, from one mixture), and nothing but the best output is released (all owed by the caller). `atoms` sets
-    the accuracy: the width of the bracket falls with its square, and the time grows about in proportion.
+    certified upper value one that some mechanism attains, where a pair is known that attains the base. K is drawn from
+    `law` independently of the data, the runs are independent draws of one mechanism (with replacement, from one
+    mixture), and nothing but the best output is released (owed by the caller). `atoms` sets the accuracy: the width of
+    the bracket falls with its square, and the time grows about in proportion.
 
     The statement and its proof: docs/theory/optimal-selection.md. Rounded up; up to rounding errors of floating point
     (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
@@ -53,12 +53,9 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         profile = OnceProfile(base.best_profile(), chance)
         lower = None if base.lower_profile is None else OnceProfile(base.lower_profile, chance)
     else:
-        recipe = base.pair_source()
-        # asked of the recipe, not of its pairs: a privacy-loss distribution is built only when an answer needs it
-        attained = getattr(recipe, "attained", True)
-        pairs = Remembered(recipe)
-        profile = BestOfProfile(pairs, law, atoms, pure, failure)
-        lower = BestOfLowerProfile(pairs, law, atoms) if attained else None
+        attained = base.attained_pairs()
+        profile = BestOfProfile(Remembered(base.pair_source()), law, atoms, pure, failure)
+        lower = BestOfLowerProfile(Remembered(attained), law, atoms) if attained is not None else None
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the best of K runs",

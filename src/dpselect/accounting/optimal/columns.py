@@ -21,6 +21,7 @@ import numpy as np
 from dpselect.accounting.optimal.atoms import Array, Atoms, Index
 from dpselect.accounting.optimal.peaks import Peaks, find_peaks, rescan
 from dpselect.accounting.optimal.problem import Problem, scaled
+from dpselect.accounting.optimal.recursion import ROUND_DOWN
 from dpselect.repetitions import Repetitions
 
 __all__ = ["ColumnBounds", "column_bounds"]
@@ -49,10 +50,11 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     problem = Problem(atoms, law, epsilon)
     infinite = float(law.increment(complement_after=0.0, mass=atoms.infinite))
     if problem.first == atoms.size:
-        return ColumnBounds(upper=infinite, lower=infinite)
+        return ColumnBounds(upper=infinite, lower=infinite * (1.0 - ROUND_DOWN))
     peaks = find_peaks(problem)
     gains = _peak_gains(problem, peaks)
-    lower = infinite + _path_value(problem, peaks, gains)
+    surely = infinite * (1.0 - ROUND_DOWN)
+    lower = surely + _path_value(problem, peaks, gains)
     if not certify:
         return ColumnBounds(upper=1.0, lower=min(1.0, lower))
     columns = _certified(problem, peaks, gains, lower)
@@ -62,10 +64,10 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
     if total > _WIDE * lower and 0 < loose.size <= _MOST_RESCANNED:
         peaks = rescan(problem, peaks, loose)
         gains = _peak_gains(problem, peaks)
-        lower = max(lower, infinite + _path_value(problem, peaks, gains))
+        lower = max(lower, surely + _path_value(problem, peaks, gains))
         columns = np.minimum(columns, _certified(problem, peaks, gains, lower))
     upper = infinite + float(np.sum(columns))
-    return ColumnBounds(upper=min(1.0, max(upper, lower)), lower=min(1.0, lower))
+    return ColumnBounds(upper=min(1.0, upper), lower=min(1.0, lower))
 
 
 def _peak_gains(problem: Problem, peaks: Peaks) -> tuple[Array, Array]:
@@ -75,7 +77,10 @@ def _peak_gains(problem: Problem, peaks: Peaks) -> tuple[Array, Array]:
 
 
 def _path_value(problem: Problem, peaks: Peaks, gains: tuple[Array, Array]) -> float:
-    """The value of an order of the atoms: S from some column t on, N atoms below t taken from the better peak."""
+    """The value of an order of the atoms: S from some column t on, N atoms below t taken from the better peak.
+
+    Rounded down.
+    """
     b = problem.columns
     far, near = gains
     chosen = np.minimum(np.where(far >= near, peaks.far, peaks.near), b)
@@ -85,7 +90,8 @@ def _path_value(problem: Problem, peaks: Peaks, gains: tuple[Array, Array]) -> f
         falling = np.minimum.accumulate(chosen[start:]), np.maximum.accumulate(chosen[start:][::-1])[::-1]
         for nodes in falling:
             # atoms before t alone can be N atoms
-            tails = np.cumsum(problem.gains_of(np.minimum(nodes, first), b[start:])[::-1])[::-1]
+            gained = problem.gains_of(np.minimum(nodes, first), b[start:], rounding=ROUND_DOWN)
+            tails = np.cumsum(gained[::-1])[::-1]
             if tails[0] > best:
                 best, move = float(tails[0]), _last_maximum(tails)
         start += move

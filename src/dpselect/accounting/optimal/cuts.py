@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Array, Atoms
 from dpselect.accounting.optimal.direction import LARGEST_EPSILON, Bracketed
+from dpselect.accounting.optimal.recursion import ROUND_DOWN
 from dpselect.numerics import ROUND_UP
 from dpselect.repetitions import Repetitions
 
@@ -87,8 +88,9 @@ class Cuts(Bracketed):
         return self._search(epsilon).top
 
     def lower(self, epsilon: float) -> float:
-        """The best value met at a cut: attained by some mechanism and some set."""
-        return self._search(epsilon).best
+        """The best value met at a cut, rounded down: attained by some mechanism and some set."""
+        found = self._search(epsilon)
+        return max(0.0, found.best - ROUND_DOWN * (2.0 * found.mass - found.best))
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
@@ -103,7 +105,7 @@ class Cuts(Bracketed):
 
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
-        return min(self._attained_root(delta)[0], LARGEST_EPSILON) * (1.0 - 1e-9)
+        return min(self._attained_root(delta)[0], LARGEST_EPSILON) * (1.0 - 1e-15)
 
     def rough_root(self, delta: float) -> float:
         """The epsilon at which the attained value crosses delta, inf if there is none."""
@@ -127,7 +129,8 @@ class Cuts(Bracketed):
             if found.best > 0.0 and found.mass > delta:
                 if found.other_mass <= 0.0:
                     return math.inf, 1.0
-                own = math.log(found.mass - delta) - math.log(found.other_mass)
+                sure = max(found.mass * (1.0 - ROUND_DOWN) - delta, 0.0)
+                own = (math.log(sure) if sure else -math.inf) - math.log(found.other_mass) - ROUND_DOWN
                 if own > root:
                     root, slope = own, (found.mass - delta) / delta
             if high <= root * (1.0 + _ROOT) or epsilon == high == 0.0:

@@ -25,9 +25,9 @@ def first_acceptable(
 
     T is drawn from `tries` independently of the data; with probability 1 - `chance` nothing is tried at all and
     "none" is released. No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket`
-    gives beside the certified upper value one that some mechanism and some set attain, unless the base is only known
-    by a bound. The acceptable set does not depend on the data, and nothing but the output is released (owed by the
-    caller). `atoms` sets the accuracy.
+    gives beside the certified upper value one that some mechanism and some set attain, where a pair is known that
+    attains the base. The acceptable set does not depend on the data, and nothing but the output is released (owed by
+    the caller). `atoms` sets the accuracy.
 
     The statement and its proof: docs/theory/optimal-selection.md. Rounded up; up to rounding errors of floating point
     (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
@@ -45,9 +45,7 @@ def first_acceptable(
     tilted, failure = lemma_20(law=tries, failure=base.failure)
     pure = pure_first(tilted, base.pure_epsilon) if failure < 1.0 else math.inf
     failure *= chance
-    recipe = base.pair_source()
-    attained = getattr(recipe, "attained", True)
-    pairs = Remembered(recipe)
+    attained = base.attained_pairs()
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the first acceptable of T tries",
@@ -59,6 +57,8 @@ def first_acceptable(
         },
         failure=failure,
         pure_epsilon=pure,
-        profile=FirstOfProfile(pairs, tries, atoms, chance, pure, failure),
-        lower_profile=FirstOfLowerProfile(pairs, tries, atoms, chance) if attained else None,
+        profile=FirstOfProfile(Remembered(base.pair_source()), tries, atoms, chance, pure, failure),
+        lower_profile=(
+            FirstOfLowerProfile(Remembered(attained), tries, atoms, chance) if attained is not None else None
+        ),
     )

@@ -47,14 +47,14 @@ class Problem:
         """For every column b what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b."""
         return self.gains_of(a, self.columns)
 
-    def gains_of(self, a: Index, b: Index) -> Array:
-        """The same for some columns."""
+    def gains_of(self, a: Index, b: Index, *, rounding: float = 0.0) -> Array:
+        """The same for some columns; less a share `rounding` of both terms, where it must not be too large."""
         t, within = self.atoms, np.minimum(a, b)
         rise = self.law.increment(complement_after=t.outside_p(within, b + 1), mass=t.p[b])
         cost = self.law.increment(complement_after=t.outside_q(within, b + 1), mass=t.q[b])
         alone = float(self.law.pmf(1.0))
         rise, cost = np.where(a > b, alone * t.p[b], rise), np.where(a > b, alone * t.q[b], cost)
-        return np.asarray(rise - scaled(self.epsilon, cost))
+        return np.asarray(rise * (1.0 - rounding) - scaled(self.epsilon, cost) * (1.0 + rounding))
 
     def slope_terms(self, a: Index, b: Index) -> tuple[Array, Array]:
         """The two terms of slope(a, b) / E at the start of atom b."""

@@ -26,7 +26,7 @@ _TABLE_KNOTS = 129
 
 @dataclass(frozen=True)
 class Remembered:
-    """A recipe for pairs that keeps what it has made: both directions, and both ends of a bracket, ask for the same."""
+    """A recipe for pairs that keeps what it has made: both directions ask for the same."""
 
     source: PairSource
 
@@ -129,7 +129,7 @@ class UpperProfile(TwoSided):
 
 
 class LowerProfile(TwoSided):
-    """A profile that some mechanism dominated by the pairs attains, hence below every valid bound."""
+    """What mechanisms attain that can be made of the optimistic pairs, each epsilon one of its own; rounded down."""
 
     def largest_epsilon(self, delta: float) -> float:
         """An epsilon at which delta is seen to be exceeded, close to the largest; 0 if there is none."""

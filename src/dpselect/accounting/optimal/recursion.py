@@ -13,25 +13,28 @@ from numpy.typing import NDArray
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.repetitions import Repetitions
 
-__all__ = ["attained", "certified"]
+__all__ = ["ROUND_DOWN", "attained", "certified"]
 
 Array = NDArray[np.float64]
 
 _SELF_STEPS = 16
+
+ROUND_DOWN = 1e-11
+"""Share of both terms of a gain that attained values are lowered by: masses and increments of phi err by less."""
 
 
 def attained(atoms: Atoms, law: Repetitions, epsilons: Array) -> Array:
     """V(0, n) at each epsilon >= 0: the best order of the atoms as they are, so some mechanism attains it.
 
     V(a, a) = 0 and V(a, b) = max(V(a+1, b), V(a, b-1) + gain(a, b)): on top of the interval of outcomes consumed so
-    far goes either atom a, outside S, or atom b-1, inside S.
+    far goes either atom a, outside S, or atom b-1, inside S. Rounded down.
     """
     factors = _factors(epsilons)
     values = np.zeros((epsilons.size, atoms.size + 1))
     for length in range(1, atoms.size + 1):
         a = np.arange(atoms.size - length + 1)
-        values = np.maximum(values[:, 1:], values[:, :-1] + _gains(atoms, law, factors, a, a + length))
-    return _finish(atoms, law, values)
+        values = np.maximum(values[:, 1:], values[:, :-1] + _gains(atoms, law, factors, a, a + length, ROUND_DOWN))
+    return _finish(atoms, law, values, ROUND_DOWN)
 
 
 def certified(atoms: Atoms, law: Repetitions, epsilons: Array) -> Array:
@@ -62,15 +65,17 @@ def _factors(epsilons: Array) -> Array:
     return np.exp(np.minimum(np.asarray(epsilons, dtype=np.float64), 650.0))[:, None]
 
 
-def _gains(atoms: Atoms, law: Repetitions, factors: Array, a: NDArray[np.intp], b: NDArray[np.intp]) -> Array:
+def _gains(
+    atoms: Atoms, law: Repetitions, factors: Array, a: NDArray[np.intp], b: NDArray[np.intp], rounding: float = 0.0
+) -> Array:
     rise = law.increment(complement_after=atoms.outside_p(a, b), mass=atoms.p[b - 1])
     cost = law.increment(complement_after=atoms.outside_q(a, b), mass=atoms.q[b - 1])
-    return np.asarray(rise - factors * cost)
+    return np.asarray(rise * (1.0 - rounding) - factors * cost * (1.0 + rounding))
 
 
-def _finish(atoms: Atoms, law: Repetitions, values: Array) -> Array:
+def _finish(atoms: Atoms, law: Repetitions, values: Array, rounding: float = 0.0) -> Array:
     """The P-mass of infinite loss goes on top of everything, inside S; P'-mass of loss -inf is never worth placing."""
-    return values[:, 0] + float(law.increment(complement_after=0.0, mass=atoms.infinite))
+    return values[:, 0] + float(law.increment(complement_after=0.0, mass=atoms.infinite)) * (1.0 - rounding)
 
 
 def _corners(cells: Array) -> Array:

@@ -1,0 +1,277 @@
+"""What a mechanism attains: the lower ends of brackets.
+
+A lower profile never lies above the hockey-stick curve of a mechanism that satisfies every statement of its guarantee:
+the named mechanism where there is one, else some mechanism. Nothing valid for that guarantee is then below it. Where
+one pair of output laws attains the whole curve, the profile says so by `pair_source`, and can be composed, repeated and
+selected from; where each epsilon has a mechanism of its own, it has none. docs/theory/brackets.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.privacy.discretise import PairEnclosure, coarsen, loss_grid
+from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.loss_below import Positive, compose_below, dots_below, joined, lattice, positive_losses
+from dpselect.privacy.pairs import PairSource
+from dpselect.privacy.profile import (
+    GaussianProfile,
+    LaplaceProfile,
+    PrivacyProfile,
+    SymmetricProfile,
+    extend,
+)
+from dpselect.privacy.sampled_gaussian_loss import sampled_gaussian_positive
+
+__all__ = [
+    "AttainedGaussian",
+    "AttainedLaplace",
+    "AttainedPair",
+    "AttainedSampledGaussian",
+    "Below",
+    "ComposedBelow",
+    "attained_pairs",
+    "composed_below",
+    "parts_below",
+]
+
+Array = NDArray[np.float64]
+Directions = tuple[Positive, Positive]
+
+_MOST_CELLS = 1 << 19
+_REACH = 14.3
+_UNIT = 2.0**-53
+
+
+class _RoundedDown(Protocol):
+    def below(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded down."""
+        ...
+
+
+@dataclass(frozen=True)
+class Below(SymmetricProfile):
+    """A profile in closed form, rounded down; each epsilon may have a mechanism of its own that attains it."""
+
+    profile: _RoundedDown
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded down."""
+        return self.profile.below(np.asarray(epsilons, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class AttainedGaussian(Below):
+    """N(mu, 1) against N(0, 1), mu rounded down: what it is processed from dominates it."""
+
+    profile: GaussianProfile
+
+    @classmethod
+    def of(cls, mu: float) -> AttainedGaussian | None:
+        """None where mu is too small or too large to work with."""
+        return cls(GaussianProfile(mu * (1.0 - 8.0 * _UNIT))) if 1e-150 < mu < 1e150 else None
+
+    def pair_source(self) -> PairSource:
+        """Its pair, cut into atoms."""
+        return self.profile.pair_source()
+
+    def positive(self, width: float) -> Directions:
+        """Positive losses below both directions."""
+        mu = self.profile.mu
+        found = dots_below(width, _band(self.profile, mu * (0.5 * mu + _REACH), width))
+        return found, found
+
+
+@dataclass(frozen=True)
+class AttainedLaplace(Below):
+    """The Laplace mechanism, its epsilon rounded down."""
+
+    profile: LaplaceProfile
+
+    @classmethod
+    def of(cls, epsilon: float) -> AttainedLaplace:
+        """For noise of scale 1 / epsilon at sensitivity 1."""
+        return cls(LaplaceProfile(epsilon * (1.0 - 8.0 * _UNIT)))
+
+    def pair_source(self) -> PairSource:
+        """Its pair, cut into atoms."""
+        return self.profile.pair_source()
+
+    def positive(self, width: float) -> Directions:
+        """Positive losses below both directions."""
+        found = dots_below(width, _band(self.profile, self.profile.epsilon0, width))
+        return found, found
+
+
+def _band(profile: Any, top: float, width: float) -> tuple[Array, Array]:
+    """A closed form from both sides at 0, w/2, w, ... up to about `top`."""
+    cells = max(1, min(math.ceil(top / width), _MOST_CELLS))
+    epsilons = np.arange(2 * cells + 1) * (0.5 * width)
+    # a product of two floating-point numbers lies beside the point that it stands for
+    return profile.below(epsilons * (1.0 + 4.0 * _UNIT)), profile.at(epsilons * (1.0 - 4.0 * _UNIT))
+
+
+@dataclass(frozen=True)
+class AttainedPair:
+    """A finite pair that satisfies a guarantee: randomised response, or the pair of a table of points."""
+
+    source: PairSource
+
+    def remove(self, epsilons: Array) -> Array:
+        """H_{exp(epsilon)}(P || P'), rounded down."""
+        return extend(epsilons, *(lambda e, pair=pair: _stick_below(pair, e) for pair in self._pairs))
+
+    def add(self, epsilons: Array) -> Array:
+        """H_{exp(epsilon)}(P' || P), rounded down."""
+        return extend(epsilons, *(lambda e, pair=pair: _stick_below(pair, e) for pair in self._pairs[::-1]))
+
+    def pair_source(self) -> PairSource:
+        """The pair itself."""
+        return self.source
+
+    def positive(self, width: float) -> Directions:
+        """Positive losses below each direction."""
+        forward, backward = self._pairs
+        found = positive_losses(width, forward)
+        return found, found if backward is forward else positive_losses(width, backward)
+
+    @property
+    def unit(self) -> float:
+        """The smallest positive loss, which a mesh does well to divide."""
+        losses = self._pairs[0].losses
+        return float(np.min(losses[(losses > 0.0) & np.isfinite(losses)], initial=math.inf))
+
+    @property
+    def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
+        first, second = (enclosure.optimistic for enclosure in self.source(2))
+        assert first is not None
+        assert second is not None
+        return first, second
+
+
+def _stick_below(pair: DominatingPair, epsilons: Array) -> Array:
+    """The divergence of a pair of few atoms, upper = lower exp(loss), at each epsilon >= 0; rounded down."""
+    asked = np.asarray(epsilons, dtype=np.float64)[..., None]
+    # by the losses, not by the masses under P', which may underflow
+    gains = pair.upper * -np.expm1(np.minimum(asked - np.maximum(pair.losses, 0.0), 0.0))
+    total = np.sum(gains, axis=-1) * (1.0 - 1e-13)
+    return np.asarray(np.where(total > 1e-299, total, 0.0))
+
+
+@dataclass(frozen=True)
+class AttainedSampledGaussian:
+    """One Gaussian mechanism on a Poisson sample: the law of its losses in closed form."""
+
+    noise_multiplier: float
+    sampling_rate: float
+
+    def positive(self, width: float) -> Directions:
+        """Positive losses below each direction."""
+        remove, add = sampled_gaussian_positive(
+            noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, width=width
+        )
+        return remove, add
+
+
+class _Part(Protocol):
+    def positive(self, width: float) -> Directions:
+        """Positive losses below each direction, on a mesh of this width."""
+        ...
+
+
+@dataclass(frozen=True)
+class ComposedBelow:
+    """Mechanisms run one after another on the same two data sets, each with how often it runs."""
+
+    parts: tuple[tuple[_Part, int], ...]
+    width: float
+
+    @cached_property
+    def directions(self) -> Directions:
+        """Positive losses below the composition, (P, P') first."""
+        pairs = [(joined(*part.positive(self.width)), count) for part, count in self.parts]
+        forward = [(lattice(self.width, pair), count) for pair, count in pairs]
+        backward = [(lattice(self.width, pair.swapped()), count) for pair, count in pairs]
+        return compose_below(forward), compose_below(backward)
+
+    def remove(self, epsilons: Array) -> Array:
+        """H_{exp(epsilon)}(P || P'), from below."""
+        here, other = self.directions
+        return extend(epsilons, here.hockey_stick, other.hockey_stick)
+
+    def add(self, epsilons: Array) -> Array:
+        """H_{exp(epsilon)}(P' || P), from below."""
+        here, other = self.directions
+        return extend(epsilons, other.hockey_stick, here.hockey_stick)
+
+    def pair_source(self) -> PairSource:
+        """Mergings of one pair that the composition can be processed into."""
+        return MergedBelow(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the recipe, not the losses."""
+        return {"parts": self.parts, "width": self.width}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+@dataclass(frozen=True)
+class MergedBelow:
+    """Coarsenings of the pair of a composition; the optimistic ones are mergings of it, hence attained."""
+
+    composed: ComposedBelow
+    attained: ClassVar[bool] = True
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+        pair = joined(*self.composed.directions)
+        swapped = pair.swapped()
+        return coarsen(pair, loss_grid(pair, atoms)), coarsen(swapped, loss_grid(swapped, atoms))
+
+
+def attained_pairs(lower: object) -> PairSource | None:
+    """The recipe for a pair that attains the whole of a lower profile, or None: a source says so, or it does not."""
+    recipe = getattr(lower, "pair_source", None)
+    source: PairSource | None = recipe() if recipe is not None else None
+    return source if source is not None and getattr(source, "attained", False) else None
+
+
+def composed_below(
+    lowers: Sequence[tuple[PrivacyProfile | None, int]], interval: float | None
+) -> PrivacyProfile | None:
+    """What the composition of mechanisms attains, each with how often it runs; None unless a pair attains each part.
+
+    All pairs stand for the same two data sets in the same order. Gaussians compose exactly; else `interval` is the
+    width of the mesh, or a little less.
+    """
+    parts: list[tuple[Any, int]] = []
+    for lower, count in lowers:
+        if isinstance(lower, ComposedBelow):
+            parts += [(part, times * count) for part, times in lower.parts]
+        elif attained_pairs(lower) is not None and hasattr(lower, "positive"):
+            parts.append((lower, count))
+        else:
+            return None
+    return parts_below(parts, interval)
+
+
+def parts_below(parts: Sequence[tuple[Any, int]], interval: float | None) -> PrivacyProfile | None:
+    """The same for parts that each have a pair."""
+    mus = [part.profile.mu * math.sqrt(count) for part, count in parts if isinstance(part, AttainedGaussian)]
+    parts = [(part, count) for part, count in parts if not isinstance(part, AttainedGaussian)]
+    gaussian = AttainedGaussian.of(math.hypot(*mus))
+    if not parts or (mus and gaussian is None):
+        return gaussian
+    if interval is None:
+        return None
+    units = [part.unit for part, _ in parts if isinstance(part, AttainedPair) and part.unit < math.inf]
+    if units and min(units) > 0.0:
+        interval = min(units) * (1.0 - 32.0 * _UNIT) / math.ceil(min(units) / interval)
+    return ComposedBelow((*parts, *([(gaussian, 1)] if gaussian is not None else [])), interval)
