@@ -1,8 +1,15 @@
-"""The examples in docstrings keep their state, as a user's program would, but in a folder of their own."""
+"""Tests and the examples in docstrings keep their state, as a user's program would, but in folders of their own."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(autouse=True)

@@ -30,6 +30,7 @@ COSTS = {True: 1.0, False: 0.25}
 GATE = OutputGuarantee(cell=bool, epsilons=COSTS)
 ROUNDS = 2
 FOLDER = "original"
+WITNESSES = Path("state", "dpselect", "ledgers")
 
 
 def append(path: Path, line: str) -> None:
@@ -43,7 +44,8 @@ def lines(path: Path) -> list[str]:
 
 
 def spend(folder: Path, acknowledge: Callable[[Receipt], None]) -> None:
-    """Open or make the ledger and spend; every witness is written only after what it witnesses."""
+    """Open or make the ledger and spend; what is noted is written only after what it notes."""
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
     with Ledger.open(folder / "budget.db") as ledger:
         try:
             budget = ledger.budget("b")
@@ -73,6 +75,16 @@ def forked(task: Callable[[], None], folder: Path) -> int:
 
 def wanting(folder: Path) -> list[str]:
     """What is wrong with a ledger after a crash, if anything."""
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    if not (folder / "budget.db").exists():
+        return ["the ledger is gone"] if lines(folder / "acknowledged") else []
+    try:
+        return checked(folder)
+    except LedgerError as error:
+        return [f"the ledger is refused: {error}"]
+
+
+def checked(folder: Path) -> list[str]:
     wrong = []
     with Ledger.open(folder / "budget.db") as ledger:
         ledger.verify()
@@ -135,7 +147,7 @@ def parsed(log: bytes) -> list[Operation]:
         place += length
         data = log[place : place + size]
         place += size
-        found.append((kind, offset, Path(path).name, data))
+        found.append((kind, offset, "\n".join(Path(one).name for one in path.split("\n")), data))
     return found
 
 
@@ -148,7 +160,10 @@ def after_power_loss(operations: list[Operation], chance: stdlib_random.Random) 
     files: dict[str, bytearray] = {}
     keep = chance.choice([0.0, 0.5, 1.0])
     for index, (kind, offset, name, data) in enumerate(operations):
-        durable = index < synced.get(FOLDER if kind == "U" else name, -1)
+        durable = index < synced.get(FOLDER if kind in "UL" else name, -1)
+        if kind == "L" and (durable or chance.random() < keep):
+            old, new = name.split("\n")
+            files[new] = files.setdefault(old, bytearray())
         if kind == "U" and (durable or chance.random() < keep):
             files.pop(name, None)
         if kind == "T" and (durable or chance.random() < keep):
@@ -187,8 +202,9 @@ def power(root: Path, shim: ctypes.CDLL, count: int, seed: int) -> None:
         cut = number * (len(operations) + 1) // count
         folder = root / str(number)
         folder.mkdir()
+        (folder / WITNESSES).mkdir(parents=True)
         for name, content in after_power_loss(operations[:cut], chance).items():
-            (folder / name).write_bytes(content)
+            (folder / (WITNESSES / name if name.endswith(".head") else name)).write_bytes(content)
         seen = sum(op[0] == "A" for op in operations[:cut])
         (folder / "acknowledged").write_text("".join(line + "\n" for line in acknowledged[:seen]))
         for line in lines(original / "released")[: seen // 2]:

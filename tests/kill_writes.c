@@ -3,7 +3,8 @@
  *     cc -shared -fPIC -O1 -o kill_writes.so kill_writes.c -ldl
  *
  * Modes: 0 count, 1 die before the operation, 2 die after it, 3 die halfway through a write, 4 no space from it on.
- * With a log, every write, sync, truncation and unlinking is appended to it, so that a loss of power can be replayed. */
+ * With a log, every write, sync, truncation, link and unlinking is appended to it, so that a loss of power can be
+ * replayed. Of plain write calls only those to a ledger's witness count: others are the harness's own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,6 +63,20 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off64_t offset) {
 }
 ssize_t pwrite(int fd, const void *data, size_t size, off_t offset) { return pwrite64(fd, data, size, offset); }
 
+ssize_t write(int fd, const void *data, size_t size) {
+    static ssize_t (*real)(int, const void *, size_t);
+    char room[PATH_MAX];
+    if (!real) real = dlsym(RTLD_NEXT, "write");
+    if (!strstr(name_of(fd, room), "/ledgers/")) return real(fd, data, size);
+    off64_t offset = lseek64(fd, 0, SEEK_CUR);
+    if (begin(1)) { errno = ENOSPC; return -1; }
+    if (mode == 3 && count == at) { real(fd, data, size / 2); die(); }
+    ssize_t done = real(fd, data, size);
+    if (done > 0) record('W', offset, done, room, data);
+    end();
+    return done;
+}
+
 #define SYNC(name)                                                  \
     int name(int fd) {                                              \
         static int (*real)(int);                                    \
@@ -94,6 +109,19 @@ int unlink(const char *path) {
     begin(0);
     int result = real(path);
     record('U', 0, 0, path, NULL);
+    end();
+    return result;
+}
+
+/* The old name and the new one, separated by a newline. */
+int link(const char *from, const char *to) {
+    static int (*real)(const char *, const char *);
+    char names[2 * PATH_MAX];
+    if (!real) real = dlsym(RTLD_NEXT, "link");
+    begin(0);
+    int result = real(from, to);
+    snprintf(names, sizeof names, "%s\n%s", from, to);
+    if (!result) record('L', 0, 0, names, NULL);
     end();
     return result;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,9 @@ def run(*arguments):
 
 
 def test_create_show_verify_export_import(where, tmp_path):
-    created = json.loads(run("create", where, "census", "--epsilon", "3", "--delta", "1e-6", "--json"))
+    created = json.loads(run("create", where, "--budget", "census", "--epsilon", "3", "--delta", "1e-6", "--json"))
     assert created["remaining"] == {"epsilon": 3.0, "delta": 1e-6, "epsilon_exact": "3", "delta_exact": "1/1000000"}
-    run("create", where, "ann", "--epsilon", "1/3", "--delta", "1e-7", "--parent", "census")
+    run("create", where, "--budget", "ann", "--epsilon", "1/3", "--delta", "1e-7", "--parent", "census")
     with Ledger.open(where) as ledger:
         budget = ledger.budget("census")
         receipt = budget.reserve(GATE, label="s").settle(None)
@@ -60,14 +61,54 @@ def test_create_show_verify_export_import(where, tmp_path):
 
 
 def test_refusals_are_errors_of_the_library(where, tmp_path):
-    run("create", where, "b", "--epsilon", "1", "--delta", "1e-6")
+    run("create", where, "--budget", "b", "--epsilon", "1", "--delta", "1e-6")
     with pytest.raises(InsufficientBudget):  # exit status 3 at the command line
-        run("create", where, "g", "--epsilon", "2", "--delta", "1e-7", "--parent", "b", "--accounting", "renyi")
+        run(
+            "create",
+            where,
+            "--budget",
+            "g",
+            "--epsilon",
+            "2",
+            "--delta",
+            "1e-7",
+            "--parent",
+            "b",
+            "--accounting",
+            "renyi",
+        )
     with pytest.raises(ArgumentError):
         run("show", where, "--plot", tmp_path / "plot.svg")
     (tmp_path / "text.db").write_text("no database" * 1000)
     with pytest.raises(LedgerDamagedError):
         run("verify", tmp_path / "text.db")
+
+
+def test_no_two_columns_have_one_name(where):
+    run("create", where, "--budget", "b", "--epsilon", "1")
+    heads = re.split(r"\s{2,}", run("show", where).splitlines()[0].strip())
+    assert heads == ["budget", "within", "counts", "epsilon", "spent", "left", "saved", "delta", "delta left"]
+
+
+def test_a_missing_ledger_and_a_missing_budget_are_wrong_usage(where, monkeypatch, capsys):
+    """Both say the same, and exit with the same status."""
+    from dpselect.cli import app
+
+    def status(*arguments):
+        monkeypatch.setattr("sys.argv", ["dpselect", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            app.main()
+        return caught.value.code, capsys.readouterr().err
+
+    missing_ledger, said = status("ledger", "show", where)
+    assert missing_ledger == 2
+    assert "there is no ledger" in said
+    run("create", where, "--budget", "b", "--epsilon", "1")
+    missing_budget, also = status("ledger", "show", where, "--budget", "c")
+    assert missing_budget == 2
+    assert "there is no" in also
+    assert "'c' in" in also
+    assert all("`dpselect ledger create`, makes it" in one for one in (said, also))
 
 
 def test_the_page_in_the_documentation(tmp_path, monkeypatch, capsys):

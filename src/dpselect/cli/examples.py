@@ -30,8 +30,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "reproduce": ("dpselect reproduce output-dp --quick",),
     "ledger create": (
-        "dpselect ledger create budget.db team --epsilon 3 --delta 1e-6",
-        "dpselect ledger create budget.db ada --epsilon 1 --parent team",
+        "dpselect ledger create budget.db --budget team --epsilon 3 --delta 1e-6",
+        "dpselect ledger create budget.db --budget ada --epsilon 1 --parent team",
     ),
     "ledger show": ("dpselect ledger show budget.db",),
     "ledger verify": ("dpselect ledger verify budget.db",),

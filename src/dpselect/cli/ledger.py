@@ -29,7 +29,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on s
 @ledger_app.command()
 def create(
     ledger: Where,
-    name: Annotated[str, typer.Argument(help="The name of the new budget.")],
+    name: Annotated[str, typer.Option("--budget", help="The name of the new budget.")],
     epsilon: Annotated[str, typer.Option(help="Epsilon of the whole budget, exact: 3, 0.1 or 1/3.")],
     delta: Annotated[str, typer.Option(help="Delta of the whole budget.")] = "0",
     accounting: Annotated[str, typer.Option(help="output (adds up, with refunds) or renyi (adaptive).")] = "output",
@@ -151,7 +151,7 @@ def _table(described: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("budget", "within", "counts", "epsilon", "spent", "left", "saved", "delta", "left", box=None)
+    table = Table("budget", "within", "counts", "epsilon", "spent", "left", "saved", "delta", "delta left", box=None)
     for row in described:
         table.add_row(
             row["name"],

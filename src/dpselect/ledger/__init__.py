@@ -12,9 +12,12 @@ from dpselect.ledger.refusals import (
     InteractionOpenError,
     LedgerDamagedError,
     LedgerError,
+    LedgerMissingError,
     LedgerUnavailableError,
+    LostLedgerWarning,
     SchemaVersionError,
     StaleRecordError,
+    UnwitnessedWarning,
 )
 from dpselect.ledger.transfer import export_lines, import_lines
 
@@ -30,10 +33,13 @@ __all__ = [
     "Ledger",
     "LedgerDamagedError",
     "LedgerError",
+    "LedgerMissingError",
     "LedgerUnavailableError",
+    "LostLedgerWarning",
     "PricedBudget",
     "SchemaVersionError",
     "StaleRecordError",
+    "UnwitnessedWarning",
     "export_lines",
     "import_lines",
 ]

@@ -12,11 +12,12 @@ from typing import Any
 from dpselect.errors import ArgumentError
 from dpselect.ledger.accounting import Amounts, Budgeted, Price, worst
 from dpselect.ledger.charge import Charge, Occurred
-from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text
+from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text, without_books
 from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.kinds import ACCOUNTINGS
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
-from dpselect.ledger.store import Store, Transaction
+from dpselect.ledger.store import Store
+from dpselect.ledger.transaction import Transaction
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output_amounts import Exact, charged_amount
@@ -235,7 +236,14 @@ class Budget:
         booked = transaction.reservation(self.name, identifier)
         if booked is None:
             raise ArgumentError(f"identifier {identifier!r} has no reservation in budget {self.name!r}")
-        return transaction.body(booked.sequence), booked
+        reserved = transaction.body(booked.sequence)
+        if (reserved.get("kind"), reserved.get("budget"), reserved.get("identifier")) != (
+            "reserve",
+            self.name,
+            identifier,
+        ):
+            raise LedgerDamagedError(f"reservation {identifier!r} is not kept as recorded", booked.sequence)
+        return reserved, booked
 
     def _price(self, guarantee: Budgeted, delta: Exact | None) -> Price:
         asked = None if delta is None else charged_amount("delta", delta)
@@ -293,7 +301,7 @@ def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
 def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
     """The entry of an equal reservation that is open; raises if the identifier stands for something else."""
     head, found = transaction.entry(booked.sequence)
-    if {**found, "date": None} != {**body, "date": None}:
+    if {**without_books(found), "date": None} != {**body, "date": None}:
         raise ArgumentError(f"identifier {body['identifier']!r} is already reserved with other terms")
     if booked.settled is not None:
         raise AlreadySettledError(

@@ -20,9 +20,19 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
 from dpselect.errors import ArgumentError, missing_extra
-from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError
+from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError, SchemaVersionError
+from dpselect.ledger.schema import APPLICATION_ID
 
-__all__ = ["READ", "WRITE", "file_of", "network_file_system", "open_engine", "translated"]
+__all__ = [
+    "READ",
+    "WRITE",
+    "check_file",
+    "file_of",
+    "network_file_system",
+    "open_engine",
+    "open_new_file",
+    "translated",
+]
 
 WRITE: dict[str, Any] = {"dpselect_write": True}
 """Execution options of a connection whose transaction writes."""
@@ -38,8 +48,9 @@ _PRAGMAS = (
     *("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON"),
     *("trusted_schema=OFF", "cell_size_check=ON"),
 )
+_NEW_PRAGMAS = ("journal_mode=DELETE", "synchronous=EXTRA", "fullfsync=ON")  # all of it is in the one file
 _MOUNTS = Path("/proc/self/mountinfo")
-_DAMAGED = ("malformed", "not a database", "file is encrypted")
+_DAMAGED = ("malformed", "not a database", "file is encrypted", "no such table")
 
 
 def file_of(where: str | os.PathLike[str]) -> Path | None:
@@ -63,34 +74,68 @@ def file_of(where: str | os.PathLike[str]) -> Path | None:
     raise ArgumentError(f"a ledger is a file or a postgresql:// URL, not {kind}://")
 
 
-def open_engine(where: str | os.PathLike[str], *, create: bool, timeout: float) -> Engine:
-    """An engine whose every commit is on disk when it returns.
-
-    Raises `LedgerUnavailableError` for a missing file (unless `create`), a folder that cannot be written, or a network
-    file system, on which SQLite's locks do not hold.
-    """
+def open_engine(where: str | os.PathLike[str], *, timeout: float) -> Engine:
+    """An engine on what is there, whose every commit is on disk when it returns."""
     path = file_of(where)
-    return _sqlite(path, create=create, timeout=timeout) if path else _postgresql(os.fspath(where), timeout=timeout)
+    if path is None:
+        return _postgresql(os.fspath(where), timeout=timeout)
+    return _sqlite(path.absolute(), timeout=timeout, new=False)
 
 
-def _sqlite(path: Path, *, create: bool, timeout: float) -> Engine:
-    path = path.absolute()
-    kind = network_file_system(path.parent)
+def open_new_file(path: Path, *, timeout: float) -> Engine:
+    """An engine on an empty file in which a ledger is to be made; closed, the file is all of it."""
+    return _sqlite(path.absolute(), timeout=timeout, new=True)
+
+
+def check_file(path: Path) -> None:
+    """Refuse a place where no ledger can be or was: nothing is opened.
+
+    Raises `LedgerUnavailableError` for a missing folder, a network file system (SQLite's locks do not hold there) and
+    for what is no file, and `LedgerDamagedError` for an empty file.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise LedgerUnavailableError(f"the ledger {path} cannot be there: there is no folder {folder}")
+    kind = network_file_system(folder)
     if kind is not None:
         raise LedgerUnavailableError(f"{path} is on a network file system ({kind}): use PostgreSQL for many machines")
-    if not path.exists():
-        if not create:
-            raise LedgerUnavailableError(f"there is no ledger {path}")
-        _create_private(path)
-    elif not stat.S_ISREG(path.stat().st_mode):
+    if not os.path.lexists(path):
+        return
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise LedgerUnavailableError(f"the ledger {path} cannot be used: {error.strerror}") from None
+    if not stat.S_ISREG(found.st_mode):
         raise LedgerUnavailableError(f"{path} is not a file")
+    if found.st_size == 0:
+        raise LedgerDamagedError(f"{path} is empty: a ledger never is, so this one was emptied. Put a copy back")
 
+
+def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a database that is no ledger, before anything is written to it."""
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    if owner == APPLICATION_ID:
+        return
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "ledger_meta" in names:
+        raise SchemaVersionError(
+            f"the ledger {path} was made by a version before the first release, whose entries say nothing about the "
+            "sums after them. Make a new ledger whose budgets are what was left in this one"
+        )
+    raise LedgerError(f"{path} is a database, and not a ledger")
+
+
+def _sqlite(path: Path, *, timeout: float, new: bool) -> Engine:
     def connect() -> sqlite3.Connection:
+        if not new:
+            check_file(path)
         # mode=rw: a file that was removed meanwhile is not made anew
         uri = f"{path.as_uri()}?mode=rw"
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
         try:
-            for pragma in _PRAGMAS:
+            if not new:
+                _check_owner(connection, path)
+            for pragma in _NEW_PRAGMAS if new else _PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
         except BaseException:
             connection.close()
@@ -132,22 +177,6 @@ def _postgresql(url: str, *, timeout: float) -> Engine:
             raise LedgerUnavailableError("this PostgreSQL server runs without fsync: its commits are not durable")
 
     return engine
-
-
-def _create_private(path: Path) -> None:
-    """An empty file that only its owner can read, its name on disk."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        if os.name != "nt":
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except FileExistsError:
-        return  # another process was quicker
-    except OSError as error:
-        raise LedgerUnavailableError(f"the ledger {path} cannot be made: {error.strerror}") from None
 
 
 def network_file_system(folder: Path, *, mounts: Path = _MOUNTS) -> str | None:

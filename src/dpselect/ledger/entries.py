@@ -5,6 +5,9 @@ An entry is one JSON object in canonical form (sorted keys, no spaces, ASCII). T
     head_n = SHA-256(head_{n-1} || decimal n || newline || canonical body),   head_0 = 32 zero bytes,
 
 in hexadecimal. Entries hold no time; at most the date of a reservation, when the ledger was created so.
+
+Under `books` every entry has the hash of all budgets as they are after it, terms and sums. So the sums that are kept
+beside the record for speed can be checked against its last entry, however long the record is.
 """
 
 from __future__ import annotations
@@ -18,7 +21,20 @@ from typing import Any
 
 from dpselect.errors import ArgumentError
 
-__all__ = ["ORIGIN", "Body", "Head", "amounts_from_text", "amounts_to_text", "canonical", "cell_text", "next_head"]
+__all__ = [
+    "BOOKS",
+    "ORIGIN",
+    "Body",
+    "Head",
+    "amounts_from_text",
+    "amounts_to_text",
+    "canonical",
+    "cell_text",
+    "next_head",
+    "without_books",
+]
+
+BOOKS = "books"
 
 Body = dict[str, Any]
 
@@ -44,6 +60,11 @@ def next_head(tip: Head, text: str) -> Head:
     sequence = tip.sequence + 1
     digest = hashlib.sha256(bytes.fromhex(tip.head) + f"{sequence}\n{text}".encode("ascii"))
     return Head(sequence, digest.hexdigest())
+
+
+def without_books(body: Mapping[str, Any]) -> Body:
+    """What an entry does, without what it says about the sums after it."""
+    return {key: value for key, value in body.items() if key != BOOKS}
 
 
 def amounts_to_text(amounts: Mapping[str, Fraction]) -> dict[str, str]:

@@ -5,22 +5,34 @@ The same functions run when an entry is written, on the accounts it touches, and
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.ledger.entries import Body, amounts_from_text, amounts_to_text
+from dpselect.ledger.entries import Body, amounts_from_text, amounts_to_text, canonical
 from dpselect.ledger.refusals import (
     AdaptiveReservationError,
     AlreadySettledError,
     InsufficientBudget,
     InteractionOpenError,
+    LedgerDamagedError,
 )
 from dpselect.privacy import Adjacency
 
-__all__ = ["ALTERNATIVE", "WHOLE", "Account", "Books", "MemoryBooks", "Reservation", "apply"]
+__all__ = [
+    "ALTERNATIVE",
+    "WHOLE",
+    "Account",
+    "Books",
+    "MemoryBooks",
+    "Reservation",
+    "account_digest",
+    "apply",
+    "books_digest",
+]
 
 WHOLE = ""
 """The bucket of what runs on all of the data; other buckets are parts."""
@@ -100,6 +112,16 @@ class Account:
         )
 
 
+def account_digest(terms: str, state: str) -> str:
+    """The hash of one account, from the canonical texts of its terms and of its state."""
+    return hashlib.sha256(f"{terms}\n{state}".encode("ascii")).hexdigest()
+
+
+def books_digest(digests: Mapping[str, str]) -> str:
+    """The hash of all accounts, given each one's by name: what every entry says about the sums after it."""
+    return hashlib.sha256("".join(digests[name] for name in sorted(digests)).encode("ascii")).hexdigest()
+
+
 @dataclass(frozen=True)
 class Reservation:
     """Where a reservation stands in the record, and where it was settled."""
@@ -126,12 +148,23 @@ class MemoryBooks:
         self.reservations: dict[tuple[str, str], Reservation] = {}
         self.bodies: dict[int, Body] = {}
         self.seen = 0  # entries
+        self._digests: dict[str, str] = {}
+        self._changed: set[str] = set()
 
     def account(self, name: str) -> Account | None:
         return self.accounts.get(name)
 
     def save(self, account: Account) -> None:
         self.accounts[account.name] = account
+        self._changed.add(account.name)
+
+    def digest(self) -> str:
+        """The hash of all accounts as they are now."""
+        for name in self._changed:
+            account = self.accounts[name]
+            self._digests[name] = account_digest(canonical(account.terms), canonical(account.state()))
+        self._changed.clear()
+        return books_digest(self._digests)
 
     def reservation(self, budget: str, identifier: str) -> Reservation | None:
         return self.reservations.get((budget, identifier))
@@ -289,6 +322,8 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
         refund = _refund(reserved, body)
         _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)
     root = _root(books, _account(books, body["budget"]))
+    if root.outstanding < 1:
+        raise LedgerDamagedError(f"reservation {body['identifier']!r} is kept as open, but none is", booked.sequence)
     root.outstanding -= 1
     if root.locked_by == booked.sequence:
         root.locked_by = None

@@ -15,9 +15,11 @@ from dpselect.ledger.budget import Budget
 from dpselect.ledger.entries import Body, Head
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
 from dpselect.ledger.kinds import ACCOUNTINGS
-from dpselect.ledger.refusals import LedgerDamagedError, StaleRecordError
-from dpselect.ledger.store import Store, Transaction
+from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
+from dpselect.ledger.store import Store
+from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.verification import folded, verify_record
+from dpselect.ledger.witness import WitnessPlace
 from dpselect.privacy import Adjacency, Receipt
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.notebook import grid
@@ -43,35 +45,48 @@ class Ledger:
     2.9 True
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, dates: bool = False) -> None:
         self._store = store
-        with store.read() as transaction:
-            self._origin: Body = transaction.entry(1)[1]
-        if self._origin.get("kind") != "ledger" or not {"id", "dates"} <= set(self._origin):
-            raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
+        self._dates = dates
 
     @classmethod
     def open(
-        cls, where: str | os.PathLike[str], *, create: bool = True, dates: bool = False, timeout: float = 30.0
+        cls,
+        where: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        dates: bool = False,
+        timeout: float = 30.0,
+        witness: WitnessPlace = True,
     ) -> Ledger:
         """Open a ledger: a path (or sqlite:/// URL), or a postgresql:// URL for many machines.
 
-        A missing one is made, unless `create` is False; with `dates` its reservations hold their date, which is then
-        all the time there is in it. `timeout` (seconds) is how long to wait for other writers.
+        Opening makes nothing. Where there is no ledger, `create_budget` makes it together with its first budget, and
+        everything else raises `LedgerMissingError`; opening does so at once when `create` is False. With `dates` the
+        reservations of a ledger that is made hold their date, which is then all the time there is in it. `timeout`
+        (seconds) is how long to wait for other writers.
+
+        `witness` keeps the ledger's latest head outside of it, so that an older copy that is put back is refused:
+        a file, a folder, or a postgresql:// URL. True is the place that $DPSELECT_LEDGER_WITNESS names; without it the
+        per-user state folder for a file, and none for a server. False is none, for reading a backup.
 
         Raises `LedgerUnavailableError` when it cannot be reached or written, or is on a network file system;
-        `SchemaVersionError` for one of a newer library; `LedgerDamagedError` for a file that is no database.
+        `LedgerDamagedError` for a file that is empty or no database; `LedgerError` for a database of something else;
+        `SchemaVersionError` for another version's ledger; `StaleRecordError` for an older copy.
         """
-
-        def begin(transaction: Transaction) -> None:
-            transaction.append({"kind": "ledger", "id": secrets.token_hex(16), "format": 1, "dates": bool(dates)})
-
-        return cls(Store(where, begin=begin if create else None, timeout=timeout))
+        store = Store(where, timeout=timeout, witness=witness)
+        if not create:
+            try:
+                store.origin  # noqa: B018 - raises when there is no ledger
+            except BaseException:
+                store.close()
+                raise
+        return cls(store, dates=bool(dates))
 
     @property
     def id(self) -> str:
         """Drawn when the ledger was made; copies share it."""
-        return str(self._origin["id"])
+        return str(self._store.origin["id"])
 
     def create_budget(
         self,
@@ -90,7 +105,7 @@ class Ledger:
         failure: Exact = 0,
         sequence: Sequence[Budgeted] | None = None,
     ) -> Budget:
-        """A new budget; durable on return.
+        """A new budget, and the ledger when there is none yet; durable on return.
 
         - `epsilon`, `delta`: what all of its mechanisms together may cost. Floats stand for their shortest decimals.
         - `accounting`: "output" adds up what came out, with refunds. "renyi" is a fully adaptive filter: `filter` is
@@ -114,10 +129,7 @@ class Ledger:
             raise BoundUnavailableError(
                 f"accounting must be one of {', '.join(map(repr, ACCOUNTINGS))}, got {accounting!r}"
             )
-        with self._store.read() as transaction:
-            above = transaction.account(parent) if parent is not None else None
-        if parent is not None and above is None:
-            raise ArgumentError(f"parent: there is no budget {parent!r}")
+        above = self._above(parent)
         total = granted_amount("delta", delta)
         options = Options(
             name=name,
@@ -148,17 +160,31 @@ class Ledger:
             "sequence": None,
             **fixed,
         }
-        with self._store.write() as transaction:
-            transaction.append(body)
-        return Budget(self._store, self._origin, body)
+        if not (self._store.missing and self._store.create(lambda new: self._begin(new, body))):
+            with self._store.write() as transaction:
+                transaction.append(body)
+        return Budget(self._store, self._store.origin, body)
+
+    def _begin(self, transaction: Transaction, budget: Body) -> None:
+        transaction.append({"kind": "ledger", "id": secrets.token_hex(16), "format": 2, "dates": self._dates})
+        transaction.append(budget)
+
+    def _above(self, parent: str | None) -> Account | None:
+        if parent is None:
+            return None
+        with self._store.read() as transaction:
+            above = transaction.account(parent)
+        if above is None:
+            raise ArgumentError(f"parent: there is no budget {parent!r}")
+        return above
 
     def budget(self, name: str) -> Budget:
         """An existing budget. Raises `ArgumentError` when there is none of this name."""
         with self._store.read() as transaction:
             account = transaction.account(name)
         if account is None:
-            raise ArgumentError(f"there is no budget {name!r} in {self._store.name}")
-        return Budget(self._store, self._origin, account.terms)
+            raise ArgumentError(f"there is no budget {name!r} in {self._store.name}: {MAKES_IT}")
+        return Budget(self._store, self._store.origin, account.terms)
 
     def budgets(self) -> list[Budget]:
         """All budgets, by name."""
@@ -229,6 +255,8 @@ class Ledger:
         self.close()
 
     def _repr_html_(self) -> str:
+        if self._store.missing:
+            return grid(f"Ledger {self._store.name}", (), [], note="there is no ledger yet: creating a budget makes it")
         rows = [
             (b.name, b.parent, b.accounting, float(b.epsilon), float(b.spent().epsilon), float(b.remaining().epsilon))
             for b in self.budgets()

@@ -9,16 +9,23 @@ from fractions import Fraction
 from dpselect.errors import ArgumentError, BudgetError
 
 __all__ = [
+    "MAKES_IT",
     "AdaptiveReservationError",
     "AlreadySettledError",
     "InsufficientBudget",
     "InteractionOpenError",
     "LedgerDamagedError",
     "LedgerError",
+    "LedgerMissingError",
     "LedgerUnavailableError",
+    "LostLedgerWarning",
     "SchemaVersionError",
     "StaleRecordError",
+    "UnwitnessedWarning",
 ]
+
+
+MAKES_IT = "create_budget, or `dpselect ledger create`, makes it"
 
 
 class InsufficientBudget(BudgetError):
@@ -67,6 +74,10 @@ class LedgerUnavailableError(LedgerError):
     """The record cannot be written now: locked, read-only, full, on a network file system, or not reachable."""
 
 
+class LedgerMissingError(LedgerUnavailableError, ArgumentError):
+    """There is no ledger where one was named; `create_budget` makes it."""
+
+
 class LedgerDamagedError(LedgerError):
     """The record contradicts itself; `sequence` is the first bad entry, or None when the file cannot be read."""
 
@@ -80,4 +91,12 @@ class SchemaVersionError(LedgerError):
 
 
 class StaleRecordError(LedgerError):
-    """The record lacks an entry that the caller has seen: an older copy, or another ledger."""
+    """The record lacks an entry that the caller or its witness has seen: an older copy, or another ledger."""
+
+
+class LostLedgerWarning(UserWarning):
+    """A new ledger was made where another one used to be: what was spent from that one is not in it."""
+
+
+class UnwitnessedWarning(UserWarning):
+    """The per-user state folder cannot be written, so that an older copy of this ledger would not be found."""

@@ -1,7 +1,8 @@
 """Tables, the triggers that make entries append-only, and schema versions.
 
 `ledger_entry` is the record. `ledger_account` and `ledger_reservation` are its fold, kept so that a spend takes
-constant time; `verify` folds the record again and compares.
+time that does not depend on how long the record is. Each account has a digest, and the last entry has the hash of all
+of them: a spend checks what it reads against it, and `verify` folds the record again and compares everything.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection, text
 
-from dpselect.ledger.refusals import LedgerError, SchemaVersionError
+from dpselect.ledger.refusals import LedgerDamagedError, SchemaVersionError
 
-__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_new", "migrate", "schema_version"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]
 
-SCHEMA_VERSION = 1
+APPLICATION_ID = int.from_bytes(b"dpsl", "big")
+"""In the header of a SQLite file: whose it is."""
+
+SCHEMA_VERSION = 2
+
+_OLDEST = 2  # entries of version 1 said nothing about the sums after them
 
 MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
 """From a version to the next. Entries are never rewritten: a migration changes tables and the fold, not the record."""
@@ -22,7 +28,8 @@ MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
 _TABLES = (
     "CREATE TABLE ledger_meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE ledger_entry (sequence BIGINT PRIMARY KEY, head TEXT NOT NULL UNIQUE, body TEXT NOT NULL)",
-    "CREATE TABLE ledger_account (name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL)",
+    "CREATE TABLE ledger_account (name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL, "
+    "digest TEXT NOT NULL)",
     "CREATE TABLE ledger_reservation (budget TEXT NOT NULL, identifier TEXT NOT NULL, sequence BIGINT NOT NULL, "
     "settled BIGINT, PRIMARY KEY (budget, identifier))",
 )
@@ -53,18 +60,22 @@ _TABLES_HERE = {
 }
 
 
-def is_new(connection: Connection) -> bool:
-    """Whether there is no ledger yet. Raises `LedgerError` for a file that holds other tables."""
+def is_there(connection: Connection) -> bool:
+    """Whether there is a ledger. Raises `LedgerDamagedError` when some of its tables are gone."""
     found = set(connection.execute(text(_TABLES_HERE[connection.dialect.name])).scalars())
-    if "ledger_meta" in found:
+    missing = {"ledger_meta", "ledger_entry", "ledger_account", "ledger_reservation"} - found
+    if connection.dialect.name == "postgresql" and len(missing) == 4:
         return False
-    if found and connection.dialect.name == "sqlite":
-        raise LedgerError("this database is not a ledger: it holds other tables")
+    if missing:
+        raise LedgerDamagedError(f"the ledger lacks its table {min(missing)}: restore a copy")
     return True
 
 
 def create_tables(connection: Connection) -> None:
     """The tables and triggers of the current version."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
     for statement in _TABLES + _TRIGGERS[connection.dialect.name]:
         connection.exec_driver_sql(statement)
     connection.execute(
@@ -75,9 +86,10 @@ def create_tables(connection: Connection) -> None:
 def schema_version(connection: Connection) -> int:
     """The version of the tables. Raises `SchemaVersionError` for one that this library does not know."""
     stored = connection.execute(text("SELECT value FROM ledger_meta WHERE key = 'schema'")).scalar()
-    if stored is None or not str(stored).isdecimal() or not 1 <= int(stored) <= SCHEMA_VERSION:
+    if stored is None or not str(stored).isdecimal() or not _OLDEST <= int(stored) <= SCHEMA_VERSION:
         raise SchemaVersionError(
-            f"the ledger has schema version {stored!r}; this library knows 1 to {SCHEMA_VERSION}: use a newer one"
+            f"the ledger has schema version {stored!r}, and this library knows {_OLDEST} to {SCHEMA_VERSION}. Use a "
+            "newer library for a later one; of an earlier one, make a new ledger whose budgets are what was left"
         )
     return int(stored)
 
@@ -89,3 +101,5 @@ def migrate(connection: Connection) -> None:
         connection.execute(
             text("UPDATE ledger_meta SET value = :version WHERE key = 'schema'"), {"version": str(version + 1)}
         )
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql(f"PRAGMA user_version = {version + 1}")

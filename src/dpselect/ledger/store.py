@@ -1,232 +1,37 @@
-"""Transactions on the record: append entries and keep the fold beside them, or nothing at all."""
+"""A database that holds a ledger, or will: opening, making, transactions, the witness."""
 
 from __future__ import annotations
 
-import json
 import os
+import re
+import secrets
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
-from sqlalchemy import Connection, Executable, text
+from sqlalchemy import Engine, Executable, text
 
-from dpselect.ledger.engines import READ, WRITE, file_of, open_engine, translated
-from dpselect.ledger.entries import ORIGIN, Body, Head, canonical, next_head
-from dpselect.ledger.fold import Account, MemoryBooks, Reservation, apply
-from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_new, migrate, schema_version
+from dpselect.ledger.engines import READ, WRITE, check_file, file_of, open_engine, open_new_file, translated
+from dpselect.ledger.entries import ORIGIN, Body, Head
+from dpselect.ledger.refusals import (
+    MAKES_IT,
+    LedgerDamagedError,
+    LedgerMissingError,
+    LedgerUnavailableError,
+    StaleRecordError,
+)
+from dpselect.ledger.schema import SCHEMA_VERSION
+from dpselect.ledger.transaction import Transaction
+from dpselect.ledger.witness import FolderWitness, WitnessPlace, witness_at
 from dpselect.randomness.starting import refuse_while_starting
+from dpselect.storage import durable
 
-__all__ = ["Begin", "Store", "Transaction"]
+__all__ = ["Begin", "Store"]
 
-_TIP = text("SELECT sequence, head FROM ledger_entry ORDER BY sequence DESC LIMIT 1")
-_HEAD = text("SELECT sequence FROM ledger_entry WHERE head = :head")
-_ENTRY = text("SELECT head, body FROM ledger_entry WHERE sequence = :sequence")
-_ENTRIES = text("SELECT sequence, head, body FROM ledger_entry ORDER BY sequence")
-_PAGE = text("SELECT sequence, head, body FROM ledger_entry WHERE sequence > :after ORDER BY sequence LIMIT 1000")
-_APPEND = text("INSERT INTO ledger_entry (sequence, head, body) VALUES (:sequence, :head, :body)")
-_ACCOUNT = text("SELECT terms, state FROM ledger_account WHERE name = :name")
-_ACCOUNTS = text("SELECT name FROM ledger_account ORDER BY name")
-_OPEN_ACCOUNT = text("INSERT INTO ledger_account (name, terms, state) VALUES (:name, :terms, :state)")
-_SAVE_ACCOUNT = text("UPDATE ledger_account SET state = :state WHERE name = :name")
-_RESERVATION = text(
-    "SELECT sequence, settled FROM ledger_reservation WHERE budget = :budget AND identifier = :identifier"
-)
-_RESERVATIONS = text("SELECT budget, identifier, sequence, settled FROM ledger_reservation")
-_BOOK = text(
-    "INSERT INTO ledger_reservation (budget, identifier, sequence, settled) "
-    "VALUES (:budget, :identifier, :sequence, :settled)"
-)
-_SETTLE = text("UPDATE ledger_reservation SET settled = :settled WHERE budget = :budget AND identifier = :identifier")
-_SPENDING = text(
-    "SELECT t.sequence AS tip, t.head AS head, a.terms AS terms, a.state AS state, r.sequence AS reserved, "
-    "r.settled AS settled, e.head AS reserved_head, e.body AS reserved_body "
-    "FROM (SELECT sequence, head FROM ledger_entry ORDER BY sequence DESC LIMIT 1) t "
-    "LEFT JOIN ledger_account a ON a.name = :budget "
-    "LEFT JOIN ledger_reservation r ON r.budget = :budget AND r.identifier = :identifier "
-    "LEFT JOIN ledger_entry e ON e.sequence = r.sequence"
-)
-_TOUCH = text("UPDATE ledger_meta SET value = value WHERE key = 'schema'")
 _LOCK = {"postgresql": text("LOCK TABLE ledger_entry IN EXCLUSIVE MODE")}
 _LOCK_CREATION = {"postgresql": text("SELECT pg_advisory_xact_lock(6450517351)")}
-
-
-class Transaction:
-    """The books of `fold`, read from the tables as needed and written back when the transaction commits."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._accounts: dict[str, Account] = {}
-        self._known: set[str] = set()
-        self._changed: set[str] = set()
-        self._reservations: dict[tuple[str, str], Reservation | None] = {}
-        self._entries: dict[int, tuple[str, Body]] = {}
-        self._tip: Head | None = None
-
-    def tip(self) -> Head:
-        """The last entry."""
-        if self._tip is None:
-            row = self._connection.execute(_TIP).one_or_none()
-            self._tip = ORIGIN if row is None else Head(row.sequence, row.head)
-        return self._tip
-
-    def prefetch(self, budget: str, identifier: str) -> None:
-        """Read in one go what a reservation or a settlement needs: the database is held meanwhile."""
-        row = self._connection.execute(_SPENDING, {"budget": budget, "identifier": identifier}).one_or_none()
-        if row is None:
-            return
-        self._tip = Head(row.tip, row.head)
-        if row.terms is not None:
-            self._restore(budget, row.terms, row.state)
-        found = None if row.reserved is None else Reservation(row.reserved, row.settled)
-        self._reservations[budget, identifier] = found
-        if row.reserved_body is not None:
-            self._read(row.reserved, row.reserved_head, row.reserved_body)
-
-    def account(self, name: str) -> Account | None:
-        if name not in self._accounts:
-            row = self._connection.execute(_ACCOUNT, {"name": name}).one_or_none()
-            if row is None:
-                return None
-            self._restore(name, row.terms, row.state)
-        return self._accounts[name]
-
-    def _restore(self, name: str, terms: str, state: str) -> None:
-        self._known.add(name)
-        try:
-            self._accounts[name] = Account.restored(json.loads(terms), json.loads(state))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise LedgerDamagedError(f"the kept sums of budget {name!r} cannot be read") from None
-
-    def save(self, account: Account) -> None:
-        self._accounts[account.name] = account
-        self._changed.add(account.name)
-
-    def reservation(self, budget: str, identifier: str) -> Reservation | None:
-        if (budget, identifier) not in self._reservations:
-            row = self._connection.execute(_RESERVATION, {"budget": budget, "identifier": identifier}).one_or_none()
-            self._reservations[budget, identifier] = None if row is None else Reservation(row.sequence, row.settled)
-        return self._reservations[budget, identifier]
-
-    def book(self, budget: str, identifier: str, reservation: Reservation) -> None:
-        self._reservations[budget, identifier] = reservation
-        fields = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
-        if reservation.settled is None:
-            self._connection.execute(_BOOK, {**fields, "sequence": reservation.sequence})
-        else:
-            self._connection.execute(_SETTLE, fields)
-
-    def body(self, sequence: int) -> Body:
-        return self.entry(sequence)[1]
-
-    def entry(self, sequence: int) -> tuple[str, Body]:
-        """The head after an entry, and its body."""
-        if sequence not in self._entries:
-            row = self._connection.execute(_ENTRY, {"sequence": sequence}).one_or_none()
-            if row is None:
-                raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
-            self._read(sequence, row.head, row.body)
-        return self._entries[sequence]
-
-    def _read(self, sequence: int, head: str, body: str) -> None:
-        try:
-            self._entries[sequence] = (head, json.loads(body))
-        except ValueError:
-            raise LedgerDamagedError(f"entry {sequence} cannot be read", sequence) from None
-
-    def holds(self, head: str) -> int | None:
-        """The entry with this head, if the record has it."""
-        found = self._connection.execute(_HEAD, {"head": head}).scalar()
-        return None if found is None else int(found)
-
-    def append(self, body: Body) -> Head:
-        """Fold an entry in and append it. What it violates is raised, and then nothing of it may be committed."""
-        tip = self.tip()
-        apply(self, tip.sequence + 1, body)
-        written = canonical(body)
-        head = next_head(tip, written)
-        self._connection.execute(_APPEND, {"sequence": head.sequence, "head": head.head, "body": written})
-        self._tip = head
-        return head
-
-    def touch(self) -> None:
-        """Write without a change: the commit then syncs what a killed process wrote and did not live to sync."""
-        self._connection.execute(_TOUCH)
-
-    def flush(self) -> None:
-        """Write changed accounts."""
-        for name in sorted(self._changed):
-            account = self._accounts[name]
-            fields = {"name": name, "state": canonical(account.state())}
-            if name in self._known:
-                self._connection.execute(_SAVE_ACCOUNT, fields)
-            else:
-                self._connection.execute(_OPEN_ACCOUNT, {**fields, "terms": canonical(account.terms)})
-
-    def account_names(self) -> list[str]:
-        """All budgets."""
-        return [str(name) for name in self._connection.execute(_ACCOUNTS).scalars()]
-
-    def entries(self) -> Iterator[tuple[int, str, str]]:
-        """Number, head and canonical text of every entry, in order, without holding all of them."""
-        streamed = self._connection.execution_options(yield_per=1000)
-        for row in streamed.execute(_ENTRIES):
-            yield row.sequence, row.head, row.body
-
-    def page(self, after: int) -> list[tuple[int, str, str]]:
-        """The next thousand entries after a number."""
-        return [(row.sequence, row.head, row.body) for row in self._connection.execute(_PAGE, {"after": after})]
-
-    def reservations(self) -> Iterator[tuple[str, str, Reservation]]:
-        """Every booked reservation."""
-        streamed = self._connection.execution_options(yield_per=1000)
-        for row in streamed.execute(_RESERVATIONS):
-            yield row.budget, row.identifier, Reservation(row.sequence, row.settled)
-
-    def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
-        """Append entries that were checked; `books` is their fold once they have all been read."""
-        block: list[dict[str, int | str]] = []
-        for sequence, head, body in entries:
-            block.append({"sequence": sequence, "head": head, "body": body})
-            if len(block) == 1000:
-                self._connection.execute(_APPEND, block)
-                block = []
-        if block:
-            self._connection.execute(_APPEND, block)
-        for account in books.accounts.values():
-            self.save(account)
-        booked = [
-            {"budget": budget, "identifier": identifier, "sequence": found.sequence, "settled": found.settled}
-            for (budget, identifier), found in books.reservations.items()
-        ]
-        if booked:
-            self._connection.execute(_BOOK, booked)
-
-    def is_new(self) -> bool:
-        """Whether there is no ledger yet."""
-        return is_new(self._connection)
-
-    def version(self) -> int:
-        """The schema version of the tables."""
-        return schema_version(self._connection)
-
-    def create_tables(self) -> None:
-        """Make the tables of a new ledger."""
-        create_tables(self._connection)
-
-    def migrate(self) -> None:
-        """Bring older tables up to date."""
-        migrate(self._connection)
-
-    def check_pages(self) -> None:
-        """Have SQLite read every page. Raises `LedgerDamagedError`."""
-        if self._connection.dialect.name != "sqlite":
-            return
-        found = self._connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
-        if found != "ok":
-            raise LedgerDamagedError(f"the file is damaged: {found}")
-
 
 Begin = Callable[[Transaction], None]
 """Writes the first entries of a new ledger."""
@@ -241,34 +46,120 @@ class Store:
     could be deleted under it. So before a fork running transactions end and connections are closed.
     """
 
-    def __init__(self, where: str | os.PathLike[str], *, begin: Begin | None, timeout: float) -> None:
-        """Open what is at `where`; a new ledger is begun by `begin`, and refused without."""
-        path = file_of(where)
+    def __init__(self, where: str | os.PathLike[str], *, timeout: float, witness: WitnessPlace) -> None:
+        """Open what is at `where`, if anything is: `create` makes it. Nothing is written to disk here."""
+        self._path = file_of(where)
+        self._where = where
+        self._timeout = timeout
         # never a password, which may stand before the @ or after the ?
-        self.name = str(path) if path else os.fspath(where).rsplit("@", 1)[-1].split("?", 1)[0]
-        with translated(self.name):
-            self._engine = open_engine(where, create=begin is not None, timeout=timeout)
-        self._begin = begin
+        self.name = str(self._path) if self._path else os.fspath(where).rsplit("@", 1)[-1].split("?", 1)[0]
+        self._witness = witness_at(witness, is_file=self._path is not None, timeout=timeout)
+        self._engine: Engine | None = None
+        self._origin: Body | None = None
         self._alone = threading.RLock()
         _STORES.add(self)
         try:
-            self._prepare()
+            if self._path is not None:
+                check_file(self._path)
+            self._found()
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self) -> None:
-        with self._transaction(write=False) as transaction:
-            if not transaction.is_new() and transaction.version() == SCHEMA_VERSION:
-                return
-        with self._transaction(write=True, lock=_LOCK_CREATION) as transaction:
-            if not transaction.is_new():
-                transaction.migrate()
-            elif self._begin is None:
-                raise LedgerDamagedError(f"the ledger {self.name} is empty")
-            else:
-                transaction.create_tables()
-                self._begin(transaction)
+    @property
+    def origin(self) -> Body:
+        """The entry that begins the ledger. Raises `LedgerMissingError` when there is none."""
+        if not self._found() or self._origin is None:
+            raise LedgerMissingError(f"there is no ledger {self.name}: {MAKES_IT}")
+        return self._origin
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no ledger yet."""
+        return not self._found()
+
+    def _found(self) -> bool:
+        """Whether there is a ledger; opens it when it is first seen."""
+        with self._alone:
+            if self._origin is not None:
+                return True
+            if self._path is not None and not os.path.lexists(self._path):
+                return False
+            with translated(self.name):
+                self._engine = self._engine or open_engine(self._where, timeout=self._timeout)
+            with self._plain(write=False) as transaction:
+                if not transaction.is_there():
+                    return False
+                current = transaction.version() == SCHEMA_VERSION
+            if not current:
+                with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
+                    transaction.migrate()
+            with self._plain(write=False) as transaction:
+                origin = _begun(transaction)
+            self._origin = origin
+        with self.read():  # an older copy is refused at once, and an unknown one witnessed
+            return True
+
+    def create(self, begin: Begin) -> bool:
+        """Make the ledger; `begin` writes its first entries. False, and nothing, when there is one already.
+
+        Raises `StartingProcessError` in a child process that is being started.
+        """
+        refuse_while_starting("a ledger that is made")
+        with self._alone:
+            if self._found():
+                return False
+            made = self._create_file(self._path, begin) if self._path is not None else self._create_tables(begin)
+            if made is None:
+                return False
+            self._found()
+        return True
+
+    def _create_file(self, path: Path, begin: Begin) -> Head | None:
+        """A whole ledger appears under its name or none does."""
+        part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+        try:
+            durable.create_private(part, b"")
+            with translated(self.name):
+                engine = open_new_file(part, timeout=self._timeout)
+            try:
+                with self._plain(write=True, engine=engine) as transaction:
+                    head = self._written(transaction, begin)
+            finally:
+                engine.dispose()
+            self._warn_of_another()
+            os.link(part, path)  # unlike a renaming this never replaces a file
+            durable.sync_folder(path.parent)
+        except FileExistsError:
+            return None  # another process was quicker
+        except OSError as error:
+            raise LedgerUnavailableError(f"the ledger {self.name} cannot be made: {error.strerror}") from None
+        finally:
+            for name in (part, part.with_name(f"{part.name}-journal")):
+                with suppress(OSError):
+                    name.unlink()
+        return head
+
+    def _create_tables(self, begin: Begin) -> Head | None:
+        with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
+            if transaction.is_there():
+                return None
+            return self._written(transaction, begin)
+
+    def _written(self, transaction: Transaction, begin: Begin) -> Head:
+        transaction.create_tables()
+        begin(transaction)
+        transaction.flush()
+        self._check_witness(transaction, self._seen(str(_begun(transaction)["id"])))
+        return transaction.tip()
+
+    def _warn_of_another(self) -> None:
+        if isinstance(self._witness, FolderWitness):
+            self._witness.warn_if_seen(self._place)
+
+    @property
+    def _place(self) -> str:
+        return str(self._path.absolute()) if self._path else self.name
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
@@ -288,7 +179,39 @@ class Store:
 
     @contextmanager
     def _transaction(self, *, write: bool, lock: Mapping[str, Executable] | None = None) -> Iterator[Transaction]:
-        with translated(self.name), self._alone, self._engine.connect() as plain:
+        with self._alone:
+            ledger = str(self.origin["id"])
+            # read before the view begins: what is witnessed was committed, so the view has it
+            seen = self._seen(ledger)
+            with self._plain(write=write, lock=lock) as transaction:
+                first = self._check_witness(transaction, seen)
+                yield transaction
+            tip = transaction.tip() if write else first
+            if self._witness is not None and (seen is None or (write and tip.sequence > seen.sequence)):
+                self._witness.advance(ledger, tip, self._place)
+
+    def _seen(self, ledger: str) -> Head | None:
+        return None if self._witness is None else self._witness.read(ledger)
+
+    def _check_witness(self, transaction: Transaction, seen: Head | None) -> Head:
+        tip = transaction.tip()
+        if seen is None or seen == tip or transaction.holds(seen.head) == seen.sequence:
+            return tip
+        assert self._witness is not None
+        raise StaleRecordError(
+            f"the ledger {self.name} lacks entry {seen.sequence}, which its witness {self._witness.name} knows: it is "
+            "an older copy, or one that went another way. Put the latest one back; to read a backup, open it with "
+            "witness=False"
+        )
+
+    @contextmanager
+    def _plain(
+        self, *, write: bool, lock: Mapping[str, Executable] | None = None, engine: Engine | None = None
+    ) -> Iterator[Transaction]:
+        """A transaction on what is there, whatever it is."""
+        engine = engine or self._engine
+        assert engine is not None
+        with translated(self.name), self._alone, engine.connect() as plain:
             connection = plain.execution_options(**(WRITE if write else READ[plain.dialect.name]))
             with connection.begin():
                 statement = (lock or {}).get(connection.dialect.name)
@@ -301,7 +224,7 @@ class Store:
     def before_fork(self) -> None:
         """End what runs, close connections, and keep others out until `after_fork`."""
         self._alone.acquire()
-        self._engine.dispose()
+        self.close()
 
     def after_fork(self) -> None:
         """Go on, in the parent and in the child."""
@@ -309,7 +232,21 @@ class Store:
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""
-        self._engine.dispose()
+        if self._engine is not None:
+            self._engine.dispose()
+        if self._witness is not None:
+            self._witness.close()
+
+
+def _begun(transaction: Transaction) -> Body:
+    """The first entry, checked."""
+    if transaction.tip() == ORIGIN:
+        raise LedgerDamagedError("entry 1 is missing", 1)
+    origin = transaction.entry(1)[1]
+    known = isinstance(origin.get("id"), str) and re.fullmatch("[0-9a-f]{32}", origin["id"])
+    if origin.get("kind") != "ledger" or not known or not isinstance(origin.get("dates"), bool):
+        raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
+    return origin
 
 
 _FORKING: list[Store] = []

@@ -15,8 +15,10 @@ from dpselect.ledger.entries import canonical
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.ledger import Ledger
 from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.ledger.store import Store, Transaction
+from dpselect.ledger.store import Store
+from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.verification import folded
+from dpselect.ledger.witness import WitnessPlace
 
 __all__ = ["export_lines", "import_lines"]
 
@@ -27,29 +29,32 @@ def export_lines(ledger: Ledger) -> Iterator[str]:
         yield canonical({"sequence": sequence, "head": head, "body": body})
 
 
-def import_lines(lines: Iterable[str], where: str | os.PathLike[str], *, timeout: float = 30.0) -> Ledger:
+def import_lines(
+    lines: Iterable[str], where: str | os.PathLike[str], *, timeout: float = 30.0, witness: WitnessPlace = True
+) -> Ledger:
     """A new ledger with these entries, checked like a record that is verified; all of them or none.
 
-    Raises `LedgerDamagedError` with the first bad entry, and `ArgumentError` when there is a ledger already.
+    Raises `LedgerDamagedError` with the first bad entry, `StaleRecordError` when the witness knows a later one, and
+    `ArgumentError` when there is a ledger already.
     """
-    begun = False
 
     def begin(transaction: Transaction) -> None:
-        nonlocal begun
         books = MemoryBooks()
         transaction.write_whole(_checked(lines, books), books)
-        begun = True
 
-    store = Store(where, begin=begin, timeout=timeout)
-    if not begun:
+    store = Store(where, timeout=timeout, witness=witness)
+    try:
+        if not (store.missing and store.create(begin)):
+            raise ArgumentError(f"{store.name} holds a ledger already: import into a new one")
+    except BaseException:
         store.close()
-        raise ArgumentError(f"{store.name} holds a ledger already: import into a new one")
+        raise
     return Ledger(store)
 
 
 def _checked(lines: Iterable[str], books: MemoryBooks) -> Iterator[tuple[int, str, str]]:
-    for head, body in folded(_parsed(lines), books):
-        yield head.sequence, head.head, canonical(body)
+    for head, text in folded(_parsed(lines), books):
+        yield head.sequence, head.head, text
     if not books.seen:
         raise ArgumentError("there is no entry to import")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from dpselect.ledger.entries import ORIGIN, Body, Head, canonical, next_head
+from dpselect.ledger.entries import BOOKS, ORIGIN, Head, canonical, next_head, without_books
 from dpselect.ledger.fold import MemoryBooks
 from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.ledger.store import Transaction
+from dpselect.ledger.transaction import Transaction
 
 __all__ = ["folded", "verify_record"]
 
 
-def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Iterator[tuple[Head, Body]]:
-    """Check and fold entries in order, yielding each. Raises `LedgerDamagedError` at the first bad one."""
+def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Iterator[tuple[Head, str]]:
+    """Check and fold entries in order, yielding head and text. Raises `LedgerDamagedError` at the first bad one."""
     tip = ORIGIN
     for sequence, head, text in entries:
         if sequence != tip.sequence + 1:
@@ -30,11 +30,13 @@ def folded(entries: Iterable[tuple[int, str, str]], books: MemoryBooks) -> Itera
         if sequence == 1 and body.get("kind") != "ledger":
             raise LedgerDamagedError("entry 1 does not begin a ledger", 1)
         try:
-            books.apply(sequence, body)
+            books.apply(sequence, without_books(body))
         except (ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
             raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: {error}", sequence) from None
+        if body.get(BOOKS) != books.digest():
+            raise LedgerDamagedError(f"entry {sequence} breaks a rule of the record: its sums are others", sequence)
         tip = expected
-        yield tip, body
+        yield tip, text
 
 
 def verify_record(transaction: Transaction) -> Head:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpselect.randomness.starting import refuse_while_starting
 
-__all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_folder", "write_atomically"]
+__all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_content", "sync_folder", "write_atomically"]
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -17,6 +17,11 @@ _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 def sync(descriptor: int) -> None:
     """Force a file or folder to disk."""
     os.fsync(descriptor)
+
+
+def sync_content(descriptor: int) -> None:
+    """Force what a file holds to disk; not its times, which `sync` does too, at twice the cost."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 def commit(connection: sqlite3.Connection) -> None:

@@ -1,0 +1,273 @@
+"""Transactions on the record: append entries and keep the fold beside them, or nothing at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, text
+
+from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
+from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
+from dpselect.ledger.refusals import LedgerDamagedError
+from dpselect.ledger.schema import create_tables, is_there, migrate, schema_version
+
+__all__ = ["Transaction"]
+
+_END = text("SELECT sequence, head, body FROM ledger_entry ORDER BY sequence DESC LIMIT 2")
+_HEAD = text("SELECT sequence FROM ledger_entry WHERE head = :head")
+_ENTRY = text(
+    "SELECT e.head AS head, e.body AS body, p.head AS before_head FROM ledger_entry e "
+    "LEFT JOIN ledger_entry p ON p.sequence = e.sequence - 1 WHERE e.sequence = :sequence"
+)
+_ENTRIES = text("SELECT sequence, head, body FROM ledger_entry ORDER BY sequence")
+_PAGE = text("SELECT sequence, head, body FROM ledger_entry WHERE sequence > :after ORDER BY sequence LIMIT 1000")
+_APPEND = text("INSERT INTO ledger_entry (sequence, head, body) VALUES (:sequence, :head, :body)")
+_ACCOUNT = text("SELECT terms, state FROM ledger_account WHERE name = :name")
+_ACCOUNTS = text("SELECT name FROM ledger_account")
+_DIGESTS = text("SELECT name, digest FROM ledger_account")
+_OPEN_ACCOUNT = text("INSERT INTO ledger_account (name, terms, state, digest) VALUES (:name, :terms, :state, :digest)")
+_SAVE_ACCOUNT = text("UPDATE ledger_account SET state = :state, digest = :digest WHERE name = :name")
+_RESERVATION = text(
+    "SELECT sequence, settled FROM ledger_reservation WHERE budget = :budget AND identifier = :identifier"
+)
+_RESERVATIONS = text("SELECT budget, identifier, sequence, settled FROM ledger_reservation")
+_BOOK = text(
+    "INSERT INTO ledger_reservation (budget, identifier, sequence, settled) "
+    "VALUES (:budget, :identifier, :sequence, :settled)"
+)
+_SETTLE = text("UPDATE ledger_reservation SET settled = :settled WHERE budget = :budget AND identifier = :identifier")
+_SPENDING = text(
+    "SELECT a.terms AS terms, a.state AS state, r.sequence AS reserved, r.settled AS settled, "
+    "e.head AS reserved_head, e.body AS reserved_body, p.head AS before_head "
+    "FROM ledger_account a "
+    "LEFT JOIN ledger_reservation r ON r.budget = :budget AND r.identifier = :identifier "
+    "LEFT JOIN ledger_entry e ON e.sequence = r.sequence "
+    "LEFT JOIN ledger_entry p ON p.sequence = r.sequence - 1 WHERE a.name = :budget"
+)
+_TOUCH = text("UPDATE ledger_meta SET value = value WHERE key = 'schema'")
+
+
+class Transaction:
+    """The books of `fold`, read from the tables as needed and written back when the transaction commits."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._accounts: dict[str, Account] = {}
+        self._known: set[str] = set()
+        self._changed: set[str] = set()
+        self._reservations: dict[tuple[str, str], Reservation | None] = {}
+        self._entries: dict[int, tuple[str, Body]] = {}
+        self._end: tuple[Head, Head, str] | None = None
+        self._kept: dict[str, str] | None = None
+
+    def tip(self) -> Head:
+        """The last entry."""
+        return self._last()[1]
+
+    def _last(self) -> tuple[Head, Head, str]:
+        """The head before the last entry, its own, and its text; as stored."""
+        if self._end is None:
+            rows = self._connection.execute(_END).all()
+            heads = [Head(row.sequence, row.head) for row in rows] + [ORIGIN, ORIGIN]
+            self._end = heads[1], heads[0], rows[0].body if rows else ""
+        return self._end
+
+    def _digests(self) -> dict[str, str]:
+        """The digest of every account, checked against the last entry, and that against the one before it.
+
+        Raises `LedgerDamagedError`.
+        """
+        if self._kept is None:
+            before, tip, written = self._last()
+            digests = {row.name: row.digest for row in self._connection.execute(_DIGESTS)}
+            if tip != ORIGIN:
+                body = _followed(before, tip, written)
+                if body.get(BOOKS) != books_digest(digests):
+                    raise LedgerDamagedError("the kept sums are not those of the record")
+            self._kept = digests
+        return self._kept
+
+    def prefetch(self, budget: str, identifier: str) -> None:
+        """Read in one go what a reservation or a settlement needs: the database is held meanwhile."""
+        row = self._connection.execute(_SPENDING, {"budget": budget, "identifier": identifier}).one_or_none()
+        if row is None:
+            return
+        if row.terms is not None:
+            self._restore(budget, row.terms, row.state)
+        found = None if row.reserved is None else Reservation(row.reserved, row.settled)
+        self._reservations[budget, identifier] = found
+        if row.reserved_body is not None:
+            self._read(Head(row.reserved, row.reserved_head), row.reserved_body, row.before_head)
+
+    def account(self, name: str) -> Account | None:
+        if name not in self._accounts:
+            row = self._connection.execute(_ACCOUNT, {"name": name}).one_or_none()
+            if row is None:
+                return None
+            self._restore(name, row.terms, row.state)
+        return self._accounts[name]
+
+    def _restore(self, name: str, terms: str, state: str) -> None:
+        self._known.add(name)
+        try:
+            same = account_digest(terms, state) == self._digests().get(name)
+            account = Account.restored(json.loads(terms), json.loads(state))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise LedgerDamagedError(f"the kept sums of budget {name!r} cannot be read") from None
+        if not same or account.name != name:
+            raise LedgerDamagedError(f"the kept sums of budget {name!r} are not those of the record")
+        self._accounts[name] = account
+
+    def save(self, account: Account) -> None:
+        self._accounts[account.name] = account
+        self._changed.add(account.name)
+
+    def reservation(self, budget: str, identifier: str) -> Reservation | None:
+        if (budget, identifier) not in self._reservations:
+            row = self._connection.execute(_RESERVATION, {"budget": budget, "identifier": identifier}).one_or_none()
+            self._reservations[budget, identifier] = None if row is None else Reservation(row.sequence, row.settled)
+        return self._reservations[budget, identifier]
+
+    def book(self, budget: str, identifier: str, reservation: Reservation) -> None:
+        self._reservations[budget, identifier] = reservation
+        fields = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
+        if reservation.settled is None:
+            self._connection.execute(_BOOK, {**fields, "sequence": reservation.sequence})
+        else:
+            self._connection.execute(_SETTLE, fields)
+
+    def body(self, sequence: int) -> Body:
+        return self.entry(sequence)[1]
+
+    def entry(self, sequence: int) -> tuple[str, Body]:
+        """The head after an entry, and its body. Raises `LedgerDamagedError` when they do not fit each other."""
+        if sequence not in self._entries:
+            row = self._connection.execute(_ENTRY, {"sequence": sequence}).one_or_none()
+            if row is None:
+                raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
+            self._read(Head(sequence, row.head), row.body, row.before_head)
+        return self._entries[sequence]
+
+    def _read(self, head: Head, body: str, before: str | None) -> None:
+        last = ORIGIN.head if head.sequence == 1 else before
+        if last is None:
+            raise LedgerDamagedError(f"entry {head.sequence - 1} is missing", head.sequence - 1)
+        self._entries[head.sequence] = (head.head, _followed(Head(head.sequence - 1, last), head, body))
+
+    def holds(self, head: str) -> int | None:
+        """The entry with this head, if the record has it."""
+        found = self._connection.execute(_HEAD, {"head": head}).scalar()
+        return None if found is None else int(found)
+
+    def append(self, body: Body) -> Head:
+        """Fold an entry in and append it. What it violates is raised, and then nothing of it may be committed.
+
+        Raises `LedgerDamagedError` when the sums that are kept are not those that the last entry speaks of.
+        """
+        digests, tip = self._digests(), self.tip()
+        apply(self, tip.sequence + 1, body)
+        for name in self._changed:
+            digests[name] = account_digest(*_texts(self._accounts[name]))
+        written = canonical({**body, BOOKS: books_digest(digests)})
+        head = next_head(tip, written)
+        self._connection.execute(_APPEND, {"sequence": head.sequence, "head": head.head, "body": written})
+        self._end = tip, head, written
+        return head
+
+    def touch(self) -> None:
+        """Write without a change: the commit then syncs what a killed process wrote and did not live to sync."""
+        self._connection.execute(_TOUCH)
+
+    def flush(self) -> None:
+        """Write changed accounts."""
+        for name in sorted(self._changed):
+            terms, state = _texts(self._accounts[name])
+            fields = {"name": name, "state": state, "digest": account_digest(terms, state)}
+            if name in self._known:
+                self._connection.execute(_SAVE_ACCOUNT, fields)
+            else:
+                self._connection.execute(_OPEN_ACCOUNT, {**fields, "terms": terms})
+        self._known |= self._changed
+        self._changed.clear()
+
+    def account_names(self) -> list[str]:
+        """All budgets."""
+        return sorted(str(name) for name in self._connection.execute(_ACCOUNTS).scalars())
+
+    def entries(self) -> Iterator[tuple[int, str, str]]:
+        """Number, head and canonical text of every entry, in order, without holding all of them."""
+        streamed = self._connection.execution_options(yield_per=1000)
+        for row in streamed.execute(_ENTRIES):
+            yield row.sequence, row.head, row.body
+
+    def page(self, after: int) -> list[tuple[int, str, str]]:
+        """The next thousand entries after a number."""
+        return [(row.sequence, row.head, row.body) for row in self._connection.execute(_PAGE, {"after": after})]
+
+    def reservations(self) -> Iterator[tuple[str, str, Reservation]]:
+        """Every booked reservation."""
+        streamed = self._connection.execution_options(yield_per=1000)
+        for row in streamed.execute(_RESERVATIONS):
+            yield row.budget, row.identifier, Reservation(row.sequence, row.settled)
+
+    def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
+        """Append entries that were checked; `books` is their fold once they have all been read."""
+        block: list[dict[str, int | str]] = []
+        for sequence, head, body in entries:
+            block.append({"sequence": sequence, "head": head, "body": body})
+            if len(block) == 1000:
+                self._connection.execute(_APPEND, block)
+                block = []
+        if block:
+            self._connection.execute(_APPEND, block)
+        for account in books.accounts.values():
+            self.save(account)
+        booked = [
+            {"budget": budget, "identifier": identifier, "sequence": found.sequence, "settled": found.settled}
+            for (budget, identifier), found in books.reservations.items()
+        ]
+        if booked:
+            self._connection.execute(_BOOK, booked)
+
+    def is_there(self) -> bool:
+        """Whether there is a ledger."""
+        return is_there(self._connection)
+
+    def version(self) -> int:
+        """The schema version of the tables."""
+        return schema_version(self._connection)
+
+    def create_tables(self) -> None:
+        """Make the tables of a new ledger."""
+        create_tables(self._connection)
+
+    def migrate(self) -> None:
+        """Bring older tables up to date."""
+        migrate(self._connection)
+
+    def check_pages(self) -> None:
+        """Have SQLite read every page. Raises `LedgerDamagedError`."""
+        if self._connection.dialect.name != "sqlite":
+            return
+        found = self._connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        if found != "ok":
+            raise LedgerDamagedError(f"the file is damaged: {found}")
+
+
+def _followed(before: Head, head: Head, written: str) -> Body:
+    """The body of an entry. Raises `LedgerDamagedError` unless it leads from one head to the next."""
+    if before.sequence != head.sequence - 1:
+        raise LedgerDamagedError(f"entry {head.sequence - 1} is missing", head.sequence - 1)
+    try:
+        fits = next_head(before, written) == head
+        body: Body = json.loads(written)
+    except ValueError:
+        raise LedgerDamagedError(f"entry {head.sequence} cannot be read", head.sequence) from None
+    if not fits:
+        raise LedgerDamagedError(f"entry {head.sequence} does not fit the chain of hashes", head.sequence)
+    return body
+
+
+def _texts(account: Account) -> tuple[str, str]:
+    return canonical(account.terms), canonical(account.state())

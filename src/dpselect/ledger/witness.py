@@ -1,0 +1,223 @@
+"""The head of a ledger, kept outside of it: an older copy that is put back lacks the entry that was kept.
+
+An entry is committed to the ledger, then to the witness, and only then acknowledged. So
+
+- the ledger may be ahead of its witness (a crash in between, or another process): the witness follows;
+- the ledger lacks the entry of its witness: it is an older copy, or one that went another way, and is refused;
+- the witness knows nothing of a ledger (a copy that was moved to another machine or user): what it holds is taken as it
+  is, and witnessed from then on.
+
+A ledger is known by the random identifier in its first entry, wherever it lies. Entries are committed under the
+ledger's own lock and a witness only ever goes forward, so many processes may share one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import Protocol
+
+from sqlalchemy import Engine, text
+
+from dpselect.errors import ArgumentError
+from dpselect.ledger.engines import open_engine, translated
+from dpselect.ledger.entries import Head
+from dpselect.ledger.refusals import (
+    LedgerDamagedError,
+    LedgerUnavailableError,
+    LostLedgerWarning,
+    UnwitnessedWarning,
+)
+from dpselect.storage.heads import HeadFile, KeptHead
+from dpselect.storage.keys import state_folder
+
+__all__ = ["FolderWitness", "Witness", "WitnessPlace", "witness_at"]
+
+WitnessPlace = bool | str | os.PathLike[str]
+
+_VARIABLE = "DPSELECT_LEDGER_WITNESS"
+_IDENTIFIER = re.compile("[0-9a-f]{32}")
+
+
+class Witness(Protocol):
+    """Keeps the latest known head of each ledger."""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        ...
+
+    def read(self, ledger: str) -> Head | None:
+        """The latest head that it knows; None for a ledger that it has not seen."""
+        ...
+
+    def advance(self, ledger: str, head: Head, place: str) -> None:
+        """Keep a head, unless a later one is kept; durable on return. Raises `LedgerUnavailableError`."""
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...
+
+
+class FolderWitness:
+    """A file for each ledger in one folder. In the per-user state folder it is there by default.
+
+    A file that is there and cannot be read or written refuses. Where none can be made, `required` refuses, and
+    otherwise a warning says that nothing is witnessed.
+    """
+
+    def __init__(self, folder: Path, *, required: bool) -> None:
+        self.folder = folder
+        self.name = str(folder)
+        self._required = required
+        self._absent = False
+
+    def read(self, ledger: str) -> Head | None:
+        return _read(self._file(ledger), ledger)
+
+    def advance(self, ledger: str, head: Head, place: str) -> None:
+        file = self._file(ledger)
+        if self._absent and not file.path.exists():
+            return
+        try:
+            _advance(file, ledger, head, place)
+        except LedgerUnavailableError as error:
+            if self._required or file.path.exists():
+                raise
+            self._absent = True
+            warnings.warn(
+                f"{error}. Nothing outside of the ledger knows how far it has come, so an older copy of it would not "
+                f"be found. Set {_VARIABLE} to a folder that can be written, or pass witness=False",
+                UnwitnessedWarning,
+                stacklevel=2,
+            )
+
+    def warn_if_seen(self, place: str) -> None:
+        """Warn when another ledger was used at a place last."""
+        for path in self.folder.glob("*.head"):
+            try:
+                kept = HeadFile(path).read()
+            except (OSError, ValueError):
+                continue
+            if kept is not None and kept.place == place:
+                warnings.warn(
+                    f"another ledger was at {place} before, with {kept.sequence} entries, and is gone: what was spent "
+                    "from it is not in the new one",
+                    LostLedgerWarning,
+                    stacklevel=2,
+                )
+                return
+
+    def close(self) -> None:
+        pass
+
+    def _file(self, ledger: str) -> HeadFile:
+        if not _IDENTIFIER.fullmatch(ledger):
+            raise LedgerDamagedError("entry 1 names no identifier of a ledger", 1)
+        return HeadFile(self.folder / f"{ledger}.head")
+
+
+class FileWitness:
+    """One file for one ledger, named by the caller."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._file = HeadFile(path)
+
+    def read(self, ledger: str) -> Head | None:
+        return _read(self._file, ledger)
+
+    def advance(self, ledger: str, head: Head, place: str) -> None:
+        _advance(self._file, ledger, head, place)
+
+    def close(self) -> None:
+        pass
+
+
+class ServerWitness:
+    """A table in a PostgreSQL database, which many machines can share."""
+
+    _TABLE = text(
+        "CREATE TABLE IF NOT EXISTS ledger_witness "
+        "(ledger TEXT PRIMARY KEY, sequence BIGINT NOT NULL, head TEXT NOT NULL, place TEXT NOT NULL)"
+    )
+    _READ = text("SELECT sequence, head FROM ledger_witness WHERE ledger = :ledger")
+    _ADVANCE = text(
+        "INSERT INTO ledger_witness (ledger, sequence, head, place) VALUES (:ledger, :sequence, :head, :place) "
+        "ON CONFLICT (ledger) DO UPDATE SET sequence = EXCLUDED.sequence, head = EXCLUDED.head, "
+        "place = EXCLUDED.place WHERE ledger_witness.sequence < EXCLUDED.sequence"
+    )
+
+    def __init__(self, url: str, *, timeout: float) -> None:
+        self.name = url.rsplit("@", 1)[-1].split("?", 1)[0]
+        self._engine: Engine = open_engine(url, timeout=timeout)
+        with translated(self.name), self._engine.begin() as connection:
+            connection.execute(text("SELECT pg_advisory_xact_lock(6450517352)"))
+            connection.execute(self._TABLE)
+
+    def read(self, ledger: str) -> Head | None:
+        with translated(self.name), self._engine.begin() as connection:
+            row = connection.execute(self._READ, {"ledger": ledger}).one_or_none()
+        return None if row is None else Head(row.sequence, row.head)
+
+    def advance(self, ledger: str, head: Head, place: str) -> None:
+        fields = {"ledger": ledger, "sequence": head.sequence, "head": head.head, "place": place}
+        with translated(self.name), self._engine.begin() as connection:
+            connection.execute(self._ADVANCE, fields)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def witness_at(place: WitnessPlace, *, is_file: bool, timeout: float) -> Witness | None:
+    """The witness that is asked for; True means the variable's, else the state folder for a ledger in a file.
+
+    Raises `ArgumentError` for a place that is none.
+    """
+    if place is True:
+        named = os.environ.get(_VARIABLE)
+        if named:
+            return _named(named, timeout)
+        return FolderWitness(state_folder() / "ledgers", required=False) if is_file else None
+    if place is False or place is None:
+        return None
+    return _named(os.fspath(place), timeout)
+
+
+def _named(place: str, timeout: float) -> Witness:
+    if not isinstance(place, str) or not place:
+        raise ArgumentError("witness must be True, False, a file, a folder, or a postgresql:// URL")
+    if "://" in place:
+        if not place.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
+            raise ArgumentError("witness: of URLs, only postgresql:// ones are known")
+        return ServerWitness(place, timeout=timeout)
+    path = Path(place).absolute()
+    return FolderWitness(path, required=True) if path.is_dir() else FileWitness(path)
+
+
+def _read(file: HeadFile, ledger: str) -> Head | None:
+    try:
+        kept = file.read()
+    except OSError as error:
+        raise LedgerUnavailableError(f"the witness {file.path} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise LedgerDamagedError(
+            f"the witness {file.path} is damaged: compare the ledger with its latest receipt, then remove that file"
+        ) from None
+    if kept is None:
+        return None
+    if kept.chain != ledger:
+        raise ArgumentError(f"witness: {file.path} is that of another ledger")
+    return Head(kept.sequence, kept.head)
+
+
+def _advance(file: HeadFile, ledger: str, head: Head, place: str) -> None:
+    try:
+        file.advance(KeptHead(ledger, head.sequence, head.head, place))
+    except OSError as error:
+        raise LedgerUnavailableError(f"the witness {file.path} cannot be written: {error.strerror}") from None
+    except ValueError:
+        raise LedgerDamagedError(f"the witness {file.path} is damaged") from None

@@ -1,0 +1,121 @@
+"""Where a chain of entries ended, kept in a small file apart from the record itself.
+
+Two slots are written in turn, so that a write that is cut off leaves the other. A head is only ever replaced by a later
+one, under the file's lock; it is on disk when the call returns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dpselect.storage import durable
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes at once may leave the earlier of two heads, which finds less
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["HeadFile", "KeptHead"]
+
+_SLOT = 1024
+_PLACES = (0, 4096)  # on two pages, so that no single torn page holds both
+_LONGEST_PLACE = 400
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@dataclass(frozen=True)
+class KeptHead:
+    """The last entry that is known of a chain; `place` says where the record was, for people."""
+
+    chain: str
+    sequence: int
+    head: str
+    place: str
+
+
+@dataclass(frozen=True)
+class HeadFile:
+    """The file that keeps the head of one chain."""
+
+    path: Path
+
+    def read(self) -> KeptHead | None:
+        """What is kept; None when there is no file, or only one whose making was cut off.
+
+        Raises `OSError` when it cannot be read and `ValueError` when it is damaged.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | _FLAGS)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return _latest(descriptor)[0]
+        except ValueError:
+            if fcntl is None:
+                raise
+            fcntl.flock(descriptor, fcntl.LOCK_SH)  # not while it is being written
+            return _latest(descriptor)[0]
+        finally:
+            os.close(descriptor)
+
+    def advance(self, kept: KeptHead) -> None:
+        """Keep this head unless a later one is kept already. Raises as `read` does."""
+        with self._locked() as descriptor:
+            known, place = _latest(descriptor)
+            if known is not None and known.sequence >= kept.sequence:
+                return
+            os.lseek(descriptor, place, os.SEEK_SET)
+            os.write(descriptor, _written(kept))
+            durable.sync_content(descriptor)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        new = not self.path.exists()
+        if new:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+        try:
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+            if new:
+                durable.sync_folder(self.path.parent)
+        finally:
+            os.close(descriptor)
+
+
+def _written(kept: KeptHead) -> bytes:
+    text = json.dumps({**asdict(kept), "place": kept.place[:_LONGEST_PLACE]}, sort_keys=True).encode("ascii")
+    line = hashlib.sha256(text).hexdigest().encode("ascii") + b" " + text
+    if len(line) > _SLOT:  # a place with many characters beyond ASCII
+        return _written(KeptHead(kept.chain, kept.sequence, kept.head, ""))
+    return line.ljust(_SLOT)
+
+
+def _latest(descriptor: int) -> tuple[KeptHead | None, int]:
+    """The later head of the two slots, and where the next one goes.
+
+    The first slot is on disk before anything is written to the second: while that is blank, a first slot that cannot
+    be read is one that was never finished.
+    """
+    found: list[tuple[KeptHead, int]] = []
+    slots = []
+    for place in _PLACES:
+        os.lseek(descriptor, place, os.SEEK_SET)
+        slots.append(os.read(descriptor, _SLOT).strip(b" \0"))
+    for slot, place in zip(slots, _PLACES, strict=True):
+        digest, _, text = slot.partition(b" ")
+        if text and hashlib.sha256(text).hexdigest().encode("ascii") == digest:
+            found.append((KeptHead(**json.loads(text)), place))
+    if not found:
+        if slots[1]:
+            raise ValueError("both of its slots are damaged")
+        return None, _PLACES[0]
+    latest, place = max(found, key=lambda pair: pair[0].sequence)
+    return latest, _PLACES[1 - _PLACES.index(place)]
