@@ -45,7 +45,7 @@ def on_training_rows(folder: Path) -> tuple[Study, np.ndarray, np.ndarray]:
     study = load_study(EXAMPLE)
     data = study.data.model_copy(update={"source": "train.npz"})
     privacy = study.privacy.model_copy(update={"nominal_rows": 1440})
-    return study.model_copy(update={"data": data, "privacy": privacy}), X[test], y[test]
+    return study.model_copy(update={"data": data, "privacy": privacy, "test": None}), X[test], y[test]
 
 
 def private_search(study: Study, folder: Path, X: np.ndarray, y: np.ndarray, name: str) -> tuple[float, float]:

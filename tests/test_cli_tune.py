@@ -182,7 +182,7 @@ def test_the_schema_takes_what_the_parser_takes():
     schema = study_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    for name in ("digits", "breast_cancer"):
+    for name in ("digits", "breast_cancer", "tumours"):
         validator.validate(tomllib.loads((ROOT / "examples" / f"{name}.toml").read_text()))
     for path, value in [
         ("privacy.epsilonn", 1.0),

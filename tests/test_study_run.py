@@ -205,7 +205,7 @@ def test_public_validation_costs_nothing_and_scores_exactly(tmp_path):
     assert release["score"] * 60 == pytest.approx(round(release["score"] * 60), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "tumours"])
 def test_the_example_studies_are_valid(name):
     from pathlib import Path
 

@@ -98,6 +98,12 @@ def _checked(found: dict[str, Any], runs: str) -> str:
     return "\n".join(lines)
 
 
+def _tested(test: dict[str, Any] | None) -> list[str]:
+    if test is None:
+        return []
+    return [f"accuracy of the loaded model on {test['rows']} public test rows: {test['accuracy']:.3f}"]
+
+
 def _released(release: dict[str, Any], folder: Path) -> str:
     from dpselect.report.charts import above
 
@@ -112,6 +118,7 @@ def _released(release: dict[str, Any], folder: Path) -> str:
         f"the whole search: epsilon {above(guarantee['epsilon'])}, delta {above(guarantee['delta'])}",
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}",
+        *_tested(release["test"]),
         f"look at {folder / 'report.html'}",
     ]
     return "\n".join(lines)

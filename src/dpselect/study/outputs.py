@@ -18,7 +18,17 @@ from dpselect.storage.durable import write_atomically
 from dpselect.study.price import Price
 from dpselect.tuning import TuneResult
 
-__all__ = ["FACTS", "MODEL", "RELEASE", "REPORT", "check_folder", "describe_release", "remake_report", "write_release"]
+__all__ = [
+    "FACTS",
+    "MODEL",
+    "RELEASE",
+    "REPORT",
+    "check_folder",
+    "describe_release",
+    "remake_report",
+    "write_model",
+    "write_release",
+]
 
 MODEL, FACTS, REPORT, RELEASE = "model.npz", "facts.json", "report.html", "release.json"
 
@@ -38,11 +48,18 @@ def check_folder(folder: Path, *, resume: bool, make: bool = True) -> None:
 
 
 def describe_release(
-    name: str, result: TuneResult, price: Price, *, declare_score: bool, ledger: bool = False
+    name: str,
+    result: TuneResult,
+    price: Price,
+    *,
+    declare_score: bool,
+    ledger: bool = False,
+    test: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs.
 
-    With `ledger` also the receipt of the reservation, for `dpselect ledger verify --receipt`.
+    With `ledger` also the receipt of the reservation, for `dpselect ledger verify --receipt`; `test` says how the model
+    does on public rows.
     """
     found = result.value is not None
     return {
@@ -51,6 +68,7 @@ def describe_release(
         "parameters": dict(result.params) if result.params is not None else None,
         "score": result.score if declare_score else None,
         "model": MODEL if found else None,
+        "test": test,
         "guarantee": price.search.describe(delta=price.delta),
         "replayable": result.replayable,
         "receipt": asdict(result.receipt) if ledger and result.receipt is not None else None,
@@ -58,11 +76,15 @@ def describe_release(
     }
 
 
-def write_release(folder: Path, release: Mapping[str, Any], facts: Mapping[str, Any], *, model: bytes | None) -> None:
-    """Write the files, each atomically and synced; calling it again with the same arguments changes nothing."""
+def write_model(folder: Path, model: bytes) -> Path:
+    """Write the model, which comes first, atomically and synced; returns where it is."""
+    write_atomically(folder / MODEL, model)
+    return folder / MODEL
+
+
+def write_release(folder: Path, release: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
+    """Write the other files likewise; calling it again with the same arguments changes nothing."""
     page = render_page(release, facts)
-    if model is not None:
-        write_atomically(folder / MODEL, model)
     write_atomically(folder / FACTS, _json(facts))
     write_atomically(folder / REPORT, page.encode())
     write_atomically(folder / RELEASE, _json(release))

@@ -46,6 +46,7 @@ class Prepared:
     table: Table
     columns: Mapping[str, Column]
     public_table: Table | None
+    test_table: Table | None
     law: Repetitions
     recipe: Recipe
     price: Price
@@ -57,6 +58,8 @@ def prepare(study: Study, *, base_folder: Path) -> Prepared:
     table = open_table(study.data.source, base_folder)
     columns = plan_columns(study.data, table)
     public_table = _public_table(study.validation.source, "validation.source", study, columns, base_folder)
+    tested = None if study.test is None else study.test.source
+    test_table = _public_table(tested, "test.source", study, columns, base_folder)
     space, law = space_of(study), law_of(study)
     nominal = study.privacy.nominal_rows
     private_share = study.validation.fraction if study.validation.data == "private" else 0.0
@@ -74,7 +77,7 @@ def prepare(study: Study, *, base_folder: Path) -> Prepared:
         "limits": _limits(study.runs),
         "fingerprint": _fingerprint(study, columns),
     }
-    return Prepared(table, columns, public_table, law, recipe, price, search)
+    return Prepared(table, columns, public_table, test_table, law, recipe, price, search)
 
 
 def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, resume: bool = False) -> dict[str, Any]:

@@ -19,9 +19,10 @@ from dpselect.report import search_facts
 from dpselect.study.data import Rows, load
 from dpselect.study.model_file import model_bytes
 from dpselect.study.objective import Run
-from dpselect.study.outputs import RELEASE, check_folder, describe_release, write_release
+from dpselect.study.outputs import RELEASE, check_folder, describe_release, write_model, write_release
 from dpselect.study.prepare import STORE, Prepared, check_budget, executor_of, ledger_place, prepare
 from dpselect.study.price import Price
+from dpselect.study.public_test import public_test
 from dpselect.study.schema import Study
 from dpselect.study.split import validation_mask
 from dpselect.tuning import FileSpender, TuneResult, check_store, tune
@@ -75,17 +76,12 @@ def run_study(
     if study.privacy.nominal_rows is None and study.privacy.delta >= 1.0 / len(rows.labels):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
 
+    tested = public_test(study, prepared.test_table, prepared.columns)
+
     def write(result: TuneResult) -> None:
-        release = describe_release(
-            study.name,
-            result,
-            price,
-            declare_score=study.validation.release_score,
-            ledger=study.privacy.ledger is not None,
-        )
-        model = None
+        test = None
         if result.value is not None:
-            model = model_bytes(
+            content = model_bytes(
                 recipe,
                 noise=price.noise,
                 parameters=result.params or {},
@@ -93,6 +89,16 @@ def run_study(
                 columns=prepared.columns,
                 classes=study.data.classes,
             )
+            written = write_model(folder, content)
+            test = None if tested is None else tested.of(written)
+        release = describe_release(
+            study.name,
+            result,
+            price,
+            declare_score=study.validation.release_score,
+            ledger=study.privacy.ledger is not None,
+            test=test,
+        )
         facts = search_facts(
             parts=price.parts,
             search=price.search,
@@ -100,7 +106,7 @@ def run_study(
             delta=price.delta,
             budget=_budget_moved(study, base_folder, result.receipt),
         )
-        write_release(folder, release, facts, model=model)
+        write_release(folder, release, facts)
 
     _LOG.info("study %r: the search begins", study.name)
     result = tune(

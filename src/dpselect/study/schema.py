@@ -13,7 +13,19 @@ from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
 from dpselect.study.cells import category
 
-__all__ = ["Column", "Data", "Learner", "Output", "Privacy", "Runs", "Study", "Validation", "load_study", "parse_study"]
+__all__ = [
+    "Column",
+    "Data",
+    "Learner",
+    "Output",
+    "Privacy",
+    "Runs",
+    "Study",
+    "Test",
+    "Validation",
+    "load_study",
+    "parse_study",
+]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Scalar = str | bool | int | float
@@ -52,7 +64,8 @@ class Data(_Strict):
     """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
 
     source: str
-    """`sklearn:NAME`, or a .csv, .parquet or .npz file, relative to the study file."""
+    """`sklearn:NAME` (`sklearn:NAME/train` and `sklearn:NAME/test`: its parts), or a .csv, .parquet or .npz file,
+    relative to the study file."""
     label: str = "target"
     """The label column."""
     classes: tuple[Scalar, ...] = Field(min_length=2)
@@ -136,6 +149,14 @@ class Validation(_Strict):
         return self
 
 
+class Test(_Strict):
+    """`[test]`: public rows on which the released model is tried. They take no part in the search and cost nothing."""
+
+    __test__ = False
+    source: str
+    """Where they are, as in `[data]`: a table with the label and the feature columns."""
+
+
 class Learner(_Strict):
     """`[learner]`: its name and the parameters that every run shares; any further key is a parameter."""
 
@@ -211,6 +232,8 @@ class Study(_Strict):
     """The total, the adjacency, the budget."""
     validation: Validation = Validation()
     """How a run is scored."""
+    test: Test | None = None
+    """Public rows on which the released model is tried."""
     learner: Learner = Learner()
     """What is trained, with the parameters that every run shares."""
     space: dict[str, dict[str, Any]]

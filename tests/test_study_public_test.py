@@ -1,0 +1,156 @@
+"""Public test rows: the model that was written is loaded and tried on them, for nothing."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+import dpselect
+import dpselect.study
+import dpselect.study.run
+from dpselect.cli.app import app
+from dpselect.errors import ContentError, StudyError
+from dpselect.randomness import keyed_source
+from dpselect.report import render_page
+from dpselect.study import check_study, load_study, parse_study, run_study
+from dpselect.study.data import open_table
+from dpselect.testing.learner_contract import unpriced
+from tests.pages import FACTS, RELEASE
+from tests.test_cli import toml
+from tests.test_examples import EXAMPLES, load
+from tests.test_study_columns import rows_with, run, study_of
+
+
+@pytest.fixture(autouse=True)
+def quickly(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with unpriced():
+        yield
+
+
+ORDER = ["c", "a", "b", "target"]
+
+
+def test_the_accuracy_is_that_of_the_model_in_the_file(tmp_path):
+    rows_with(ORDER, tmp_path, "d.csv")
+    rows_with(["target", "b", "a", "c"], tmp_path, "test.csv")
+    release = run(study_of(test={"source": "test.csv"}), tmp_path).release
+    model = dpselect.load_model(tmp_path / "out" / "model.npz")
+    cells = open_table("test.csv", tmp_path).read()
+    right = model.predict(cells) == cells["target"].astype(int)
+    assert release["test"] == {"source": "test.csv", "rows": 60, "accuracy": np.mean(right)}
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["test"] == release["test"]
+
+
+def test_a_model_that_was_scrambled_on_its_way_to_the_file_shows(tmp_path, monkeypatch):
+    """The accuracy is that of what was written, not of what was trained."""
+    rows_with(ORDER, tmp_path, "d.csv", count=400)
+    study = study_of(test={"source": "d.csv"}, learner={"name": "dp-sgd", "sampling_rate": 0.5, "steps": 60})
+    whole = run(study, tmp_path, folder="whole").release["test"]["accuracy"]
+    original = dpselect.study.run.model_bytes
+
+    def reversed_weights(recipe, *, weights, **rest):
+        return original(recipe, weights=[-w for w in weights], **rest)
+
+    monkeypatch.setattr(dpselect.study.run, "model_bytes", reversed_weights)
+    scrambled = run(study, tmp_path).release["test"]["accuracy"]
+    assert whole > 0.8
+    assert scrambled < 0.2
+
+
+def test_test_rows_take_no_part_in_the_search(tmp_path):
+    rows_with(ORDER, tmp_path, "d.csv")
+    rows_with(ORDER, tmp_path, "test.csv", count=9)
+    plain, tested = run(study_of(), tmp_path, "plain"), run(study_of(test={"source": "test.csv"}), tmp_path, "tested")
+    assert plain.release["test"] is None
+    assert plain.release == {**tested.release, "test": None}
+    models = [(found.folder / "model.npz").read_bytes() for found in (plain, tested)]
+    assert models[0] == models[1]
+
+
+def test_nothing_found_has_no_accuracy(tmp_path, monkeypatch):
+    rows_with(ORDER, tmp_path, "d.csv")
+    monkeypatch.setattr("dpselect.study.objective.Run.__call__", lambda *_: 1 / 0)
+    release = run(study_of(test={"source": "d.csv"}), tmp_path).release
+    assert (release["found"], release["test"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("c,a,target\n1,1,0\n", StudyError, r"test.source 'test.csv': no such column: 'b'"),
+        ("c,a,b\n1,1,0\n", StudyError, r"test.source 'test.csv': no such column: 'target'"),
+        (None, StudyError, r"cannot read test.source"),
+        ("c,a,b,target\n1,x,1,0\n1,1,1,1\n", ContentError, "'a' is not numeric"),
+    ],
+)
+def test_test_rows_that_cannot_be_read_are_found_before_anything_is_drawn(tmp_path, monkeypatch, text, error, said):
+    rows_with(ORDER, tmp_path, "d.csv")
+    if text is not None:
+        (tmp_path / "test.csv").write_text(text)
+    monkeypatch.setattr(dpselect.study.run, "tune", lambda *_, **__: pytest.fail("the search began"))
+    with pytest.raises(error, match=said):
+        run(study_of(test={"source": "test.csv"}), tmp_path)
+    if error is StudyError:
+        with pytest.raises(error, match=said):
+            check_study(study_of(test={"source": "test.csv"}), base_folder=tmp_path, folder=tmp_path / "other")
+
+
+def test_the_command_prints_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows_with(ORDER, tmp_path, "d.csv")
+    document = study_of(test={"source": "d.csv"}).model_dump(mode="json", exclude_defaults=True)
+    original = dpselect.study.run_study
+    monkeypatch.setattr(dpselect.study, "run_study", lambda *a, **k: original(*a, **k, random=keyed_source(1)))
+    (tmp_path / "toy.toml").write_text(toml(document))
+    said = CliRunner().invoke(app, ["tune", "toy.toml", "--quiet"])
+    assert said.exit_code == 0, said.output
+    accuracy = json.loads((tmp_path / "out" / "release.json").read_text())["test"]["accuracy"]
+    assert f"accuracy of the loaded model on 60 public test rows: {accuracy:.3f}" in said.stdout
+    as_json = CliRunner().invoke(app, ["tune", "toy.toml", "--quiet", "--json", "--output", "other"])
+    assert json.loads(as_json.stdout)["test"]["accuracy"] == accuracy
+
+
+def test_the_report_shows_it_and_older_releases_have_none():
+    page = render_page({**RELEASE, "test": {"source": "t.csv", "rows": 9, "accuracy": 0.8765}}, FACTS)
+    assert "accuracy on public test rows</dt><dd>0.876" in page.replace("0.877", "0.876")
+    for release in (RELEASE, {**RELEASE, "test": None}):
+        assert "public test rows" not in render_page(release, FACTS)
+
+
+def test_bundled_sets_have_two_parts():
+    X, y = load_digits(return_X_y=True)
+    parts = {part: open_table(f"sklearn:digits{part}", EXAMPLES).read() for part in ("", "/train", "/test")}
+    assert [len(cells["target"]) for cells in parts.values()] == [1797, 1437, 360]
+    assert np.array_equal(parts["/test"]["target"], y[::5])
+    assert np.array_equal(parts["/test"]["pixel_3_4"], X[::5, 28])
+    assert np.array_equal(np.delete(y, np.s_[::5]), parts["/train"]["target"])
+    with pytest.raises(StudyError, match=r"/train or /test, got 'dev'"):
+        open_table("sklearn:digits/dev", EXAMPLES)
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "tumours"])
+def test_the_examples_hold_test_rows_out_of_the_search(name):
+    study = load_study(EXAMPLES / f"{name}.toml")
+    found = check_study(study, base_folder=EXAMPLES, folder=EXAMPLES / "nowhere")
+    assert found["feature_columns"] == {"digits": 64, "breast_cancer": 12, "tumours": 30}[name]
+    train, test = (open_table(source, EXAMPLES).read() for source in (study.data.source, study.test.source))
+    rows = [set(zip(*(map(str, cells) for cells in part.values()), strict=True)) for part in (train, test)]
+    assert not rows[0] & rows[1]
+
+
+def test_the_tables_of_the_example_are_what_its_script_makes(tmp_path):
+    load("tumours").main(tmp_path)
+    for name in ("tumours.csv", "tumours-test.csv"):
+        assert (tmp_path / name).read_text() == (EXAMPLES / name).read_text()
+
+
+@pytest.mark.parametrize(("name", "least"), [("digits", 0.75), ("tumours", 0.8)])
+def test_the_model_of_an_example_is_good_as_loaded(tmp_path, name, least):
+    """Of a search from a key with a made-up noise: whether the way to the file keeps what was learned."""
+    study = load_study(EXAMPLES / f"{name}.toml").model_dump(mode="json", exclude_none=True)
+    quick = parse_study({**study, "repetitions": {"law": "fixed", "count": 3}, "runs": {"executor": "inline"}})
+    release = run_study(quick, base_folder=EXAMPLES, folder=tmp_path / "out", random=keyed_source(2)).release
+    assert release["test"]["accuracy"] > least
