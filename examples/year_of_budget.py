@@ -90,7 +90,7 @@ print(f"left {left:.2f}")
 
 # %%
 search = SparseVector(epsilon_threshold=0.1, epsilon_queries=0.3, max_positives=1, monotonic=True, random=random)
-with planners.reserve(search.guarantee, label="a month of long stays", interactive=True) as charge:
+with planners.reserve(search.guarantee, label="a month of long stays") as charge:
     answers = []
     while len(answers) < 12 and not search.halted:
         answers.append(search.above(float(np.sum(stays[len(answers)] > 4.2)), 2010.0))

@@ -399,7 +399,7 @@ def test_an_interrupted_run_pays_for_the_next_stopping_point(tmp_path):
     run = iterative([pure_dp(epsilon=0.25)] * 4, stops=[2, 4], delta=0)
     assert [StoppingPoint((2, 4))(k) for k in range(5)] == [2, 2, 2, 4, 4]
     budget = Ledger.open(tmp_path / "budget.db").create_budget("rows", epsilon=2, delta=0)
-    with budget.reserve(run, label="four steps", interactive=True) as charge:
+    with budget.reserve(run, label="four steps") as charge:
         with pytest.raises(InteractionOpenError):
             budget.reserve(pure_dp(epsilon=0.1), label="another mechanism in between")
         charge.settle(1)

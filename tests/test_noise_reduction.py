@@ -462,7 +462,7 @@ def test_a_ledger_is_charged_for_the_last_level(tmp_path, kind):
         session = session_of_two()
     else:
         session = brownian_reduction([7.0], noise_multipliers=[8, 4, 2], delta=1e-6, sensitivity=1.0)
-    with budget.reserve(session.guarantee, label="noise reduction", interactive=True) as charge:
+    with budget.reserve(session.guarantee, label="noise reduction") as charge:
         release = release_until(session, lambda level: True)
         charge.settle(release.value)
     assert len(release.value) == 1

@@ -274,7 +274,7 @@ def test_fact_3_an_open_session_then_values_with_what_is_left(tmp_path):
         sv = SparseVector(
             epsilon_threshold=FIRST, epsilon_queries=SECOND, max_positives=20, random=keyed_source("fact 3")
         )
-        with budget.reserve(sv.guarantee, label="large entries", interactive=True) as charge:
+        with budget.reserve(sv.guarantee, label="large entries") as charge:
             assert float(budget.remaining().epsilon) == pytest.approx(0.5)
             answers = []
             for value in [0.0] * 10 + [5000.0] * 5 + [0.0] * 10:
@@ -298,7 +298,7 @@ def test_a_session_that_dies_is_paid_in_full_and_frees_the_lock(tmp_path):
     sv = SparseVector(epsilon_threshold=1, epsilon_queries=1, max_positives=2)
     with Ledger.open(tmp_path / "b.db") as ledger:
         budget = ledger.create_budget("b", epsilon=3)
-        budget.reserve(sv.guarantee, label="session", identifier="s", interactive=True)
+        budget.reserve(sv.guarantee, label="session", identifier="s")
     with Ledger.open(tmp_path / "b.db") as ledger:
         budget = ledger.budget("b")
         with pytest.raises(InteractionOpenError):

@@ -8,6 +8,8 @@ import threading
 from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
 from dpselect.privacy import Guarantee, OutputGuarantee, Spender, approximate_dp, gaussian, pure_dp
@@ -60,14 +62,30 @@ def test_never_above_the_budget(path):
 
 
 def test_sums_are_exact(path):
-    """Three times 0.1 is 0.3, though the doubles add up to more; and there is no room for a hair besides."""
-    assert 0.1 + 0.1 + 0.1 > 0.3
-    spender = FileSpender(path, epsilon=0.3, delta=0)
+    """Of three doubles 0.1 the sum is above 0.3, and there is no room for a hair besides a full budget."""
+    spender = FileSpender(path, epsilon="0.75", delta=0)
     for name in "abc":
-        spender.reserve(pure_dp(epsilon=0.1), label="s", identifier=name)
-    assert spender.spent() == (Fraction(3, 10), 0)
+        spender.reserve(pure_dp(epsilon=0.25), label="s", identifier=name)
+    assert spender.spent() == (Fraction(3, 4), 0)
     with pytest.raises(BudgetError):
         spender.reserve(pure_dp(epsilon=1e-300), label="s", identifier="d")
+    other = FileSpender(path.with_name("other.db"), epsilon=0.3, delta=0)
+    for name in "ab":
+        other.reserve(pure_dp(epsilon=0.1), label="s", identifier=name)
+    with pytest.raises(BudgetError):
+        other.reserve(pure_dp(epsilon=0.1), label="s", identifier="c")
+
+
+@given(st.floats(min_value=5e-324, max_value=1e6), st.floats(min_value=5e-324, max_value=0.1))
+@settings(max_examples=20)
+def test_no_charge_is_below_its_price_for_any_double(tmp_path_factory, epsilon, delta):
+    """The shortest decimal of a double is below it half of the time; a budget of the same double fits all the same."""
+    path = tmp_path_factory.mktemp("spender") / "budget.db"
+    spender = FileSpender(path, epsilon=epsilon, delta=delta)
+    step = approximate_dp(epsilon=epsilon, delta=delta)
+    spender.reserve(step, label="s", identifier="a")
+    for spent, price in zip(spender.spent(), (step.epsilon(delta), delta), strict=True):
+        assert Fraction(price) <= spent == max(Fraction(price), Fraction(repr(price)))
 
 
 def test_a_charge_is_never_priced_at_a_larger_delta_than_is_booked(path, monkeypatch):
@@ -167,3 +185,18 @@ def test_unknown_identifier_and_bad_files(path, tmp_path):
         FileSpender(path, epsilon=1, delta=0).spent()
     with pytest.raises(StudyError):
         FileSpender(tmp_path / "missing" / "b.db", epsilon=1, delta=0).spent()
+
+
+@pytest.mark.parametrize("wrong", ["", "a\0b", "\ud800", "line\nbreak", "x" * 201, "x" * 10**6, "\x1b[31m"])
+def test_names_that_cannot_be_stored_or_shown(path, wrong):
+    spender = FileSpender(path, epsilon=1, delta=0)
+    calls = [
+        lambda: spender.reserve(pure_dp(epsilon=0.5), label=wrong, identifier="a"),
+        lambda: spender.reserve(pure_dp(epsilon=0.5), label="s", identifier=wrong),
+        lambda: spender.settle(wrong),
+    ]
+    for call in calls:
+        with pytest.raises(ArgumentError, match="printable characters") as caught:
+            call()
+        assert len(str(caught.value)) < 400
+    assert not path.exists()

@@ -25,6 +25,7 @@ __all__ = [
     "integer",
     "missing_extra",
     "number",
+    "public_text",
     "secret_number",
 ]
 
@@ -158,6 +159,25 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_)):
         raise ArgumentError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def public_text(name: str, value: str, *, longest: int = 200) -> str:
+    """Parse a public name, label or identifier: printable text that is not empty and not too long.
+
+    Raises `TypeError` when it is no text, and `ArgumentError` for control characters, halves of surrogate pairs and
+    other characters that cannot be printed or stored.
+
+    >>> public_text("label", "counts of visits, März")
+    'counts of visits, März'
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {type(value).__name__}")
+    if not value or len(value) > longest or not value.isprintable():
+        shown = ascii(value[:40]) + ("..." if len(value) > 40 else "")
+        raise ArgumentError(
+            f"{name} must be 1 to {longest} printable characters on one line, got {shown} ({len(value)} characters)"
+        )
+    return str(value)
 
 
 def secret_number(name: str, value: SupportsFloat) -> float:

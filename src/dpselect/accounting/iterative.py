@@ -220,6 +220,7 @@ def _priced(stages: _Stages, prices: Sequence[float], delta: float) -> OutputGua
         epsilons=dict(zip(stages.stops, prices, strict=True)),
         delta=delta,
         adjacency=stages.totals[0].adjacency,
+        interactive=True,
     )
 
 

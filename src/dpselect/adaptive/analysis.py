@@ -19,7 +19,7 @@ from dpselect.adaptive.medians import exponential_median, search_median
 from dpselect.adaptive.subsamples import Blocks, Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import plan_verification
-from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, integer, number, public_text
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.randomness import RandomSource, resolve
@@ -101,6 +101,7 @@ class AdaptiveAnalysis(Session):
         random: RandomSource | None = None,
     ) -> None:
         super().__init__()
+        label = public_text("label", label, longest=190)  # verifications add to it
         source = resolve(random)
         self._random, self._jobs, self._spender, self._label = source, jobs, spender, label
         beta = number("failure_probability", failure_probability, above=0.0, below=1.0)

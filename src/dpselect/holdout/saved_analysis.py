@@ -23,7 +23,7 @@ import joblib
 from dpselect.adaptive import AdaptiveAnalysis, Certificate, Verification, Verified
 from dpselect.adaptive.choosing import choice_guarantee
 from dpselect.adaptive.subsamples import Estimator, evaluate
-from dpselect.errors import ArgumentError, BudgetError, ContentError, number
+from dpselect.errors import ArgumentError, BudgetError, ContentError, number, public_text
 from dpselect.holdout.draws import fingerprint
 from dpselect.holdout.record import Record
 from dpselect.ordered.domains import Domain
@@ -94,6 +94,7 @@ class SavedAnalysis(Session):
 
         Raises what `AdaptiveAnalysis` does, before there is a file, and `StudyError` when it cannot be made.
         """
+        label = _label(label)
         unknown = [name for name in terms if name not in _TERMS]
         if unknown:
             raise ArgumentError(f"no such argument: {', '.join(unknown)}")
@@ -121,7 +122,7 @@ class SavedAnalysis(Session):
         label: str = "saved-analysis",
     ) -> SavedAnalysis:
         """Find an analysis again. Raises `StudyError` as `Record.open`, `ContentError` when the data are others."""
-        return cls(Record.open(Path(path), kind=_KIND), data, jobs, spender, label)
+        return cls(Record.open(Path(path), kind=_KIND), data, jobs, spender, _label(label))
 
     @property
     def certificate(self) -> Certificate:
@@ -278,6 +279,11 @@ class SavedAnalysis(Session):
 
 
 _NUMBERS = ("failure_probability", "rank", "verification_rank", "margin")
+
+
+def _label(label: str) -> str:
+    """With room for what verifications add to it."""
+    return public_text("label", label, longest=190)
 
 
 def _find(entries: list[dict[str, Any]], name: str) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.errors import ArgumentError, ContentError, number, public_text
 from dpselect.holdout.draws import Draws, class_codes, fingerprint
 from dpselect.holdout.files import aligned, class_names, numbers, texts, unique_ids
 from dpselect.holdout.machine import Entry, State, fold
@@ -125,6 +125,8 @@ class Holdout(Unrepeatable):
         Raises `ArgumentError` when no mechanism is certified, `ContentError` for labels that cannot be used,
         `BudgetError` when the spender refuses, `StudyError` when the file cannot be made.
         """
+        label = public_text("label", label)
+        id_column, label_column = public_text("id_column", id_column), public_text("label_column", label_column)
         if metric not in METRICS:
             raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
         kind = METRICS[metric]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex
 
@@ -212,7 +212,7 @@ class EarlyStopping:
         }
         if self.worst_epsilon is not None and max(dearer.values()) > run.worst_epsilon:
             raise BudgetError("worst_epsilon is too small for the private looks")
-        return OutputGuarantee(cell=run.cell, epsilons=dearer, delta=run.delta, adjacency=run.adjacency)
+        return replace(run, epsilons=dearer)
 
     def _priced(
         self, steps: Callable[[int], Guarantee] | Sequence[Guarantee], check: Guarantee | None

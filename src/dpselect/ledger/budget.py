@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Price, worst
 from dpselect.ledger.charge import Charge, Occurred
 from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text, without_books
@@ -133,12 +133,14 @@ class Budget:
 
         - `guarantee`: an output guarantee at its supremum; any other at its own finite epsilon and failure mass, or, if
           it has none or `delta` is given, at `delta` (by default the budget's `delta_each`).
-        - `label`: public text. `identifier`: chosen by the caller, so that a repeat after a crash finds its reservation
-          and charges nothing more; by default random. What is repeated must be the same run: one that gives the same
-          output again, or of which nothing was released (owed). A settled identifier is not reserved again.
+        - `label`: public text, like all names here 1 to 200 printable characters. `identifier`: chosen by the caller,
+          so that a repeat after a crash finds its reservation and charges nothing more; by default random. What is
+          repeated must be the same run: one that gives the same output again, or of which nothing was released
+          (owed). A settled identifier is not reserved again.
         - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
+          A guarantee that says so itself is locked whatever is given here.
         - `after`: a receipt, or its head, that the record must hold; an older copy is refused.
 
         What runs must be fixed when it is reserved, and use no data before (owed by the caller).
@@ -152,14 +154,14 @@ class Budget:
         body: Body = {
             "kind": "reserve",
             "budget": self.name,
-            "identifier": secrets.token_hex(16) if identifier is None else _text("identifier", identifier),
-            "label": _text("label", label),
+            "identifier": secrets.token_hex(16) if identifier is None else public_text("identifier", identifier),
+            "label": public_text("label", label),
             "adjacency": adjacency.value,
             "charge": amounts_to_text(price.charge),
             "cells": None if price.cells is None else amounts_to_text(price.cells),
             "mechanism": price.mechanism,
-            "part": WHOLE if part is None else _text("part", part),
-            "interactive": bool(interactive),
+            "part": WHOLE if part is None else public_text("part", part),
+            "interactive": bool(interactive) or guarantee.interactive,
         }
         with self._store.write() as transaction:
             transaction.prefetch(self.name, body["identifier"])
@@ -189,7 +191,7 @@ class Budget:
         Raises `ArgumentError` for an unknown identifier or cell, and `AlreadySettledError` when it was settled
         otherwise; the reservation then stands.
         """
-        identifier = _text("identifier", identifier)
+        identifier = public_text("identifier", identifier)
         with self._store.write() as transaction:
             reserved, booked = self._reserved(transaction, identifier)
             named, price = None, None
@@ -292,7 +294,7 @@ def _check_fresh(transaction: Transaction, after: Receipt | str | None) -> None:
     head = after.head if isinstance(after, Receipt) else after
     if head is None:
         raise ArgumentError("after: this receipt names no head of a ledger")
-    sequence = transaction.holds(head)
+    sequence = transaction.holds(public_text("after", head))
     expected = after.sequence if isinstance(after, Receipt) else sequence
     if sequence is None or sequence != expected:
         raise StaleRecordError("the record lacks the head that you name: it is an older copy, or another ledger")
@@ -320,11 +322,3 @@ def _declared_text(guarantee: OutputGuarantee, cell: Hashable) -> str:
     """The cell as it was declared: an output may give an equal value of another type."""
     declared = [known for known in guarantee.table or () if known == cell]
     return cell_text(declared[0] if declared else cell)
-
-
-def _text(name: str, value: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, got {value!r}")
-    if not value:
-        raise ArgumentError(f"{name} must not be empty")
-    return value

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from types import TracebackType
 
-from dpselect.errors import ArgumentError, BoundUnavailableError
+from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import Budget
 from dpselect.ledger.entries import Body, Head
@@ -123,8 +123,9 @@ class Ledger:
 
         Raises `ArgumentError`, `AdjacencyError`, and `InsufficientBudget` when a block does not fit its parent.
         """
-        if not isinstance(name, str) or not name:
-            raise ArgumentError(f"name must be text that is not empty, got {name!r}")
+        name = public_text("name", name)
+        part = None if part is None else public_text("part", part)
+        partition = None if partition is None else public_text("partition", partition, longest=2000)
         if accounting not in ACCOUNTINGS:
             raise BoundUnavailableError(
                 f"accounting must be one of {', '.join(map(repr, ACCOUNTINGS))}, got {accounting!r}"
@@ -172,6 +173,7 @@ class Ledger:
     def _above(self, parent: str | None) -> Account | None:
         if parent is None:
             return None
+        parent = public_text("parent", parent)
         with self._store.read() as transaction:
             above = transaction.account(parent)
         if above is None:
@@ -180,6 +182,7 @@ class Ledger:
 
     def budget(self, name: str) -> Budget:
         """An existing budget. Raises `ArgumentError` when there is none of this name."""
+        name = public_text("name", name)
         with self._store.read() as transaction:
             account = transaction.account(name)
         if account is None:

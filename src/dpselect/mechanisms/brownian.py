@@ -7,7 +7,7 @@ Proofs of what is claimed here: docs/theory/noise-reduction.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import Literal, SupportsFloat
 
@@ -66,7 +66,8 @@ def brownian_guarantee(
         prices = [mixture_boundary(level, delta=delta, anchor=levels[-1]) for level in levels]
     else:
         raise ArgumentError(f"boundary must be 'stopping', 'linear' or 'mixture', got {boundary!r}")
-    return OutputGuarantee(cell=len, epsilons=dict(enumerate([0.0, *prices])), delta=delta, adjacency=adjacency)
+    by_level: dict[Hashable, float] = dict(enumerate([0.0, *prices]))
+    return OutputGuarantee(cell=len, epsilons=by_level, delta=delta, adjacency=adjacency, interactive=True)
 
 
 def brownian_reduction(

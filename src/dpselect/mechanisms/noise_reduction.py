@@ -8,7 +8,7 @@ Proofs of what is claimed here: docs/theory/noise-reduction.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, SupportsFloat
@@ -55,7 +55,7 @@ class GradualRelease(Session):
     many levels that holds; `guarantee` prices it. Whether to ask again may depend on what was released, on public data
     and on public coins, and on nothing else that is private: a test on private data has a price of its own
     (`release_until_above`). Between two levels no other mechanism's output on the same data may steer the session:
-    reserve it with `interactive=True`.
+    its guarantee is interactive, so that a ledger keeps others out.
 
     The object holds secrets: it cannot be copied or pickled, and refuses to answer in a forked child, where two
     sessions would each report a price of their own.
@@ -117,7 +117,8 @@ def laplace_reduction_guarantee(
     {0: 0.0, 1: 0.25, 2: 0.5, 3: 1.0}
     """
     levels = _increasing(epsilons)
-    return OutputGuarantee(cell=len, epsilons=dict(enumerate([0.0, *levels])), adjacency=adjacency)
+    prices: dict[Hashable, float] = dict(enumerate([0.0, *levels]))
+    return OutputGuarantee(cell=len, epsilons=prices, adjacency=adjacency, interactive=True)
 
 
 def laplace_reduction(

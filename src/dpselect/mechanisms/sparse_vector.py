@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
@@ -46,11 +47,12 @@ class SparseVector(Session):
 
     `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
     counts is fixed before the session (the refined one is never dearer). It is charged when it is over, with all of its
-    answers: `with budget.reserve(sv.guarantee, label=..., interactive=True) as charge: ...; charge.settle(answers)`,
-    where `interactive` keeps other mechanisms out meanwhile. Queries and thresholds may depend on earlier answers
-    but on nothing else that is private. While a session is open no other mechanism's output on the same data may steer
-    it unless its price is composed with this one's worst case. The object holds the secret threshold noise: it cannot
-    be copied or pickled and refuses to answer in a forked child, where it would give two sessions one noise.
+    answers: `with budget.reserve(sv.guarantee, label=...) as charge: ...; charge.settle(answers)`. Both say that they
+    are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may depend on
+    earlier answers but on nothing else that is private. While a session is open no other mechanism's output on the same
+    data may steer it unless its price is composed with this one's worst case. The object holds the secret threshold
+    noise: it cannot be copied or pickled and refuses to answer in a forked child, where it would give two sessions one
+    noise.
 
     A value that is NaN counts as -inf; a threshold that is NaN raises `ArgumentError`, as do parameters out of range
     or thresholds of another length. `BudgetError`: asked after the session has halted, or for more than `max_queries`.
@@ -94,17 +96,18 @@ class SparseVector(Session):
     @property
     def guarantee(self) -> OutputGuarantee:
         """The price by the number of positives; the cell of the answers so far is `number_of_positives(answers)`."""
-        return sparse_vector_guarantee(
+        priced = sparse_vector_guarantee(
             epsilon_threshold=self._epsilon_threshold,
             epsilon_queries=self._epsilon_queries,
             max_positives=self._max_positives,
             adjacency=self._adjacency,
         )
+        return replace(priced, interactive=True)
 
     @property
     def refined_guarantee(self) -> OutputGuarantee:
         """The price by positives and negatives; the cell is `answer_counts(answers)`."""
-        return refined_sparse_vector_guarantee(
+        priced = refined_sparse_vector_guarantee(
             epsilon_threshold=self._epsilon_threshold,
             epsilon_queries=self._epsilon_queries,
             max_positives=self._max_positives,
@@ -112,6 +115,7 @@ class SparseVector(Session):
             max_queries=self._max_queries,
             adjacency=self._adjacency,
         )
+        return replace(priced, interactive=True)
 
     @property
     def positives(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,16 +41,19 @@ def compose(*guarantees: Guarantee) -> Guarantee:
 
     The guarantees themselves must be fixed in advance: the privacy-loss curve of the result is not a filter (a
     fully adaptive choice of later guarantees needs the ledger). Raises `AdjacencyError` when adjacencies differ, and
-    `ArgumentError` when none is given, or something else than a guarantee (`PromiseError`).
+    `ArgumentError` when none is given, or something else than a guarantee (`PromiseError`). With an interactive
+    mechanism among them the whole is interactive.
     """
     if not guarantees:
         raise ArgumentError("compose needs at least one guarantee")
     adjacency = common_adjacency(g.adjacency for g in promises("guarantees", guarantees))
     if len(guarantees) == 1:
         return guarantees[0]
+    interactive = any(g.interactive for g in guarantees)
     mus = [g.gaussian_mu for g in guarantees]
     if all(mu is not None for mu in mus):
-        return gaussian(noise_multiplier=1.0 / math.hypot(*[mu or 0.0 for mu in mus]), adjacency=adjacency)
+        whole = gaussian(noise_multiplier=1.0 / math.hypot(*[mu or 0.0 for mu in mus]), adjacency=adjacency)
+        return replace(whole, interactive=interactive)
     counts = Counter(id(g) for g in guarantees)
     distinct = {id(g): g for g in guarantees}
     curves = [g.renyi_curve for g in guarantees]
@@ -73,6 +76,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
         profile=LossProfile(loss, interval) if interval is not None else None,
         lower_profile=composed_below([(g.lower_profile, counts[key]) for key, g in distinct.items()], interval),
         loss=loss if interval is not None else None,
+        interactive=interactive,
     )
 
 

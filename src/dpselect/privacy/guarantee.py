@@ -68,6 +68,8 @@ class Guarantee:
         lower_profile: a profile that no valid bound can lie below, or None: what a mechanism that satisfies every
             statement attains, see `privacy.below`.
         loss: a recipe for a privacy-loss distribution (dp-accounting), or None.
+        interactive: whether the mechanism answers queries that may depend on what else was released meanwhile. A ledger
+            then lets nothing else run on the same data until it is settled.
         gaussian_mu: set when the mechanism is dominated by N(0,1) against N(mu,1); such mechanisms compose exactly.
     """
 
@@ -81,6 +83,7 @@ class Guarantee:
     lower_profile: PrivacyProfile | None = None
     loss: LossSource | None = None
     gaussian_mu: float | None = None
+    interactive: bool = False
 
     def _statements(self, delta: float) -> Iterator[Statement]:
         """Every epsilon that the curves give at `delta`, each valid by itself."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +31,9 @@ class OutputGuarantee:
     looking at the data, and the cell must be a function of what is released (owed by the caller). A ledger reads a
     price as its shortest decimal: `charged_amount`.
 
+    `interactive` says that the mechanism answers queries that may depend on what else was released meanwhile: a ledger
+    lets nothing else run on the same data until it is settled.
+
     Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
     without a supremum, or a supremum below a price.
 
@@ -44,6 +47,7 @@ class OutputGuarantee:
     delta: float = 0.0
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
     supremum: float | None = None
+    interactive: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.cell):
@@ -66,7 +70,7 @@ class OutputGuarantee:
     def __reduce__(self) -> tuple[Any, ...]:
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
-        return _rebuild, (self.cell, prices, self.delta, self.adjacency, self.supremum)
+        return _rebuild, (self.cell, prices, self.delta, self.adjacency, self.supremum, self.interactive)
 
     @property
     def table(self) -> Mapping[Hashable, float] | None:
@@ -94,7 +98,8 @@ class OutputGuarantee:
 
     def worst(self) -> Guarantee:
         """The ordinary guarantee: the dearest cell (Lemma 4)."""
-        return approximate_dp(epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency)
+        ordinary = approximate_dp(epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency)
+        return replace(ordinary, interactive=self.interactive)
 
     def observed(self, output: Any) -> RealisedPrice:
         """The price of an output that occurred; delta is never refunded.
@@ -124,5 +129,8 @@ def _rebuild(
     delta: float,
     adjacency: Adjacency,
     supremum: float | None = None,
+    interactive: bool = False,
 ) -> OutputGuarantee:
-    return OutputGuarantee(cell=cell, epsilons=epsilons, delta=delta, adjacency=adjacency, supremum=supremum)
+    return OutputGuarantee(
+        cell=cell, epsilons=epsilons, delta=delta, adjacency=adjacency, supremum=supremum, interactive=interactive
+    )

@@ -130,6 +130,7 @@ def coarsen(
         epsilons=merged,
         delta=guarantee.delta,
         adjacency=guarantee.adjacency,
+        interactive=guarantee.interactive,
     )
 
 
@@ -163,6 +164,7 @@ def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> Outpu
         # a probability may be a rounding too small
         delta=min(mean * (ROUND_UP + 1e-9), max(g.delta for g in guarantees)),
         adjacency=adjacency,
+        interactive=any(g.interactive for g in guarantees),
     )
 
 
@@ -186,6 +188,7 @@ def parallel(first: OutputGuarantee, second: OutputGuarantee) -> OutputGuarantee
         epsilons=epsilons,
         delta=max(first.delta, second.delta),
         adjacency=adjacency,
+        interactive=first.interactive or second.interactive,
     )
 
 
@@ -214,7 +217,10 @@ def pointwise_minimum(guarantees: Sequence[OutputGuarantee]) -> OutputGuarantee:
         joint = {(*cells, cell): min(so_far, e) for cells, so_far in joint.items() for cell, e in table.items()}
     epsilons: dict[Hashable, float] = {cells: epsilon for cells, epsilon in joint.items()}  # noqa: C416 - the keys' type
     return OutputGuarantee(
-        cell=_Paired(tuple(g.cell for g in guarantees), of_pair=False), epsilons=epsilons, adjacency=adjacency
+        cell=_Paired(tuple(g.cell for g in guarantees), of_pair=False),
+        epsilons=epsilons,
+        adjacency=adjacency,
+        interactive=any(g.interactive for g in guarantees),
     )
 
 
@@ -264,5 +270,9 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
         before += charged_amount("epsilons", guarantee.price(none))
         kept *= 1 - Fraction(guarantee.delta)
     return OutputGuarantee(
-        cell=_stage, epsilons={0: charged_price(before), **epsilons}, delta=fraction_up(1 - kept), adjacency=adjacency
+        cell=_stage,
+        epsilons={0: charged_price(before), **epsilons},
+        delta=fraction_up(1 - kept),
+        adjacency=adjacency,
+        interactive=any(g.interactive for g in stages),
     )

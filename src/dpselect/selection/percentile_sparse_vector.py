@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import SupportsFloat
 
 from dpselect.accounting.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
@@ -117,12 +118,12 @@ class PercentileSparseVector(Session):
     @property
     def guarantee(self) -> OutputGuarantee:
         """The price of what the session found: an index, say, or None."""
-        return self._price.by_output
+        return replace(self._price.by_output, interactive=True)
 
     @property
     def worst(self) -> Guarantee:
         """The price when something is found."""
-        return self._price.guarantee
+        return replace(self._price.guarantee, interactive=True)
 
     @property
     def halted(self) -> bool:

@@ -6,6 +6,7 @@ Liu, Talwar 2019, Section 4.2.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import SupportsFloat
 
 from dpselect.accounting.sampled_percentile import SmoothedOdds
@@ -91,12 +92,12 @@ class SampledSparseVector(Session):
     @property
     def guarantee(self) -> OutputGuarantee:
         """The price of what the session found: an index, say, or None."""
-        return self._price.by_output
+        return replace(self._price.by_output, interactive=True)
 
     @property
     def worst(self) -> Guarantee:
         """The price when something is found."""
-        return self._price.guarantee
+        return replace(self._price.guarantee, interactive=True)
 
     @property
     def halted(self) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dpselect.errors import StudyError
+from dpselect.errors import StudyError, public_text
 from dpselect.privacy import Adjacency
 from dpselect.study.cells import category
 
@@ -105,7 +106,7 @@ class Privacy(_Strict):
     """A public figure for the number of rows; needed under add_or_remove_one."""
     ledger: str | None = None
     """A ledger to spend from: a file, relative to the study file, or a postgresql:// URL."""
-    budget: str | None = None
+    budget: Annotated[str, AfterValidator(partial(public_text, "budget"))] | None = None
     """The budget in it."""
 
     @model_validator(mode="after")
@@ -224,7 +225,7 @@ class Output(_Strict):
 class Study(_Strict):
     """A parsed study. Everything in it is public."""
 
-    name: str = "study"
+    name: Annotated[str, AfterValidator(partial(public_text, "name"))] = "study"
     """Its name, on the release and in the ledger."""
     data: Data
     """Where the rows are, and public facts about the columns."""

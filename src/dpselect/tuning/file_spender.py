@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number, public_text
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
 from dpselect.privacy.promises import promise_or_output
 from dpselect.randomness.starting import refuse_while_starting
@@ -37,9 +37,10 @@ class FileSpender:
     """A budget (epsilon, delta) under basic composition: charges add up, in exact arithmetic, and never above it.
 
     Every reservation is charged at `delta_each` (by default all of delta, which leaves room for one; 0 for pure
-    budgets), with the epsilon that its guarantee has there. A float means the shortest decimal that stands for it, so
-    three charges of 0.1 fill a budget of 0.3. Every change is on disk when the call returns. The budget itself is the
-    caller's and is not kept in the file.
+    budgets), with the epsilon that its guarantee has there. A float is read as the larger of its exact value and the
+    shortest decimal that stands for it, in a charge and in a budget: no charge is below its price, and a charge fits a
+    budget of the same float. Text and fractions are exact. Every change is on disk when the call returns. The budget
+    itself is the caller's and is not kept in the file.
 
     Raises `ArgumentError` for a budget that is out of range and `StudyError` for a file that cannot be used.
     """
@@ -62,6 +63,7 @@ class FileSpender:
         Raises `BudgetError` if the rest of the budget is too small, `AdjacencyError` if earlier charges have another
         adjacency, `ArgumentError` if the identifier is settled already or known with another price.
         """
+        label, identifier = public_text("label", label), public_text("identifier", identifier)
         guarantee = promise_or_output("guarantee", guarantee)
         priced = guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
         epsilon = priced.epsilon(_float_below(self._delta_each))
@@ -86,6 +88,7 @@ class FileSpender:
 
         Raises `ArgumentError` for an unknown identifier.
         """
+        identifier = public_text("identifier", identifier)
         with self._transaction() as connection:
             booked = connection.execute(
                 "SELECT epsilon, delta FROM reservation WHERE identifier = ?", (identifier,)
@@ -145,7 +148,8 @@ def _sums(connection: sqlite3.Connection) -> tuple[Fraction, Fraction]:
 
 def _exact(name: str, value: Exact) -> Fraction:
     try:
-        parsed = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+        exact = Fraction(value)
+        parsed = max(exact, Fraction(repr(float(value)))) if isinstance(value, float) else exact
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
     number(name, parsed, at_least=0.0)
@@ -153,8 +157,11 @@ def _exact(name: str, value: Exact) -> Fraction:
 
 
 def _float_below(value: Fraction) -> float:
-    """The nearest float, or the one below: a charge is never priced at a larger delta than is booked."""
+    """The nearest float, or the one below: a charge is never priced at a larger delta than is booked.
+
+    A delta that was given as a decimal is booked as that, and priced at the float that stands for it.
+    """
     nearest = float(value)
-    while _exact("delta", nearest) > value:
+    while Fraction(repr(nearest)) > value:
         nearest = math.nextafter(nearest, 0.0)
     return nearest

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, SupportsFloat
 
-from dpselect.errors import number
+from dpselect.errors import number, public_text
 from dpselect.privacy import Guarantee, Receipt, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.starting import refuse_while_starting
@@ -176,6 +176,7 @@ def tune(
     """
     refuse_while_starting("tune")
     started = time.monotonic()
+    label = public_text("label", label)
     pad = None if pad_seconds is None else number("pad_seconds", pad_seconds, above=0.0)
     plan = make_plan(
         space=space,
