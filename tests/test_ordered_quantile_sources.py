@@ -271,7 +271,7 @@ def test_the_domain_of_an_arrow_column_without_chunks_is_of_its_type():
     [
         (["a"], "must hold numbers"),
         ([np.datetime64(1, "s")], "array of their type"),
-        ([10**400], "typed array"),
+        ([1.0] + ["a"] * 10, "must hold numbers"),
     ],
 )
 def test_lists_of_other_things_are_refused(rows, named):

@@ -40,7 +40,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "holdout plan": ("dpselect holdout plan --questions 1000 --answers 10 --rows 10000",),
     "holdout create": ("dpselect holdout create labels.csv --to pets.holdout --questions 100",),
     "holdout score": ("dpselect holdout score guesses.csv --holdout pets.holdout --claim 0.87",),
-    "holdout status": ("dpselect holdout status --holdout pets.holdout",),
+    "holdout status": ("dpselect holdout status pets.holdout",),
 }
 """By the words of the command."""
 

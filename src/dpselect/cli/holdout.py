@@ -138,9 +138,16 @@ def score(
 
 
 @holdout_app.command()
-def status(holdout: _Where, as_json: _Json = False) -> None:
+def status(
+    file: Annotated[Path | None, typer.Argument(metavar="HOLDOUT", help="The holdout's file.")] = None,
+    holdout: Annotated[Path | None, typer.Option("--holdout", help="The same.")] = None,
+    as_json: _Json = False,
+) -> None:
     """What was asked, what is left, what is certified. Costs nothing."""
-    found = Holdout.open(holdout).status()
+    place = file or holdout
+    if place is None or (file is not None and holdout is not None):
+        raise ArgumentError("give the holdout's file once")
+    found = Holdout.open(place).status()
     if as_json:
         typer.echo(json.dumps(found))
         return

@@ -18,7 +18,9 @@ from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics.digits import rounded_up
 from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
-from dpselect.ordered.sources import ColumnSource, declare_domain
+from dpselect.ordered.declared import declare_column
+from dpselect.ordered.files import is_csv
+from dpselect.ordered.sources import ColumnSource
 from dpselect.privacy import Guarantee, Receipt, compose
 
 __all__ = ["quantile"]
@@ -47,6 +49,10 @@ def quantile(
     expected_rows: Annotated[
         int, typer.Option(help="About how many rows there are, if that is public; --method auto goes by it.")
     ] = 1000,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="number: the column of a CSV file holds numbers; its rows are not looked at to tell."),
+    ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
@@ -66,6 +72,8 @@ def quantile(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if category and (lower is not None or range_epsilon is not None or granularity is not None):
         raise ArgumentError("--category: in place of bounds and --granularity")
+    if kind is not None and (kind != "number" or category or not is_csv(where)):
+        raise ArgumentError("--kind: must be number, for a CSV file without --category; other columns have a type")
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
@@ -77,11 +85,13 @@ def quantile(
         _plotting(plot)
     with (
         _progress() as progress,
-        open_column(where, column, table=table, progress=progress, text=bool(category)) as source,
+        open_column(where, column, table=table, progress=progress, text=bool(category), look=kind is None) as source,
     ):
-        kind = source.dtype.kind
-        bounds = (_bound("--lower", lower, kind), _bound("--upper", upper, kind))
-        step = _granularity(granularity, kind)
+        code = "" if category else source.dtype.kind  # raises for a type that needs categories
+        if range_epsilon is not None and code not in ("i", "u", "f"):
+            raise ArgumentError("--range-epsilon: only for numbers; moments need --lower and --upper")
+        bounds = (_bound("--lower", lower, code), _bound("--upper", upper, code))
+        step = _granularity(granularity, code)
         chosen = plan.method
         if range_epsilon is None:  # whatever can be wrong is found before anything is paid
             size = _domain_size(source, bounds, step, category)
@@ -132,7 +142,7 @@ def quantile(
 
 def _domain_size(source: ColumnSource, bounds: tuple[Any, Any], step: Any, category: list[str] | None) -> int:
     lower, upper = bounds
-    return declare_domain(source.dtype, lower=lower, upper=upper, granularity=step, categories=category or None).size
+    return declare_column(source, lower=lower, upper=upper, granularity=step, categories=category or None).domain.size
 
 
 def _plotting(path: Path) -> None:

@@ -5,7 +5,6 @@ Errors name a column, never a value, a row or a count.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,22 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
+from dpselect.storage.csv_text import csv_header, csv_rows
 
-__all__ = ["aligned", "class_names", "numbers", "read_columns", "texts", "unique_ids"]
+__all__ = ["aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
     """Columns of a CSV file with a header, as texts without blanks around them.
 
-    Raises `ContentError` for a file that is empty, uneven or lacks a column.
+    Raises `ContentError` for a file that is empty, uneven, not in UTF-8 or lacks a column.
     """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            header = [name.strip() for name in next(reader, [])]
-            rows = [row for row in reader if row]
-    except (UnicodeDecodeError, csv.Error):
-        raise ContentError(f"{path.name} is not a CSV file (commas, UTF-8)") from None
+    header = [name.strip() for name in csv_header(path, skipinitialspace=True)]
+    rows = [row for row in csv_rows(path, skipinitialspace=True, strict=True) if row]
     places = []
     for column in columns:
         if header.count(column) != 1:
@@ -43,8 +38,15 @@ def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
 
 
 def texts(values: Iterable[Any]) -> list[str]:
-    """Ids or classes as texts: 1 and "1" are the same one."""
-    return [str(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    """Ids or classes as texts: 1 and "1" are the same one; empty for None, NaN and the like."""
+    return [_text(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+
+
+def _text(value: Any) -> str:
+    missing = value is None or type(value).__name__ in ("NAType", "NaTType")
+    if isinstance(value, (float, np.floating, np.datetime64)):
+        missing = bool(value != value)
+    return "" if missing else str(value)
 
 
 def unique_ids(ids: Sequence[str], column: str) -> dict[str, int]:
@@ -84,6 +86,13 @@ def class_names(values: Iterable[str]) -> list[str]:
 def _class_name(text: str) -> str:
     number = _number(text) + 0.0  # no negative zero
     return repr(number) if abs(number) < 2.0**53 else text  # beyond, two classes could be one double
+
+
+def predicted_classes(values: Sequence[str], column: str) -> list[str]:
+    """`class_names` of predictions. Raises `ContentError` where one is missing: empty or NaN."""
+    if any(not value or value.strip("+-").lower() == "nan" for value in values):
+        raise ContentError(f"column {column!r} has rows without a prediction")
+    return class_names(values)
 
 
 def numbers(values: Iterable[str], column: str) -> NDArray[np.float64]:

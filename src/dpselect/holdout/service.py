@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, number, public_text
 from dpselect.holdout.draws import Draws, class_codes, fingerprint
-from dpselect.holdout.files import aligned, class_names, numbers, texts, unique_ids
+from dpselect.holdout.files import aligned, class_names, numbers, predicted_classes, texts, unique_ids
 from dpselect.holdout.machine import Entry, State, fold
 from dpselect.holdout.record import Record
 from dpselect.holdout.scores import METRICS, Scored
@@ -209,7 +209,7 @@ class Holdout(Unrepeatable):
 
         Args:
             ids: the holdout's ids, each once, in any order.
-            predictions: one a row: a class, or a number.
+            predictions: one a row: a class, or a number. A class that no label has is wrong; None and NaN are refused.
             claim: what the submitter takes the score to be, from other data (not from earlier answers about the same
                 rows only: a claim costs nothing when it is right).
             column: the predictions' name in errors.
@@ -262,7 +262,9 @@ class Holdout(Unrepeatable):
     def _scored(self, ids: list[str], predictions: list[str], column: str) -> Scored:
         terms = self._terms
         given = aligned(self._places, ids, predictions, terms.id_column)
-        values: Any = numbers(given, column) if terms.metric.numeric else class_codes(self._key, class_names(given))
+        if terms.metric.numeric:
+            return Scored(terms.metric, self._labels, numbers(given, column), terms.bound)
+        values = class_codes(self._key, predicted_classes(given, column))
         return Scored(terms.metric, self._labels, values, terms.bound)
 
     def _shown(self, entry: Entry, repeated: bool, state: State) -> Score:

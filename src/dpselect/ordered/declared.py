@@ -21,6 +21,7 @@ from dpselect.ordered.sources import (
     read_values,
     unit_rows,
 )
+from dpselect.ordered.untyped import typed
 from dpselect.randomness import RandomSource
 
 __all__ = ["WEIGHT_UNITS", "DeclaredColumn", "declare_column"]
@@ -62,7 +63,7 @@ def declare_column(
         if lower is not None or upper is not None or granularity is not None or weights is not None:
             raise ArgumentError("categories take the place of lower, upper and granularity, and have no weights")
         named = Categories(tuple(categories))
-        return _plain(named, lambda: categorical_column(values, named))
+        return _plain(named, categorical_column(values, named))
     if lower is None or upper is None:
         raise ArgumentError("lower and upper must be given: public bounds, or those of private_range")
     source = read_values(values, assume_sorted=assume_sorted)
@@ -91,7 +92,7 @@ def _weighted(source: ColumnSource, units: NDArray[np.int64], domain: Domain) ->
 def _weight_units(weights: ArrayLike, largest_weight: SupportsFloat) -> NDArray[np.int64]:
     largest = number("largest_weight", largest_weight, above=0.0)
     with np.errstate(over="ignore"):
-        given = np.nan_to_num(np.asarray(weights, dtype=np.float64) / largest, nan=0.0)
+        given = np.nan_to_num(np.asarray(typed(weights, name="weights"), dtype=np.float64) / largest, nan=0.0)
     if given.ndim != 1:
         raise ArgumentError("weights must be one-dimensional")
     return np.asarray(np.rint(np.clip(given, 0.0, 1.0) * WEIGHT_UNITS).astype(np.int64))

@@ -231,7 +231,14 @@ class Categories:
     def counts(self, values: Sequence[Any]) -> NDArray[np.int64]:
         """How often each of them occurs; other values are not counted."""
         places = {name: place for place, name in enumerate(self.names)}
-        found = np.array([places.get(value, -1) for value in values], dtype=np.int64)
+
+        def place(value: Any) -> int:
+            try:
+                return places.get(value, -1)
+            except Exception:  # a list has no hash, and a cell's own code may be anything
+                return -1
+
+        found = np.array([place(value) for value in values], dtype=np.int64)
         return np.bincount(found[found >= 0], minlength=self.size).astype(np.int64)
 
     def encode(self, values: Any) -> NDArray[np.uint64]:

@@ -18,7 +18,7 @@ from dpselect.ordered.reorder_slice_compute import Ordered, ReorderSliceCompute
 from dpselect.ordered.sources import declare_domain
 from dpselect.ordered.spending import reserve
 from dpselect.ordered.thresholds import coded, labels_of_numbers
-from dpselect.ordered.untyped import typed
+from dpselect.ordered.untyped import typed, with_presence
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
@@ -87,8 +87,8 @@ def learn_rectangle(
     rows for an error.
 
     Args:
-        X: a dense table of numbers, shape (rows, axes); rows with NaN are left out. An array of objects
-            must hold Python integers only (owed).
+        X: a dense table of numbers, shape (rows, axes); rows with NaN are left out, and of an array of
+            objects those with a cell that is no whole number.
         y: one label a row, of a number type: 1 (or True) is positive; other rows are not used.
         lower, upper, granularity: the public domain of every axis, as for `quantile`, or lists with one for each axis.
         epsilon, delta: the whole price. With delta = 0, or epsilon above 10, slices are plain.
@@ -109,6 +109,7 @@ def learn_rectangle(
     """
     source = resolve(random)
     table, labels = _table(typed(X, name="X")), labels_of_numbers(y)
+    table, present = with_presence(table, name="X")
     if len(labels) != len(table):
         raise ArgumentError("y must have one label for each row of X")
     axes = table.shape[1]
@@ -123,7 +124,7 @@ def learn_rectangle(
         adjacency=adjacency,
     )
     payment = reserve(spender, plan.guarantee, label=label)
-    positive = table[(labels == 1) & np.asarray(np.all(table == table, axis=1), dtype=bool)]
+    positive = table[(labels == 1) & np.all(present, axis=1)]
     columns = [coded(domain, positive[:, axis]) for axis, domain in enumerate(domains)]
     if noisy_count(len(positive), epsilon=plan.count_epsilon, random=source) < plan.least_count:
         rule = Rectangle(domains, (1,) * axes, (0,) * axes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,23 +13,25 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.grid import grid_at_most
+from dpselect.ordered.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
 from dpselect.ordered.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Ticks, Timestamps, WholeNumbers, exact_decimal
 from dpselect.ordered.intervals import RankedColumn, SortedColumn, Window, window_of
-from dpselect.ordered.sql_column import Query, SqlColumn, duckdb_query, quoted
-from dpselect.ordered.untyped import typed
+from dpselect.ordered.sql_column import Query, SqlColumn, count_texts, duckdb_query, quoted
+from dpselect.ordered.sql_types import SqlType, sql_type
+from dpselect.ordered.text_cells import text_chunks
 
 __all__ = [
     "ColumnSource",
     "DataColumn",
     "SqlTable",
     "TextColumn",
-    "block_of",
     "categorical_column",
     "counted_column",
     "declare_domain",
     "duckdb_table",
     "read_values",
+    "typed_table",
     "unit_rows",
 ]
 
@@ -56,16 +57,23 @@ class DataColumn:
     """A column in memory, or in chunks that can be read again. Objects are Python integers of any size."""
 
     dtype: np.dtype[Any]
-    chunks: Callable[[], Iterator[NDArray[Any]]]
+    blocks: Callable[[], Iterator[Block]]
     ascending: Any = None
     progress: Progress | None = None
+
+    def chunks(self) -> Iterator[NDArray[Any]]:
+        """The values that are there, all of one type; NaN and NaT may be among them."""
+        return map(present_in, self.blocks())
 
     def ranked(self, domain: Domain) -> RankedColumn:
         """Found by bracketing in unsorted data, by place in sorted data."""
         if self.ascending is not None:
             return SortedColumn(self.ascending, domain)
         if self.dtype.kind == "O" or domain.size > 1 << 64:
-            return SortedColumn(sorted(_whole_numbers(self.chunks())), domain)
+            whole = (int(value) for chunk in self.chunks() for value in chunk)
+            if not isinstance(domain, WholeNumbers):  # its thresholds are doubles
+                whole = (min(max(value, -LARGEST), LARGEST) for value in whole)
+            return SortedColumn(sorted(whole), domain)
         return ChunkedColumn(self.chunks, domain, self.progress)
 
 
@@ -78,28 +86,25 @@ class TextColumn:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Objects: text has an order only by categories."""
-        return np.dtype(object)
+        """Raises `TypeError`: text has an order only by categories."""
+        raise TypeError("values that are text need categories")
 
     def ranked(self, domain: Domain) -> RankedColumn:  # noqa: ARG002
         """Raises `TypeError`."""
         raise TypeError("values that are text need categories")
 
-    def counted(self, named: Categories) -> RankedColumn:
-        """Rows of each category."""
-        counts = np.zeros(named.size, dtype=np.int64)
-        for chunk in self.chunks():
-            counts += named.counts(chunk)
-            if self.progress is not None:
-                self.progress(len(chunk))
-        return _by_category(counts)
+    def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
+        """Counts the rows of each category."""
 
+        def count() -> NDArray[np.int64]:
+            counts = np.zeros(named.size, dtype=np.int64)
+            for chunk in self.chunks():
+                counts += named.counts(chunk)
+                if self.progress is not None:
+                    self.progress(len(chunk))
+            return counts
 
-def _whole_numbers(chunks: Iterator[NDArray[Any]]) -> list[int]:
-    try:
-        return [operator.index(value) for chunk in chunks for value in chunk]
-    except TypeError:  # names no value
-        raise TypeError("values that are Python objects must be whole numbers; convert the column") from None
+        return count
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,19 +112,24 @@ class SqlTable:
     """A column of a table: `query` runs SQL (see `dpselect.ordered.sql_column`); `whole` says that it holds integers.
 
     `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
-    the column, a fixed map of single rows to numbers. `unit`: the numbers are moments, counted in it since 1970.
+    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (owed); None for a column
+    that has an order by categories only. `unit`: the numbers are moments, counted in it since 1970. `text_of`: the same
+    for texts, None where there are none, compared with `place`.
     """
 
     query: Query
     table: str
     column: str
     whole: bool = False
-    number_of: str = "{0}"
+    number_of: str | None = "{0}"
     unit: str | None = None
+    text_of: str | None = "{0}"
+    place: str = "{0}"
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """int64, float64 or moments, as declared."""
+        """int64, float64 or moments, as declared. Raises `ArgumentError` for a column that needs categories."""
+        self._number()
         if self.unit is not None:
             return np.dtype(f"datetime64[{self.unit}]")
         return np.dtype(np.int64 if self.whole else np.float64)
@@ -128,19 +138,22 @@ class SqlTable:
         """Ranks from the engine."""
         kind = "f" if self.dtype.kind == "f" else "i"
         inner = domain if self.unit is None else Ticks(domain, self.unit)
-        expression = self.number_of.replace("{0}", quoted(self.column))
-        return SqlColumn(self.query, quoted(self.table), expression, inner, kind)
+        return SqlColumn(self.query, quoted(self.table), self._number(), inner, kind)
 
-    def counted(self, named: Categories) -> RankedColumn:
-        """Rows of each category, counted by the engine."""
-        name = quoted(self.column)
-        places = ", ".join(f":p{place}" for place in range(named.size))
-        rows = self.query(
-            f"SELECT {name}, count(*) FROM {quoted(self.table)} WHERE {name} IN ({places}) GROUP BY {name}",
-            list(named.names),
-        )
-        # an engine may find 'A' where 'a' is asked for
-        return _by_category(sum((int(n) * named.counts([name]) for name, n in rows), named.counts([])))
+    def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
+        """Counts the rows of each category, by the engine. Categories are texts, or whole numbers as texts."""
+        names = [str(name) for name in named.names]
+        if self.text_of is None:
+            raise ArgumentError(f"categories: column {self.column!r} holds neither text nor whole numbers")
+        if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
+            raise ArgumentError("categories of a table must be different texts or whole numbers")
+        text = self.text_of.replace("{0}", quoted(self.column))
+        return lambda: count_texts(self.query, quoted(self.table), text, self.place, names)
+
+    def _number(self) -> str:
+        if self.number_of is None:
+            raise ArgumentError(f"column: {self.column!r} holds text, which needs categories")
+        return self.number_of.replace("{0}", quoted(self.column))
 
 
 def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress | None = None) -> ColumnSource:
@@ -153,11 +166,13 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     - anything that NumPy makes a one-dimensional array of real numbers or moments of. A list or tuple holds doubles.
 
     The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
+    Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
 
-    Nulls, NaN and NaT are missing: such rows are not in the column. Raises `TypeError` and `ArgumentError` for a type
-    or shape that does not fit.
+    Nulls, NaN and NaT are missing: such rows are not in the column; so are cells of a list or of an array of objects
+    that are no numbers (whole numbers). Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
     """
-    if isinstance(values, ColumnSource):
+    # the protocol last: it would ask a column of text for its type
+    if isinstance(values, (SqlTable, TextColumn, ColumnSource)):
         source: ColumnSource = values
     elif hasattr(values, "fetchall") and hasattr(values, "query"):
         source = _relation(values)
@@ -166,12 +181,10 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     elif hasattr(values, "__next__"):
         source = _readable(_Kept(values))
     else:
-        parts = _arrays(values)
-        source = DataColumn(
-            parts[0].dtype, lambda: (part[i : i + _BLOCK] for part in parts for i in range(0, len(part), _BLOCK))
-        )
+        parts = [block_of(part) for part in arrays_of(values)]
+        source = DataColumn(parts[0][0].dtype, lambda: (piece for part in parts for piece in _pieces(part)))
         if assume_sorted:
-            return _ascending(parts, source.dtype)
+            return _ascending(parts)
     if assume_sorted:
         raise ArgumentError("assume_sorted needs values in memory")
     if progress is not None and isinstance(source, DataColumn):
@@ -179,63 +192,39 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     return source
 
 
+def _pieces(part: Block) -> Iterator[Block]:
+    values, present = part
+    for start in range(0, len(values), _BLOCK):
+        piece = slice(start, start + _BLOCK)
+        yield values[piece], None if present is None else present[piece]
+
+
 class _Kept:
     """Chunks of an iterator, which are taken from it when they are first read and kept for the next time."""
 
     def __init__(self, chunks: Iterator[Any]) -> None:
-        self._chunks, self._kept = chunks, []  # type: tuple[Iterator[Any], list[NDArray[Any]]]
+        self._chunks, self._kept = chunks, []  # type: tuple[Iterator[Any], list[Any]]
 
-    def __call__(self) -> Iterator[NDArray[Any]]:
+    def __call__(self) -> Iterator[Any]:
         yield from self._kept
         for chunk in self._chunks:
-            self._kept.append(block_of(chunk))
-            yield self._kept[-1]
+            self._kept.append(chunk)
+            yield chunk
 
 
-def _ascending(parts: list[NDArray[Any]], dtype: np.dtype[Any]) -> DataColumn:
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+def _ascending(parts: list[Block]) -> DataColumn:
+    kept = [present_in(part) for part in parts]
+    values = kept[0] if len(kept) == 1 else np.concatenate(kept)
+    dtype = values.dtype
     if dtype.kind in "fM":  # missing values come last
         values = values[: int(np.searchsorted(values, np.array(np.nan if dtype.kind == "f" else "NaT", dtype=dtype)))]
-    return DataColumn(dtype, lambda: iter([values]), values.tolist() if dtype.kind == "O" else values)
+    return DataColumn(dtype, lambda: iter([(values, None)]), values.tolist() if dtype.kind == "O" else values)
 
 
 def _readable(chunks: Callable[[], Iterator[Any]]) -> DataColumn:
     first = next(iter(chunks()), None)
-    dtype = np.dtype(np.float64) if first is None else block_of(first).dtype
-    return DataColumn(dtype, lambda: map(block_of, chunks()))
-
-
-def _arrays(values: Any) -> list[NDArray[Any]]:
-    """Arrays in memory, without a copy where there is one already."""
-    if hasattr(values, "to_arrow"):  # polars
-        values = values.to_arrow()
-    if hasattr(values, "iterchunks"):  # an Arrow chunked array
-        return [block_of(chunk) for chunk in values.iterchunks()] or [block_of(values.combine_chunks())]
-    return [block_of(values)]
-
-
-def block_of(values: Any) -> NDArray[Any]:
-    """One array of a type that the domains read."""
-    if hasattr(values, "drop_null"):  # an Arrow array
-        if str(values.type).startswith(("string", "large_string", "binary", "dictionary", "decimal")):
-            raise TypeError(f"values must be numbers or moments, or text with categories, got {values.type}")
-        values = values.drop_null().to_numpy(zero_copy_only=False)
-    elif getattr(getattr(values, "dtype", None), "tz", None) is not None:  # pandas: moments in UTC
-        values = values.dt.tz_convert(None).to_numpy()
-    elif hasattr(values, "dropna") and not isinstance(getattr(values, "dtype", None), np.dtype):
-        values = values.dropna()  # a pandas extension type, whose array would be of objects
-        kind = getattr(values.dtype, "numpy_dtype", None)
-        values = values.to_numpy() if kind is None else values.to_numpy(dtype=kind)
-    array = np.asarray(typed(values))
-    if array.ndim != 1:
-        raise ArgumentError("values must be one-dimensional")
-    if array.dtype.kind == "b":
-        return array.astype(np.uint8)
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        return array.astype(np.float64)
-    if array.dtype.kind not in "iufMO":
-        raise TypeError(f"values must be numbers or moments, or text with categories, got {array.dtype}")
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    dtype = np.dtype(np.float64) if first is None else block_of(first)[0].dtype
+    return DataColumn(dtype, lambda: (chunk_of(chunk, dtype) for chunk in chunks()))
 
 
 def _relation(relation: Any) -> SqlTable:
@@ -248,13 +237,13 @@ def _relation(relation: Any) -> SqlTable:
 
 
 def duckdb_table(query: Query, table: str, column: str, kind: str) -> SqlTable:
-    """A column of DuckDB by the name of its type. Raises `ArgumentError` for a type that has no ranks here."""
-    kind = kind.upper()
-    if kind.startswith(("TIMESTAMP", "DATE")):
-        return SqlTable(query, table, column, True, "CASE WHEN isfinite({0}) THEN epoch_us({0}) END", "us")
-    if kind.startswith(("DECIMAL", "HUGEINT", "UHUGEINT", "UBIGINT")):
-        return SqlTable(query, table, column, False, "CAST({0} AS DOUBLE)")
-    return SqlTable(query, table, column, "INT" in kind)
+    """A column of DuckDB by the name of its type. Raises `ArgumentError` for a type that is not read."""
+    return typed_table(query, table, column, sql_type("duckdb", kind, column))
+
+
+def typed_table(query: Query, table: str, column: str, kind: SqlType) -> SqlTable:
+    """A column of a type on the list of its engine."""
+    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place)
 
 
 def declare_domain(
@@ -316,13 +305,21 @@ def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) 
     return Timestamps(low, high, str(unit), step)
 
 
-def categorical_column(values: Any, named: Categories) -> RankedColumn:
-    """Rows counted by category; those outside the declared list are missing."""
-    if hasattr(values, "counted"):  # text of a file, or a table
-        return cast("TextColumn | SqlTable", values).counted(named)
+def categorical_column(values: Any, named: Categories) -> Callable[[], RankedColumn]:
+    """Counts rows by category; those outside the declared list are missing. Raises for a type that is not read."""
     if hasattr(values, "fetchall") and hasattr(values, "query"):
-        return _relation(values).counted(named)
-    return _by_category(named.counts(values.to_pylist() if hasattr(values, "to_pylist") else list(values)))
+        values = _relation(values)
+    if hasattr(values, "counted"):  # text of a file, or a table
+        count = cast("TextColumn | SqlTable", values).counted(named)
+    elif isinstance(values, ColumnSource) or callable(values):
+        raise TypeError("values: categories need values in memory, or a column of text")
+    else:
+        chunks = text_chunks(values)
+
+        def count() -> NDArray[np.int64]:
+            return sum((named.counts(chunk) for chunk in chunks()), named.counts([]))
+
+    return lambda: _by_category(count())
 
 
 def _by_category(counts: NDArray[np.int64]) -> CountedColumn:
@@ -339,12 +336,14 @@ def unit_rows(
     """
     if not isinstance(source, DataColumn) or source.dtype.kind == "O":
         raise ArgumentError("weights need values in memory, of a type of NumPy")
-    if sum(len(block) for block in source.chunks()) != len(units):
-        raise ArgumentError("weights must have one entry for each row, none of them null")
+    if sum(len(values) for values, _ in source.blocks()) != len(units):
+        raise ArgumentError("weights must have one entry for each row")
 
     def read() -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        values = np.concatenate([*source.chunks(), np.empty(0, dtype=source.dtype)])
-        kept = (units > 0) & (values == values)
+        parts = [*source.blocks(), (np.empty(0, dtype=source.dtype), None)]
+        values = np.concatenate([part for part, _ in parts])
+        present = np.concatenate([np.ones(len(part), dtype=bool) if mask is None else mask for part, mask in parts])
+        kept = (units > 0) & present & (values == values)
         return np.asarray(domain.encode(values[kept]), dtype=np.uint64), units[kept]
 
     return read

@@ -28,7 +28,7 @@ from dpselect.ordered.threshold_plan import (
     threshold_guarantee,
     threshold_rate,
 )
-from dpselect.ordered.untyped import typed
+from dpselect.ordered.untyped import typed, with_presence
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 
@@ -95,8 +95,8 @@ def learn_threshold(
     Both take O(n log n) at most, without touching the domain. `threshold_rows` tells how many rows they need.
 
     Args:
-        x: one number, whole number or moment a row; rows where it is NaN are left out. An array of objects must hold
-            Python integers only (owed).
+        x: one number, whole number or moment a row; rows where it is NaN are left out, and of an array of objects
+            those that are no whole numbers.
         y: one label a row, of a number type: 1 (or True) is positive, 0 negative; other rows are left out.
         lower, upper, granularity: the public domain, as for `quantile`; values beyond the bounds count as the bounds.
         epsilon, delta: the whole price; delta is spent by some interior points only.
@@ -121,6 +121,7 @@ def learn_threshold(
     if positives == "either" and method != "errors":
         raise ArgumentError("positives: the interior-point method needs a direction, 'below' or 'above'")
     column, labels = _column(typed(x, name="x")), labels_of_numbers(y)
+    column, present = with_presence(column, name="x")
     if len(column) != len(labels):
         raise ArgumentError("y must have one label for each value of x")
     domain = declare_domain(column.dtype, lower=lower, upper=upper, granularity=granularity)
@@ -137,7 +138,6 @@ def learn_threshold(
     if method == "interior-point":
         half = rows_per_side(**public) if per_side is None else integer("per_side", per_side, at_least=1)
     payment = reserve(spender, guarantee, label=label)
-    present = np.asarray(column == column, dtype=bool)
     sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
     below, above = sides[::-1] if positives == "above" else sides
     turned, cut = 0, None
@@ -214,7 +214,7 @@ def _column(x: Any) -> NDArray[Any]:
 
 def labels_of_numbers(y: Any) -> NDArray[Any]:
     """The labels as a one-dimensional array of numbers."""
-    labels = np.asarray(y)
+    labels = np.asarray(typed(y, name="y"))
     if labels.ndim != 1:
         raise ArgumentError("y must be one-dimensional")
     if labels.dtype.kind not in "biuf":

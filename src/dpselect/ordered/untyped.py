@@ -1,34 +1,177 @@
-"""Lists and tuples have no type of their own, and NumPy's guess at one is made from the rows.
+"""Lists, tuples and arrays of objects have no type of their own, and NumPy's guess at one is made from the rows.
 
 `[0]` would be a column of whole numbers and `[]` or `[0, 0.5]` one of doubles. The type of a column declares the domain
-that is drawn from, so that one row more would tell itself by the kind of number that comes out.
+that is drawn from, so that one row more would tell itself by the kind of number that comes out. So a list holds doubles
+and an array of objects whole numbers, and a cell that is neither is missing.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["typed"]
+__all__ = ["LARGEST", "cells_as", "floor", "hardly_any", "typed", "whole_as", "whole_cells", "with_presence"]
+
+_PLAIN = (int, float, np.integer, np.floating, np.bool_, type(None))
+LARGEST = 1 << 1000
+"""Among Python integers, for an infinity."""
+
+
+def hardly_any(fitting: int, foreign: int) -> bool:
+    """Whether a column is evidently not of the kind that it was said to be: less than a tenth of its cells are.
+
+    That a column is of its kind is a public fact and the caller's promise; no row of a column that keeps it, with a
+    row to spare, makes a difference here.
+    """
+    return foreign > 9 * fitting
 
 
 def typed(values: Any, *, name: str = "values") -> Any:
-    """Numbers in a list or a tuple become doubles, whatever they are, and None is missing; all else stays as it is.
+    """Numbers in a list or a tuple become doubles; None and whatever else is no number is missing, all else stays.
 
-    Raises `TypeError` for a list of anything else: moments, text.
+    Raises `TypeError` for a list that evidently holds something else (see `hardly_any`): moments, text.
 
     >>> typed([0]).dtype, typed([]).dtype, typed(np.array([0])).dtype
     (dtype('float64'), dtype('float64'), dtype('int64'))
+    >>> typed([1, None, 10**400, "1"])
+    array([ 1., nan, inf, nan])
     """
     if not isinstance(values, (list, tuple)):
         return values
-    kind = np.asarray(values).dtype.kind if values else "f"
-    if kind not in "iufbO":
+    cells = _cells(values)
+    if all(issubclass(kind, _PLAIN) and not issubclass(kind, np.timedelta64) for kind in set(map(type, cells.flat))):
+        with suppress(OverflowError):
+            return cells.astype(np.float64)
+    found = np.array([_double(cell) for cell in cells.flat], dtype=np.float64)
+    present = sum(not _missing(cell) for cell in cells.flat)
+    numbers = int(np.count_nonzero(found == found))
+    if hardly_any(numbers, present - numbers):
         raise TypeError(
             f"{name}: a list must hold numbers; give moments as an array of their type, text with categories"
         )
+    return found.reshape(cells.shape)
+
+
+def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Python integers of an array of objects, 0 where there is none, and where there is one.
+
+    Raises `TypeError` when there is evidently none (see `hardly_any`); values of other types are missing.
+    """
+    kept = list(cells)
+    found = [_whole(cell) for cell in kept]
+    present = np.array([value is not None for value in found], dtype=bool)
+    numbers = int(present.sum())
+    if hardly_any(numbers, sum(not _missing(cell) for cell in kept) - numbers):
+        raise TypeError(f"{name} that are Python objects must be whole numbers; convert the column")
+    whole = np.empty(len(kept), dtype=object)
+    whole[:] = [value or 0 for value in found]
+    return whole, present
+
+
+def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """An array of any shape, and which of its cells are not missing; of objects, those that are whole numbers."""
+    if values.dtype.kind != "O":
+        return values, np.asarray(values == values, dtype=bool)
+    cells, present = whole_cells(values.flat, name=name)
+    return cells.reshape(values.shape), present.reshape(values.shape)
+
+
+def cells_as(cells: Sequence[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Cells of any kind as values of a column's type, and which of them are; text that is a number counts as one."""
+    if dtype.kind == "M":
+        moments = np.array([_moment(cell, dtype) for cell in cells], dtype=dtype)
+        return moments, moments == moments
+    numbers = [_parsed(cell) if isinstance(cell, str) else cell for cell in cells]
+    doubles = [_double(cell) for cell in numbers]
+    present = np.array([value == value for value in doubles], dtype=bool)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return np.array(doubles, dtype=np.float64).astype(dtype), present
+    exact = (_whole(cell) for cell in numbers)
+    return whole_as([floor(d) if w is None else w for w, d in zip(exact, doubles, strict=True)], dtype), present
+
+
+def whole_as(values: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Python integers as a type of whole numbers, cut off to what it holds."""
+    if dtype.kind == "O":
+        found = np.empty(len(values), dtype=object)
+        found[:] = values
+        return found
+    info = np.iinfo(dtype)
+    return np.array([min(max(value, int(info.min)), int(info.max)) for value in values], dtype=dtype)
+
+
+def floor(value: float) -> int:
+    """The whole number below; 0 for NaN."""
+    if math.isfinite(value):
+        return math.floor(value)
+    return 0 if math.isnan(value) else int(math.copysign(1, value)) * LARGEST
+
+
+def _parsed(text: str) -> float:
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # of which none is shown: it names a value
-        raise TypeError(f"{name}: a list must hold what doubles can hold; give all else as a typed array") from None
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _moment(cell: Any, dtype: np.dtype[Any]) -> Any:
+    unit: Any = np.datetime_data(dtype)[0]
+    missing = np.datetime64("NaT", unit)
+    known: Any = isinstance(cell, (datetime.date, np.datetime64, str))
+    if not known or str(cell)[:1] not in "-0123456789":
+        return missing  # NumPy would read "now"
+    try:
+        plain: Any = cell.astimezone(datetime.UTC).replace(tzinfo=None) if getattr(cell, "tzinfo", None) else cell
+        found = np.datetime64(plain, unit)
+        # NumPy wraps around where a unit does not reach
+        fits = np.datetime64(plain).astype("datetime64[Y]") == found.astype("datetime64[Y]")
+    except Exception:  # the cell's own code may be anything
+        return missing
+    return found if fits else missing
+
+
+def _cells(values: Any) -> NDArray[Any]:
+    try:
+        return np.array(values, dtype=object)
+    except ValueError:
+        cells = np.empty(len(values), dtype=object)
+        for place, value in enumerate(values):
+            cells[place] = value
+        return cells
+
+
+def _double(cell: Any) -> float:
+    if isinstance(cell, (int, float, Fraction, Decimal, np.number, np.bool_)) and not isinstance(cell, np.timedelta64):
+        try:
+            return float(cell)
+        except OverflowError:
+            return float("inf") if cell > 0 else float("-inf")
+        except (TypeError, ValueError):  # a complex number; a signalling NaN
+            pass
+    return float("nan")
+
+
+def _whole(cell: Any) -> int | None:
+    if isinstance(cell, np.timedelta64):
+        return None
+    try:
+        return operator.index(cell)
+    except Exception:  # the cell's own code may be anything
+        return None
+
+
+def _missing(cell: Any) -> bool:
+    try:
+        return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
+    except Exception:
+        return type(cell).__name__ == "NAType"

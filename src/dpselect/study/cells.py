@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
+from dpselect.ordered.text_cells import cells_of, text_type
 
 __all__ = ["arrow_cells", "category", "numbers", "positions"]
 
@@ -52,21 +54,21 @@ def numbers(name: str, values: Any) -> Array:
     cells = np.asarray(values)
     if cells.dtype.kind in "mMc":
         raise ContentError(f"column {name!r} holds dates, durations or complex numbers: turn them into numbers first")
-    try:
+    with suppress(TypeError, ValueError, OverflowError):  # whose messages may show a cell, so none is a context either
         return np.asarray(cells, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         return np.array([np.nan if _missing(cell) else float(cell) for cell in cells], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ContentError(f"column {name!r} is not numeric: declare its categories or leave it out") from None
+    raise ContentError(f"column {name!r} is not numeric: declare its categories or leave it out")
 
 
 def arrow_cells(column: Any) -> NDArray[Any]:
     """The cells of an Arrow array or chunked array.
 
-    A dictionary is decoded first: converted as it is, NumPy would see the last category where a cell is missing.
+    A dictionary is decoded first: converted as it is, NumPy would see the last category where a cell is missing. Text
+    may hold bytes that are none, at which a conversion would fail.
     """
+    if text_type(column.type):
+        return np.array(cells_of(column), dtype=object)
     if hasattr(column.type, "index_type"):
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -7,9 +7,9 @@ become indicator columns. Content errors name a column at most, never a value, a
 
 from __future__ import annotations
 
-import csv
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError, missing_extra
+from dpselect.storage.csv_text import csv_header, csv_rows
 from dpselect.study.cells import arrow_cells, numbers, positions
 from dpselect.study.schema import Column, Data
 from dpselect.study.split import row_digest
@@ -92,17 +93,12 @@ def _bundled(name: str, key: str) -> Table:
 
 
 def _open_csv(path: Path) -> Table:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header = next(csv.reader(file, skipinitialspace=True), None)
-    if not header:
+    names = tuple(name.strip() for name in csv_header(path, skipinitialspace=True))
+    if not names:
         raise ContentError("the data file is empty")
-    names = tuple(name.strip() for name in header)
 
     def read() -> dict[str, Any]:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, skipinitialspace=True)
-            next(reader)
-            rows = [row for row in reader if row]
+        rows = [row for row in csv_rows(path, skipinitialspace=True) if row]
         if any(len(row) != len(names) for row in rows):
             raise ContentError("the data file has a row whose length differs from the header's")
         return {name: np.array([row[i].strip() for row in rows], dtype=object) for i, name in enumerate(names)}
@@ -115,7 +111,11 @@ def _open_parquet(path: Path) -> Table:
         import pyarrow.parquet as parquet
     except ImportError:
         raise missing_extra("parquet", "reading Parquet") from None
-    names = tuple(parquet.read_schema(path).names)
+    names: tuple[str, ...] = ()
+    with suppress(ValueError):  # an error of Arrow
+        names = tuple(parquet.read_schema(path).names)
+    if not names:
+        raise StudyError("data.source is not a readable Parquet file")
 
     def read() -> dict[str, Any]:
         table = parquet.read_table(path)
@@ -174,7 +174,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     Raises `ContentError` that names a column, never a value, a row or a count.
     """
     facts = plan_columns(data, table) if facts is None else facts
-    columns = table.read()
+    columns = _cells(table)
     length = len(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
@@ -187,12 +187,23 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     features = encode_columns(columns, facts)
     keys = columns[data.row_key] if data.row_key else None
     digests = [
-        row_digest(str(keys[i]).encode(), b"")
+        row_digest(str(keys[i]).encode("utf-8", "surrogatepass"), b"")
         if keys is not None
         else row_digest(features[i].tobytes(), labels[i].tobytes())
         for i in range(length)
     ]
     return Rows(features, labels, digests)
+
+
+def _cells(table: Table) -> dict[str, Any]:
+    """The columns. What a library says of cells that it cannot read is not passed on, as it may quote them."""
+    try:
+        return table.read()
+    except (ContentError, StudyError):
+        raise
+    except Exception:
+        pass
+    raise ContentError("the data cannot be read")
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:

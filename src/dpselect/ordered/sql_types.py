@@ -1,0 +1,122 @@
+"""Which types of SQL columns are read, and how: a list for each engine, and whatever is not on it is refused.
+
+An expression is a fixed map of single rows to a number, a text or NULL that no content makes fail: what a cast could
+not hold is cut off or NULL before it. NULL is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["ENGINES", "SqlType", "sql_type"]
+
+ENGINES = ("SQLite", "PostgreSQL", "DuckDB")
+
+
+@dataclass(frozen=True)
+class SqlType:
+    """`{0}` stands for the column. `number` or `text` is None where a type has none.
+
+    `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are moments, counted in it since 1970.
+    `text` is compared byte by byte with `place`, in which `{0}` is a parameter.
+    """
+
+    number: str | None
+    whole: bool = False
+    unit: str | None = None
+    text: str | None = None
+    place: str = "{0}"
+
+
+def sql_type(engine: str, name: str, column: str) -> SqlType:
+    """The type by the engine's own name for it; `engine` is "sqlite", "postgresql" or "duckdb".
+
+    Raises `ArgumentError` for a type that is not on the list.
+
+    >>> sql_type("duckdb", "INTEGER", "age").whole
+    True
+    """
+    plain = re.sub(r"\s*\(\s*\d+\s*(,\s*\d+\s*)?\)", "", name.strip().upper())
+    if engine == "duckdb" and re.fullmatch(r"ENUM\('.*'\)", name, flags=re.DOTALL):
+        plain = "ENUM"
+    found = _TYPES.get(engine, {}).get(plain)
+    if found is None:
+        what = name if len(name) < 60 else name[:57] + "..."
+        raise ArgumentError(
+            f"column: {column!r} is of the type {what or 'none'}, which is not read; cast it in a view to a number, a "
+            "date, a timestamp or text"
+        )
+    return found
+
+
+def _named(kind: SqlType, *names: str) -> dict[str, SqlType]:
+    return dict.fromkeys(names, kind)
+
+
+def _sqlite() -> dict[str, SqlType]:
+    """A SQLite column may hold anything: what is no number, or no text, is missing."""
+    number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS %s) END"
+    text = "CASE WHEN typeof({0}) = '%s' THEN CAST({0} AS TEXT) END COLLATE BINARY"
+    # a cell 'now' would be another moment in each statement
+    moment = "CASE WHEN typeof({0}) = 'text' AND {0} GLOB '[-0-9]*' THEN CAST(strftime('%s', {0}) AS INTEGER) END"
+    whole = SqlType(number % "INTEGER", whole=True, text=text % "integer")
+    return {
+        **_named(whole, "INT", "INTEGER", "TINYINT", "SMALLINT", "MEDIUMINT", "BIGINT", "INT2", "INT4", "INT8"),
+        **_named(SqlType(number % "REAL"), "REAL", "DOUBLE", "DOUBLE PRECISION", "FLOAT", "NUMERIC", "DECIMAL", "NUM"),
+        **_named(SqlType(moment, whole=True, unit="s"), "DATE", "DATETIME", "TIMESTAMP"),
+        **_named(
+            SqlType(None, text=text % "text"), "TEXT", "VARCHAR", "CHAR", "CHARACTER", "NVARCHAR", "NCHAR", "CLOB"
+        ),
+    }
+
+
+def _postgresql() -> dict[str, SqlType]:
+    text = 'CAST({0} AS TEXT) COLLATE "C"'
+    # NUMERIC holds what no double does, and the cast fails for it, also where it comes too near to zero
+    double = (
+        "CAST(CASE WHEN {0} = 'NaN' THEN NULL WHEN {0} > 1e308 THEN 1e308 WHEN {0} < -1e308 THEN -1e308 "
+        "WHEN abs({0}) < 1e-307 THEN 0 ELSE {0} END AS DOUBLE PRECISION)"
+    )
+    ticks = (
+        "CASE WHEN {0} > '-infinity' AND {0} < '290000-01-01' "
+        "THEN CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) END"
+    )
+    return {
+        **_named(SqlType("{0}", whole=True, text=text), "SMALLINT", "INTEGER", "BIGINT"),
+        **_named(SqlType("CAST(NULLIF({0}, 'NaN') AS DOUBLE PRECISION)"), "REAL", "DOUBLE_PRECISION"),
+        **_named(SqlType(double), "NUMERIC"),
+        **_named(SqlType(ticks, whole=True, unit="us"), "DATE", "TIMESTAMP"),
+        **_named(SqlType(None, text=text), "TEXT", "VARCHAR", "CHAR", "ENUM"),
+    }
+
+
+def _duckdb() -> dict[str, SqlType]:
+    text, place = "encode(CAST({0} AS VARCHAR))", "encode({0})"
+    whole = SqlType("CAST({0} AS BIGINT)", whole=True, text=text, place=place)
+    finite = SqlType("CASE WHEN isfinite({0}) THEN epoch_us({0}) END", whole=True, unit="us")
+
+    # epoch_us fails for days out of the range of microseconds, and even if CASE rules them out, as it is applied to the
+    # smallest and the largest of a column beforehand
+    days = "greatest(least({0} - DATE '1970-01-01', 106000000), -106000000)"
+    date = replace(finite, number=f"CASE WHEN isfinite({{0}}) THEN CAST({days} AS BIGINT) * 86400000000 END")
+
+    def within(kind: str) -> SqlType:
+        """The range in which microseconds fit; isfinite itself fails for seconds out of it."""
+        ends = (f"CAST('290000-01-01{era}' AS {kind})" for era in (" (BC)", ""))
+        return replace(finite, number=f"CASE WHEN {{0}} BETWEEN {' AND '.join(ends)} THEN epoch_us({{0}}) END")
+
+    return {
+        **_named(whole, "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+        **_named(SqlType("CAST({0} AS DOUBLE)"), "UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL"),
+        **_named(SqlType("CASE WHEN NOT isnan({0}) THEN CAST({0} AS DOUBLE) END"), "FLOAT", "DOUBLE"),
+        **{kind: within(kind) for kind in ("TIMESTAMP_S", "TIMESTAMP_MS")},
+        **_named(date, "DATE"),
+        **_named(finite, "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"),
+        **_named(SqlType(None, text=text, place=place), "VARCHAR", "ENUM"),
+    }
+
+
+_TYPES = {"sqlite": _sqlite(), "postgresql": _postgresql(), "duckdb": _duckdb()}
