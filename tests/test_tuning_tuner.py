@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning, StudyError
 from dpselect.privacy import Release, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Geometric, Harmonic
@@ -223,6 +223,7 @@ def test_a_failed_run_is_the_worst_and_makes_no_noise(failure, kept, tmp_path, c
     store = tmp_path / "s.db" if kept else None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", NothingFoundWarning)  # of the release, not of a run
         result = search(FAILURES[failure], store=store, ledger=budget)
     assert (result.value, result.params, result.score) == (None, None, None)
     assert float(budget.spent()[0]) == result.guarantee.epsilon(0.0)

@@ -17,6 +17,7 @@ __all__ = [
     "ContentError",
     "ForkedSourceError",
     "MissingExtraError",
+    "NothingFoundWarning",
     "PromiseError",
     "SessionError",
     "StartingProcessError",
@@ -76,6 +77,10 @@ class ForkedSourceError(RuntimeError):
 
 class SessionError(RuntimeError):
     """A session was asked while it gives an answer, or is not one that its constructor made."""
+
+
+class NothingFoundWarning(UserWarning):
+    """A release holds nothing: no run met what was asked, every run failed, or there was none."""
 
 
 class StartingProcessError(RuntimeError):

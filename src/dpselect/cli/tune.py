@@ -13,7 +13,8 @@ import typer
 from dpselect.cli.account import JSON_HELP
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, NothingFoundWarning
+from dpselect.privacy.nothing_found import nothing_found
 
 __all__ = ["tune"]
 
@@ -66,6 +67,7 @@ def tune(
     if operator_progress:
         sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")
         warnings.filterwarnings("ignore", message="operator_progress")  # said above, in the user's words
+    warnings.filterwarnings("ignore", category=NothingFoundWarning)  # said below
     try:
         with terminable(), showing(law, quiet=quiet, operator=operator_progress) as shown:
             finished = run_study(
@@ -79,6 +81,8 @@ def tune(
     except KeyboardInterrupt as interruption:
         sys.stderr.write("interrupted: --resume goes on with this search, and charges nothing again\n")
         raise typer.Exit(status_of(interruption)) from None
+    if not finished.release["found"]:
+        sys.stderr.write(f"warning: {nothing_found(law.zero_probability)}\n")
     if finished.key_variable is not None:
         sys.stderr.write(f"drop the environment variable {finished.key_variable} now: it holds the key\n")
     typer.echo(json.dumps(finished.release) if as_json else _released(finished.release, finished.folder))

@@ -18,6 +18,7 @@ from dpselect.integrations.optuna_mark import DRAWN, MARK, MARK_VERSION
 from dpselect.integrations.optuna_trial import IndependentTrial, TrialRefusal, check_objective, draw
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource, resolve, system_source
+from dpselect.selection.rehearsal import Rehearsal, made_up
 from dpselect.tuning import Space, TuneResult
 from dpselect.tuning import tune as tune_in_space
 
@@ -49,6 +50,7 @@ def tune(
     sampler: BaseSampler | None = None,
     pruner: Any = None,
     example: Any = None,
+    rehearse: Rehearsal = True,
     release: Callable[[TuneResult], None] | None = None,
     **options: Any,
 ) -> TuneResult:
@@ -64,7 +66,9 @@ def tune(
     released with its value: leave room for both in `payload_bytes`.
 
     A refusal inside a run (`trial.report`, `trial.number`, ...) is found here if the objective's own code shows it;
-    deeper down it would count as a failed run, without a message: call `rehearse` first.
+    deeper down it would count as a failed run, without a message. So give `rehearse`, the objective bound to made-up or
+    public rows: it is run before anything is drawn or charged, and what it raises is raised (see
+    `dpselect.tuning.tune`; by default, and without such rows, names that are defined nowhere are found).
 
     `options` are those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `store`, `resume`, `executor`,
     `ledger`, ... Not `space` or `proposal`, which need a space that is known beforehand. Raises what `tune` raises,
@@ -89,6 +93,7 @@ def tune(
         if name in options:
             raise ArgumentError(f"{name} cannot be given here: {_FIXED_SPACE}")
     check_objective(objective)
+    on_made_up_rows = made_up("objective", objective, rehearse, ["trial"])
 
     def unpacked(result: TuneResult) -> TuneResult:
         params, value = result.value if result.value is not None else (None, None)
@@ -105,6 +110,7 @@ def tune(
         base=base,
         example=None if example is None else ({}, example),
         release=None if release is None else release_unpacked,
+        rehearse=False if on_made_up_rows is None else _Run(on_made_up_rows, direction),
         **options,
     )
     return unpacked(result)

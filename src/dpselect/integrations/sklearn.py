@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.integrations.sklearn_diffprivlib import stated_epsilon
@@ -25,20 +24,20 @@ from dpselect.integrations.sklearn_free_steps import refuse_rows_that_fail, refu
 from dpselect.integrations.sklearn_guarantee import Base, private_steps
 from dpselect.integrations.sklearn_plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn_public import PublicTransformer
-from dpselect.integrations.sklearn_rehearsal import rehearse
+from dpselect.integrations.sklearn_rehearsal import refuse_whole_number_seeds, rehearse
 from dpselect.integrations.sklearn_released import ReleasedModel
 from dpselect.integrations.sklearn_rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn_scoring import RowScore, scoring_of
 from dpselect.integrations.sklearn_spending import SpenderForMore
 from dpselect.integrations.sklearn_split import rows_to_parts
-from dpselect.integrations.sklearn_trial import Rows, SearchRun, Settings, pack, train, unpack
+from dpselect.integrations.sklearn_trial import Rows, SearchRun, Settings, refitted, unpack
 from dpselect.learners.rows import column_names, public_classes, table_shape
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.boundary import result_of
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import refusal
-from dpselect.randomness import RandomSource, keyed_source
+from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor, TuneResult, tune
@@ -258,7 +257,10 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         )
         if self.verbose:
             print(_summary(plan, self.delta), file=sys.stderr)
-        self._set_outcome(plan, self._search(run, plan, request, room))
+        result = self._search(run, plan, request, room)
+        if result.params is not None:  # else `tune` has said so
+            warn_if_nothing_found(result.value)
+        self._set_outcome(plan, result)
         return self
 
     def _search(self, run: SearchRun, plan: SearchPlan, request: Request, room: int) -> TuneResult:
@@ -267,7 +269,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         def finished(result: TuneResult) -> TuneResult:
             value = None
             if result.value is not None:
-                value = _refitted(run, final, result) if run.keyed else unpack(result.value)
+                value = refitted(run, final, result.params or {}, result.value) if run.keyed else unpack(result.value)
             return replace(result, value=value, guarantee=plan.guarantee)
 
         kept: list[TuneResult] = []
@@ -293,6 +295,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             random=self.random,
             release=write,
             payload_bytes=room,
+            rehearse=False,  # see _room
             declare_score=self.release_score,
             constant_runs=self.constant_runs,
             fingerprint=self._fingerprint(),
@@ -363,6 +366,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
     ) -> int:
         """Public room for one run's value."""
         size = None
+        refuse_whole_number_seeds(self.estimator, request.space, settings, X, classes)
         if rehearsed:
             size = rehearse(self.estimator, request.space, settings, scoring, X, classes, public)
         if self.payload_bytes is not None:
@@ -422,18 +426,6 @@ def _routing_enabled() -> bool:
 def _executor(n_jobs: int | None) -> Executor:
     workers = effective_n_jobs(n_jobs)
     return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
-
-
-def _refitted(run: SearchRun, settings: Settings, result: TuneResult) -> Any:
-    """The further model: of all rows, with the winner's parameters and its own key. None if training fails."""
-    rows = run.rows.at(np.arange(len(run.rows.y)))
-
-    def refit() -> Any:
-        with threadpool_limits(1):
-            model = train(run.estimator, dict(result.params or {}), settings, rows, keyed_source(result.value))
-            return unpack(pack(model))
-
-    return result_of(refit, None)  # that and how training fails is part of its private output
 
 
 def _summary(plan: SearchPlan, delta: float) -> str:

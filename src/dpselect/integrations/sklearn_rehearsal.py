@@ -7,7 +7,7 @@ estimator that always fails would cost the full price and find nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -16,13 +16,13 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn_distributions import MixedSpace, finite_choices
+from dpselect.integrations.sklearn_distributions import MixedSpace, finite_choices, numpy_source
 from dpselect.integrations.sklearn_scoring import RowScore, Scoring
 from dpselect.integrations.sklearn_trial import Rows, Settings, pack, train
-from dpselect.randomness import keyed_source
+from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
 
-__all__ = ["rehearse"]
+__all__ = ["refuse_whole_number_seeds", "rehearse"]
 
 _ROWS: Final = 32
 _FEWER: Final = (13, 1)
@@ -42,12 +42,10 @@ def rehearse(
     Of X only the container and the types of its columns are used. Raises what training or scoring raises, and
     `ArgumentError` when a row's answer or score depends on the rows beside it.
     """
-    made_up = _like(X)
-    if made_up is None:
+    rows = _rows_like(X, classes)
+    if rows is None:
         return None
     source = keyed_source("rehearsal")
-    y = source.uniform(_ROWS) if classes is None else np.asarray(classes)[np.arange(_ROWS) % len(classes)]
-    rows = Rows(made_up, y, {})
     sizes: list[int] = []
     for params in _ends(space):
         try:
@@ -63,6 +61,53 @@ def rehearse(
             error.add_note(f"in a rehearsal on made-up rows, with {params}; nothing was drawn or charged")
             raise
     return max(sizes)
+
+
+def refuse_whole_number_seeds(
+    estimator: Any, space: Space, settings: Settings, X: Any, classes: NDArray[Any] | None
+) -> None:
+    """Raise `ArgumentError` for an estimator whose `random_state` takes whole numbers but no generator.
+
+    Every run of it would fail in silence. A whole number would do for it and not for privacy: there are 2**32 of them,
+    few enough to try them all, and whoever has the model could find the noise. Tried on made-up rows, also without a
+    rehearsal; if the estimator can be trained on them with neither, nothing is said.
+    """
+    places = settings.steps(clone(estimator))
+    if not any(_draws_by_state_alone(place.step.get_params(deep=False)) for place in places):
+        return
+    rows = _rows_like(X, classes)
+    if rows is None:
+        return
+
+    def trains(state_of: Callable[[RandomSource], Any]) -> bool:
+        try:
+            with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+                params = next(iter(_ends(space)))
+                train(estimator, params, settings, rows.at(range(_ROWS)), keyed_source("rehearsal"), state_of=state_of)
+        except Exception:
+            return False
+        return True
+
+    if not trains(numpy_source) and trains(lambda source: source.bits(31)):
+        raise ArgumentError(
+            "the estimator's random_state takes whole numbers only, which are few enough to try them all: whoever has "
+            "the model could find its noise. Give it a parameter random (a dpselect RandomSource) that its fit draws "
+            "from, or one that takes a numpy RandomState; nothing was drawn or charged"
+        )
+
+
+def _draws_by_state_alone(has: Mapping[str, Any]) -> bool:
+    return "random_state" in has and "random" not in has
+
+
+def _rows_like(X: Any, classes: NDArray[Any] | None) -> Rows | None:
+    """Made-up rows with labels in turn, or None if none can be made up."""
+    made_up = _like(X)
+    if made_up is None:
+        return None
+    if classes is None:
+        return Rows(made_up, keyed_source("rehearsal").uniform(_ROWS), {})
+    return Rows(made_up, np.asarray(classes)[np.arange(_ROWS) % len(classes)], {})
 
 
 def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: Rows) -> None:

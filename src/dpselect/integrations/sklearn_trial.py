@@ -10,13 +10,14 @@ from __future__ import annotations
 import io
 import pickle
 import random as standard_random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
+from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn_diffprivlib import fresh_accountant, is_diffprivlib, takes_classes_from_rows
@@ -27,11 +28,12 @@ from dpselect.integrations.sklearn_known_classes import KnownClasses
 from dpselect.integrations.sklearn_scoring import Scoring
 from dpselect.integrations.sklearn_split import Part
 from dpselect.privacy import Adjacency
-from dpselect.randomness import RandomSource
+from dpselect.privacy.boundary import result_of
+from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import TrialOutput
 from dpselect.tuning.trial import ValuePickler
 
-__all__ = ["Rows", "SearchRun", "Settings", "noise_parameter", "pack", "train", "unpack"]
+__all__ = ["Rows", "SearchRun", "Settings", "noise_parameter", "pack", "refitted", "train", "unpack"]
 
 _KEY_BYTES = 32
 
@@ -123,9 +125,18 @@ def _one_a_row(value: Any, rows: int) -> bool:
 
 
 def train(
-    estimator: Any, params: Mapping[str, Any], settings: Settings, rows: tuple[Any, Any, Any], random: RandomSource
+    estimator: Any,
+    params: Mapping[str, Any],
+    settings: Settings,
+    rows: tuple[Any, Any, Any],
+    random: RandomSource,
+    *,
+    state_of: Callable[[RandomSource], Any] = numpy_source,
 ) -> Any:
-    """A fitted copy of `estimator` with these parameters. All that it draws comes from `random`."""
+    """A fitted copy of `estimator` with these parameters. All that it draws comes from `random`.
+
+    `state_of` makes what a parameter `random_state` is set to.
+    """
     model = dense(clone(estimator).set_params(**clone(dict(params), safe=False)))
     places = settings.steps(model)
     for place in places:
@@ -134,7 +145,7 @@ def train(
         if "random" in has:
             place.step.set_params(random=source)
         if "random_state" in has:
-            place.step.set_params(random_state=numpy_source(source))
+            place.step.set_params(random_state=state_of(source))
         if has.get("verbose"):
             place.step.set_params(verbose=0)  # compiled code prints past what is silenced, once for every run
         if is_diffprivlib(place.step):
@@ -234,3 +245,14 @@ def pack(model: Any) -> bytes:
 def unpack(value: bytes) -> Any:
     """The model that was packed."""
     return pickle.loads(value)
+
+
+def refitted(run: SearchRun, settings: Settings, params: Mapping[str, Any], key: bytes) -> Any:
+    """The further model: of all rows, with the winner's parameters and its own key. None if training fails."""
+    rows = run.rows.at(np.arange(len(run.rows.y)))
+
+    def refit() -> Any:
+        with threadpool_limits(1):
+            return unpack(pack(train(run.estimator, params, settings, rows, keyed_source(key))))
+
+    return result_of(refit, None)  # that and how training fails is part of its private output

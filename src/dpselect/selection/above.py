@@ -8,10 +8,12 @@ from dpselect.accounting.threshold import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import silence
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
 from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_above"]
 
@@ -23,6 +25,7 @@ def select_above(
     stop_probability: SupportsFloat,
     max_runs: int | None = None,
     guarantee: Guarantee,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """Run the candidate afresh until a score is at least `threshold`, and release that run's output only.
@@ -31,7 +34,7 @@ def select_above(
     number of tries is drawn anew until it is within the limit (conditioned, never cut off). `threshold` and
     `stop_probability` are fixed without the data and `guarantee` covers one run, its score and failure included (owed
     by the caller). A run that raises or scores NaN does not clear any threshold. The number of tries, which depends on
-    the data, does not leave; the time it takes does, and is not covered.
+    the data, does not leave; the time it takes does, and is not covered. `rehearse`: as in `select_best`.
 
     The guarantee of the whole is `threshold_stopping(guarantee, ...)`. Raises `ArgumentError` or `TypeError` naming the
     argument.
@@ -42,7 +45,7 @@ def select_above(
     >>> release.value, round(release.guarantee.epsilon(delta=0), 3) <= 2.0
     ('found', True)
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
     guarantee = promise("guarantee", guarantee)
     bar = number("threshold", threshold, finite=False)
     total = threshold_stopping(guarantee, stop_probability=stop_probability, max_runs=max_runs)
@@ -50,7 +53,9 @@ def select_above(
     law = tries if max_runs is None else tries.at_most(max_runs)
     source = resolve(random)
     found = first_above(candidate, bar, law, source)
-    return Release(value=found.output if found else None, guarantee=total, replayable=source.replayable)
+    value = found.output if found else None
+    warn_if_nothing_found(value)
+    return Release(value=value, guarantee=total, replayable=source.replayable)
 
 
 def first_above(candidate: Candidate, bar: float, tries: Repetitions, source: RandomSource) -> Outcome | None:

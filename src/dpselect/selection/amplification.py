@@ -10,6 +10,7 @@ from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.above import select_above
 from dpselect.selection.candidates import Candidate
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["amplification_stop_probability", "amplify", "markov_probability"]
 
@@ -49,6 +50,7 @@ def amplify(
     margin: SupportsFloat,
     failure_probability: SupportsFloat,
     guarantee: Guarantee,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """A run that scores at least mean - margin, except with `failure_probability`: then None, at most 2 epsilon_1.
@@ -71,5 +73,6 @@ def amplify(
         threshold=mu - a,
         stop_probability=amplification_stop_probability(mean=mu, margin=a, failure_probability=failure_probability),
         guarantee=guarantee,
+        rehearse=rehearse,
         random=random,
     )

@@ -5,16 +5,23 @@ from __future__ import annotations
 from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import silence
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_best"]
 
 
 def select_best(
-    candidate: Candidate, *, repetitions: Repetitions, guarantee: Guarantee, random: RandomSource | None = None
+    candidate: Candidate,
+    *,
+    repetitions: Repetitions,
+    guarantee: Guarantee,
+    rehearse: Rehearsal = True,
+    random: RandomSource | None = None,
 ) -> Release:
     """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
 
@@ -25,7 +32,11 @@ def select_best(
     whole selection, `best_of(guarantee, repetitions)`; neither K nor a score leaves. In memory and in this process: to
     survive a crash, use `dpselect.tuning.tune`.
 
-    Raises `TypeError` for arguments of another kind.
+    `rehearse`: the candidate on made-up or public rows, which is run once before anything is drawn; by default its code
+    alone is searched for names that are defined nowhere (`dpselect.selection.rehearsal`). `NothingFoundWarning` says
+    that the value is None.
+
+    Raises `TypeError` for arguments of another kind, `ArgumentError` for a candidate that would always fail.
 
     >>> from dpselect.privacy import laplace
     >>> from dpselect.repetitions import Harmonic
@@ -33,12 +44,14 @@ def select_best(
     >>> select_best(noisy, repetitions=Harmonic(limit=5), guarantee=laplace(scale=1.0)).value
     'found'
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
     guarantee = promise("guarantee", guarantee)
     total = best_of(guarantee, repetitions)
     source = resolve(random)
     best = best_outcome(candidate, repetitions, source)
-    return Release(value=best.output if best else None, guarantee=total, replayable=source.replayable)
+    value = best.output if best else None
+    warn_if_nothing_found(value, no_runs=repetitions.zero_probability)
+    return Release(value=value, guarantee=total, replayable=source.replayable)
 
 
 def best_outcome(candidate: Candidate, repetitions: Repetitions, source: RandomSource) -> Outcome | None:

@@ -11,6 +11,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
+from dpselect.selection.rehearsal import Rehearsal, rehearse_candidate
 
 __all__ = [
     "Candidate",
@@ -68,16 +69,17 @@ class Outcome:
         return is_number, self.score if is_number else 0.0, self.tag
 
 
-def check_candidate(candidate: object) -> None:
-    """Raise `TypeError` for what cannot be run."""
-    if not callable(candidate):
-        raise TypeError("candidate must be callable: candidate(random) -> (score, output)")
+def check_candidate(candidate: object, rehearse: Rehearsal = True) -> None:
+    """Raise `TypeError` for what cannot be run, `ArgumentError` for what would fail in every run: see `Rehearsal`."""
+    rehearse_candidate("candidate", candidate.run if isinstance(candidate, PrivateCandidate) else candidate, rehearse)
 
 
-def check_private_candidates(candidates: Iterable[object]) -> None:
-    """Raise `TypeError` unless each has its own guarantee."""
+def check_private_candidates(candidates: Iterable[object], rehearse: Rehearsal = True) -> None:
+    """Raise `TypeError` unless each has its own guarantee, and what `check_candidate` raises for one of them."""
     if not all(isinstance(candidate, PrivateCandidate) for candidate in candidates):
         raise TypeError("candidates must be PrivateCandidate, each with its guarantee")
+    for candidate in candidates:
+        check_candidate(candidate, rehearse)
 
 
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:

@@ -13,10 +13,12 @@ from dpselect.accounting import conditional_sampling
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import result_of, silence
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
 from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["first_acceptable_run", "select_acceptable"]
 
@@ -27,6 +29,7 @@ def select_acceptable(
     acceptable: Callable[[float, Any], bool],
     floor: SupportsFloat,
     guarantee: Guarantee,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """Run the candidate until `acceptable(score, output)`, and release that output only; None if the coin came first.
@@ -35,7 +38,7 @@ def select_acceptable(
     expectation. What is acceptable is fixed without the data and is a function of what one run gives, which
     `guarantee` covers with its failure (owed by the caller). A run that raises is not acceptable, nor is one for
     which `acceptable` raises. The number of rounds depends on the data and does not leave; the time it takes does, and
-    is not covered.
+    is not covered. `rehearse`: as in `select_best`.
 
     The guarantee is `conditional_sampling(guarantee, floor=floor)`. Raises `ArgumentError` or `TypeError` naming the
     argument.
@@ -46,7 +49,7 @@ def select_acceptable(
     >>> release.value in (5, None), release.guarantee.epsilon(delta=0) < 1.0
     (True, True)
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
     guarantee = promise("guarantee", guarantee)
     if not callable(acceptable):
         raise TypeError("acceptable must be callable: acceptable(score, output) -> bool")
@@ -54,7 +57,9 @@ def select_acceptable(
     total = conditional_sampling(guarantee, floor=probability)
     source = resolve(random)
     found = first_acceptable_run(candidate, acceptable, Geometric(gamma=probability), source)
-    return Release(value=found.output if found else None, guarantee=total, replayable=source.replayable)
+    value = found.output if found else None
+    warn_if_nothing_found(value)
+    return Release(value=value, guarantee=total, replayable=source.replayable)
 
 
 def first_acceptable_run(

@@ -10,9 +10,11 @@ from dpselect.accounting.dummies import select_among_dummies
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import silence
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.selection.candidates import Candidate, check_candidate, run_once
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_with_dummies"]
 
@@ -28,6 +30,7 @@ def select_with_dummies(
     gamma: SupportsFloat,
     guarantee: Guarantee,
     sharpness: SupportsFloat = math.inf,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """Run the candidate `runs` times and release one output, drawn by weight, or None for the dummy.
@@ -39,6 +42,7 @@ def select_with_dummies(
     The only selector here whose number of runs is public: nothing about it depends on the data. It costs many more of
     them than `select_above` does. Threshold, runs, gamma and sharpness are fixed without the data and `guarantee`
     covers one run, its score and failure included (owed by the caller). One run's output is kept at a time.
+    `rehearse`: as in `select_best`.
 
     The guarantee is `accounting.dummies.select_among_dummies(...)`, at most 2 epsilon_1. Raises `ArgumentError` or
     `TypeError` naming the argument.
@@ -49,12 +53,13 @@ def select_with_dummies(
     >>> release.guarantee.epsilon(delta=0) < 1.0
     True
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
     guarantee = promise("guarantee", guarantee)
     bar = number("threshold", threshold)
     total = select_among_dummies(guarantee, runs=runs, gamma=gamma, sharpness=sharpness)
     source = resolve(random)
     value = draw_by_weight(candidate, bar, integer("runs", runs), dummy_weight(float(gamma)), float(sharpness), source)
+    warn_if_nothing_found(value)
     return Release(value=value, guarantee=total, replayable=source.replayable)
 
 

@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, SupportsFloat
 
 from dpselect.accounting import best_of
-from dpselect.errors import integer, number
+from dpselect.errors import flag, integer, number
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
 from dpselect.privacy import Guarantee, Release, compose, worst_of
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise, refusal
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.selection.best import best_outcome
 from dpselect.selection.candidates import Candidate
+from dpselect.selection.rehearsal import check_function
 
 __all__ = [
     "Tuned",
@@ -133,6 +135,7 @@ def select_hyperparameters(
     training: Guarantee,
     validation_epsilon: SupportsFloat,
     may_overlap: bool = True,
+    rehearse: bool = True,
     random: RandomSource | None = None,
 ) -> TwoSetRelease:
     """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
@@ -142,6 +145,7 @@ def select_hyperparameters(
     correct rows of the validation data: one row moves it by at most one, and it fails for no data (owed). The model is
     released with the price of both data sets apart (`training`, `validation`) and for everyone (`guarantee`): their sum
     inside the search if one person `may_overlap` both sets, the larger otherwise. The value is a `Tuned` or None.
+    `rehearse`: search the code of both functions for names that are defined nowhere, before anything is drawn.
 
     Raises `TypeError` and `ArgumentError` naming the argument. For other selectors: `tuning_candidate` and
     `two_set_guarantee`.
@@ -156,6 +160,9 @@ def select_hyperparameters(
     """
     training = promise("training", training)
     candidate = tuning_candidate(train, candidates=candidates, correct=correct, validation_epsilon=validation_epsilon)
+    if flag("rehearse", rehearse):
+        check_function("train", train, ["candidate", "random"])
+        check_function("correct", correct, ["model"])
     prices = two_set_guarantee(
         lambda base: best_of(base, repetitions),
         training=training,
@@ -168,8 +175,10 @@ def select_hyperparameters(
     )
     source = resolve(random)
     best = best_outcome(candidate, repetitions, source)
+    value = best.output if best else None
+    warn_if_nothing_found(value, no_runs=repetitions.zero_probability)
     return TwoSetRelease(
-        value=best.output if best else None,
+        value=value,
         guarantee=total,
         training=prices.training,
         validation=prices.validation,

@@ -23,11 +23,13 @@ from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promises
 from dpselect.randomness import resolve
 from dpselect.randomness.source import RandomSource
 from dpselect.repetitions import Repetitions
 from dpselect.selection.candidates import Outcome, PrivateCandidate, check_private_candidates, run_once
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["increasing_budgets_guarantee", "released_level", "select_increasing"]
 
@@ -113,6 +115,7 @@ def select_increasing(
     repetitions: Repetitions,
     weights: Sequence[SupportsIndex] | None = None,
     delta: SupportsFloat = 0.0,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> ExPostRelease:
     """Draw a number of runs, spread them over the levels at random, and release the first that clears the threshold.
@@ -120,7 +123,7 @@ def select_increasing(
     Each of the K runs falls to a level by a public coin; the cheapest level's runs come first. The first run whose
     score is at least `threshold` ends the search: the value is (level, output). If none does, it is None. A run that
     raises or scores NaN clears no threshold. K, the runs that failed and how many they were do not leave; the time
-    that the search takes does, and is not covered.
+    that the search takes does, and is not covered. `rehearse`: as in `select_best`, for every level.
 
     `threshold`, `repetitions`, `weights` and `delta` are fixed without the data; each candidate's guarantee covers its
     score and its failure (owed by the caller). Reserve `increasing_budgets_guarantee` with the same arguments, settle
@@ -137,7 +140,7 @@ def select_increasing(
     >>> release.value, round(release.epsilon, 3)
     ((0, 'a model'), 0.464)
     """
-    check_private_candidates(candidates)
+    check_private_candidates(candidates, rehearse)
     bar = number("threshold", threshold, finite=False)
     guarantee = increasing_budgets_guarantee(
         [candidate.guarantee for candidate in candidates], repetitions=repetitions, weights=weights, delta=delta
@@ -145,6 +148,7 @@ def select_increasing(
     source = resolve(random)
     found = _first_that_clears(candidates, _parts(weights, len(candidates)), bar, repetitions, source)
     value = None if found is None else (found[0], found[1].output)
+    warn_if_nothing_found(value, no_runs=repetitions.zero_probability)
     return ExPostRelease(value=value, guarantee=guarantee, replayable=source.replayable)
 
 

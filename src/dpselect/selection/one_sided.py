@@ -13,11 +13,13 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import silence
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.selection.candidates import Candidate, check_candidate, run_once
+from dpselect.selection.rehearsal import Rehearsal
 
-__all__ = ["search_threshold", "threshold_grid"]
+__all__ = ["find_threshold", "search_threshold", "threshold_grid"]
 
 _ROUNDING = 2.0**-40
 
@@ -41,6 +43,7 @@ def search_threshold(
     statistic: SmoothedCount,
     epsilon: SupportsFloat,
     failure_probability: SupportsFloat | None = None,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """The first of falling `thresholds` that one run reaches with a probability of about `target`, or None.
@@ -48,7 +51,7 @@ def search_threshold(
     The candidate is run `statistic.samples` times, and this one batch serves all thresholds. Thresholds, target,
     statistic and the rest are fixed without the data, and `guarantee` covers one run with its score and failure (owed
     by the caller). A run that raises or scores NaN reaches no threshold. None: not even the last one was found, which
-    the noise allows.
+    the noise allows. `rehearse`: as in `select_best`.
 
     `statistic` comes from `smoothed_count(guarantee, samples=..., thresholds=len(thresholds), ...)` or is a
     `SmoothedCount` by hand; privacy holds for any. With a `failure_probability` the bar is lowered by
@@ -66,7 +69,33 @@ def search_threshold(
     >>> release.value
     0.25
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
+    release = find_threshold(
+        candidate,
+        thresholds=thresholds,
+        target=target,
+        guarantee=guarantee,
+        statistic=statistic,
+        epsilon=epsilon,
+        failure_probability=failure_probability,
+        random=random,
+    )
+    warn_if_nothing_found(release.value)
+    return release
+
+
+def find_threshold(
+    candidate: Candidate,
+    *,
+    thresholds: Sequence[float],
+    target: SupportsFloat,
+    guarantee: Guarantee,
+    statistic: SmoothedCount,
+    epsilon: SupportsFloat,
+    failure_probability: SupportsFloat | None,
+    random: RandomSource | None,
+) -> Release:
+    """As `search_threshold`, without a word when there is none: what it finds may be a secret of a larger search."""
     guarantee = promise("guarantee", guarantee)
     bars = tuple(number("thresholds", bar, finite=False) for bar in thresholds)
     if not bars or any(not later < earlier for earlier, later in pairwise(bars)):

@@ -15,6 +15,7 @@ from dpselect.accounting.percentile_sparse_vector import log_odds_sensitivity, p
 from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -179,6 +180,7 @@ def select_first_by_percentile(
             found = index
         if search.halted:
             break
+    warn_if_nothing_found(found)
     return Release(
         value=found,
         guarantee=search.worst,

@@ -15,6 +15,7 @@ from dpselect.errors import BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
 from dpselect.privacy.boundary import silence
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -149,6 +150,7 @@ def select_first_by_sampling(
             found = index
         if search.halted:
             break
+    warn_if_nothing_found(found)
     return Release(
         value=found,
         guarantee=search.worst,

@@ -10,12 +10,14 @@ from dpselect.accounting.sampled_percentile import SmoothedCount
 from dpselect.accounting.without_threshold import RunsNeeded, runs_needed, without_threshold
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.privacy import Guarantee, Release
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric
 from dpselect.selection.above import first_above
 from dpselect.selection.candidates import Candidate, check_candidate
-from dpselect.selection.one_sided import search_threshold, threshold_grid
+from dpselect.selection.one_sided import find_threshold, threshold_grid
+from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_without_threshold", "select_without_threshold_by_hand"]
 
@@ -33,6 +35,7 @@ def select_without_threshold(
     delta: SupportsFloat,
     failure_probability: SupportsFloat = 0.1,
     most_runs: SupportsFloat = MOST_RUNS,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """A run whose score is within 1/R of the best median among `candidates`, at 2 epsilon_1 + `epsilon`.
@@ -48,7 +51,7 @@ def select_without_threshold(
     Traceback (most recent call last):
     dpselect.errors.ArgumentError: the theorem asks for 10^12.7 runs, above most_runs = 1e+07; give ...
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
     guarantee = promise("guarantee", guarantee)
     if not math.isfinite(guarantee.pure_epsilon):
         raise BoundUnavailableError("the theorem needs a guarantee with an epsilon outside a failure mass")
@@ -75,6 +78,7 @@ def select_without_threshold(
         epsilon=epsilon,
         stop_probability=10.0**needed.log10_stop_probability,
         failure_probability=failure_probability,
+        rehearse=False,
         random=random,
     )
 
@@ -99,6 +103,7 @@ def select_without_threshold_by_hand(
     stop_probability: SupportsFloat,
     max_runs: int | None = None,
     failure_probability: SupportsFloat | None = None,
+    rehearse: Rehearsal = True,
     random: RandomSource | None = None,
 ) -> Release:
     """Find a threshold by `search_threshold`, then release the first run that reaches it, or None.
@@ -109,7 +114,7 @@ def select_without_threshold_by_hand(
 
     The guarantee is `accounting.without_threshold.without_threshold(...)`: the search's (epsilon, delta) composed with
     the stopping's, which is below 2 epsilon_1. The number of later runs depends on the data and does not leave; the
-    time it takes does, and is not covered.
+    time it takes does, and is not covered. `rehearse`: as in `select_best`.
 
     >>> from dpselect.accounting.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
@@ -121,7 +126,7 @@ def select_without_threshold_by_hand(
     >>> release.value, round(release.guarantee.pure_epsilon, 2)
     ('found', 4.2)
     """
-    check_candidate(candidate)
+    check_candidate(candidate, rehearse)
     guarantee = promise("guarantee", guarantee)
     bars = tuple(thresholds)
     total = without_threshold(
@@ -133,7 +138,7 @@ def select_without_threshold_by_hand(
         max_runs=max_runs,
     )
     source = resolve(random)
-    found = search_threshold(
+    found = find_threshold(
         candidate,
         thresholds=bars,
         target=target,
@@ -143,9 +148,9 @@ def select_without_threshold_by_hand(
         failure_probability=failure_probability,
         random=source,
     ).value
-    if found is None:
-        return Release(value=None, guarantee=total, replayable=source.replayable)
     tries = Geometric(gamma=float(stop_probability))
     law = tries if max_runs is None else tries.at_most(integer("max_runs", max_runs, at_least=1))
-    best = first_above(candidate, found, law, source)
-    return Release(value=best.output if best else None, guarantee=total, replayable=source.replayable)
+    best = None if found is None else first_above(candidate, found, law, source)
+    value = best.output if best else None
+    warn_if_nothing_found(value)  # which of the two steps found nothing is not released
+    return Release(value=value, guarantee=total, replayable=source.replayable)

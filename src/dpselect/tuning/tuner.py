@@ -26,9 +26,11 @@ from typing import Any, Protocol, SupportsFloat
 
 from dpselect.errors import number, public_text
 from dpselect.privacy import Guarantee, Receipt, Release, Spender
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
+from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage.keys import key_place
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, Session
 from dpselect.tuning.limits import Limits
@@ -36,6 +38,7 @@ from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.memory_store import MemoryStore
 from dpselect.tuning.plan import Plan, make_plan
 from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
+from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import Job, Objective, decode_value, trial_params
@@ -104,6 +107,7 @@ def tune(
     release: Callable[[TuneResult], None] | None = None,
     payload_bytes: int = 1 << 16,
     example: Any = None,
+    rehearse: Rehearsal = True,
     declare_score: bool = False,
     constant_runs: bool = False,
     slots: int | None = None,
@@ -121,8 +125,8 @@ def tune(
 
     Owed by the caller: `base` covers everything that one run returns, its score and its failure included, whatever the
     parameters, under one adjacency; space, law and options were fixed without looking at the data; the objective
-    keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that
-    fails every time gives "nothing found" at the full price and no message, so try it on public data first.
+    keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that fails
+    every time finds nothing at the full price, and only `NothingFoundWarning` says so: give `rehearse`.
 
     `base` is the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
     row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
@@ -142,6 +146,10 @@ def tune(
       key is destroyed, nowhere else.
     - `payload_bytes`: public room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
       `example`, a value like those that runs return but made without the data, is checked against it at once.
+    - `rehearse`: the objective bound to made-up or public rows, `rehearse(params, random) -> (score, value)`. It is
+      run at both ends of the space before anything is drawn, and what it raises is raised. By default that is what the
+      objective's method `rehearsal()` returns, if it has one. The objective's code is searched for names and
+      parameters that do not exist. False: none of this. The objective itself is never run for it.
     - `declare_score`: the winner's score is part of the result.
     - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
     - `slots`: room for trials in the store, by default the law's limit, or its 0.999 quantile where the limit is above
@@ -202,12 +210,13 @@ def tune(
             OperatorProgressWarning,
             stacklevel=2,
         )
+    rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
     job = Job(objective, plan.space, plan.shape.payload_bytes, limits)
     with _opened(plan, store, resume, key_variable) as opened, _ticking(progress):
         _refuse_finished(opened)
         search = opened.load()
         if opened.stage in (Stage.RELEASED, Stage.SETTLED):
-            return _close(plan, opened, search, ledger)
+            return _told(_close(plan, opened, search, ledger), plan)
         with (executor or InlineExecutor()).session(job) as session:
             search = _begin(plan, opened, search, ledger, label, source)
             search = _run_trials(plan, search, opened, session, operator_progress)
@@ -217,7 +226,12 @@ def tune(
             release(_result(plan, opened, search))
         search = search.release()
         opened.save(search)
-        return _close(plan, opened, search, ledger)
+        return _told(_close(plan, opened, search, ledger), plan)
+
+
+def _told(result: TuneResult, plan: Plan) -> TuneResult:
+    warn_if_nothing_found(result.params, no_runs=plan.repetitions.zero_probability)
+    return result
 
 
 def check_store(

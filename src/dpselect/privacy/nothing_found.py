@@ -1,0 +1,47 @@
+"""The warning that goes with a release that holds nothing. That it holds nothing is released, so saying it is free."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+
+from dpselect.errors import NothingFoundWarning
+
+__all__ = ["nothing_found", "warn_if_nothing_found"]
+
+
+def warn_if_nothing_found(released: object, *, no_runs: float = 0.0) -> None:
+    """Warn when what is released is None. The text depends on public numbers only.
+
+    `released` must itself be part of the release. `no_runs` is the probability that the law of the number of runs
+    gives to zero.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warn_if_nothing_found(None, no_runs=0.25)
+    >>> caught[0].category.__name__
+    'NothingFoundWarning'
+    """
+    if released is not None:
+        return
+    warnings.warn(nothing_found(no_runs), NothingFoundWarning, stacklevel=_levels_to_the_caller())
+
+
+def nothing_found(no_runs: float) -> str:
+    """What is said of an empty release."""
+    law = f", or there was no run, which this law has with probability {no_runs:.3g}" if no_runs else ""
+    return (
+        "nothing was found, and the release is paid for all the same. Either no run met what was asked, or every run "
+        f"failed (one that raises does so in silence; trying it on made-up rows, rehearse=, shows that){law}. Which it "
+        "was is secret"
+    )
+
+
+def _levels_to_the_caller() -> int:
+    """How far up the first frame outside of this package is, as `warnings.warn` above counts."""
+    level = 1
+    outer: FrameType | None = sys._getframe(1)
+    while outer is not None and str(outer.f_globals.get("__name__")).partition(".")[0] == "dpselect":
+        level, outer = level + 1, outer.f_back
+    return level

@@ -1,0 +1,127 @@
+"""What is wrong with a function that runs are made of is found before anything is drawn or charged.
+
+Afterwards it could not be told: whether a run failed is part of its private output, so that a function that always
+fails would cost the full price, find nothing, and say nothing. Two things are done here, neither with the data: its
+code is searched for names that are defined nowhere, and it is tried on made-up or public rows where there are such.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.selection.unresolved import missing_name
+
+__all__ = ["Rehearsal", "check_function", "made_up", "output_of", "rehearse_candidate", "uncharged"]
+
+Rehearsal = bool | Callable[..., Any]
+"""`rehearse=`: True; False, which looks at nothing; or the same function bound to made-up or public rows.
+
+True searches the function's code for names that are defined nowhere, and runs what its method `rehearsal()` returns
+if it has one: the same function on made-up rows. Given a function, that is searched and run instead of the method. The
+function itself, which holds the data, is never run for this: what it raised or how long it took would be a leak.
+"""
+
+_OFF: Final = "or pass rehearse=False if this is wrong"
+
+
+def check_function(name: str, function: object, arguments: Sequence[str]) -> None:
+    """Raise for what cannot be called with these arguments, or asks for a name that is defined nowhere.
+
+    `TypeError` for what is not callable, `ArgumentError` for the rest. Nothing is run.
+
+    >>> check_function("candidate", lambda random: (misspelt, None), ["random"])
+    Traceback (most recent call last):
+    dpselect.errors.ArgumentError: candidate asks for the name 'misspelt' (line 1 of ...), which is defined nowhere...
+    """
+    if not callable(function):
+        raise TypeError(f"{name} must be callable: {name}({', '.join(arguments)})")
+    _check_arguments(name, function, arguments)
+    missing = missing_name(function)
+    if missing is not None:
+        raise ArgumentError(
+            f"{name} asks for the name {missing}, which is defined nowhere, so that runs would fail in silence at the "
+            f"full price; nothing was drawn or charged. Define or import it, {_OFF}"
+        )
+
+
+def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequence[str]) -> None:
+    if getattr(function, "__signature__", None) is not None:  # whatever set it may be wrong
+        return
+    try:
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):  # compiled, without a signature
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{name} cannot be called as {name}({', '.join(arguments)}): {error}. Every run would fail in silence at "
+            f"the full price; nothing was drawn or charged. Change it, {_OFF}"
+        ) from None
+
+
+def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[str]) -> Callable[..., Any] | None:
+    """The function to try in place of `function`, or None if there are no made-up rows.
+
+    Raises what `check_function` raises for both, unless `rehearse` is False; `TypeError` if it is of another kind.
+    """
+    if not (isinstance(rehearse, bool) or callable(rehearse)):
+        raise TypeError(f"rehearse must be True, False or a function, got {type(rehearse).__name__}")
+    if rehearse is False:
+        if not callable(function):
+            raise TypeError(f"{name} must be callable: {name}({', '.join(arguments)})")
+        return None
+    check_function(name, function, arguments)
+    if rehearse is not True:
+        check_function("rehearse", rehearse, arguments)
+        return rehearse
+    with uncharged(f"{name}.rehearsal()"):
+        offered: Callable[..., Any] | None = function.rehearsal() if hasattr(function, "rehearsal") else None
+    return offered
+
+
+@contextmanager
+def uncharged(what: str) -> Iterator[None]:
+    """What raises in here says that it was no run on the data."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {what}, on made-up or public rows; nothing was drawn or charged")
+        raise
+
+
+def output_of(returned: Any) -> tuple[float, Any]:
+    """The score and the value of one rehearsed run.
+
+    Raises `ArgumentError` for what would count as a failed run.
+    """
+    try:
+        score, value = returned
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"a run must return a pair, (score, value), and returned {type(returned).__name__}"
+        ) from None
+    try:
+        if isinstance(score, (str, bytes, bytearray)):
+            raise TypeError
+        return float(score), value
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError(f"the score of a run must be a number, and is {type(score).__name__}") from None
+
+
+def rehearse_candidate(name: str, candidate: Any, rehearse: Rehearsal) -> None:
+    """Look for what would make every run of a candidate fail; see `Rehearsal`."""
+    trial = made_up(name, candidate, rehearse, ["random"])
+    if trial is not None:
+        with uncharged("a rehearsal"):
+            output_of(trial(rehearsal_source()))
+
+
+def rehearsal_source() -> RandomSource:
+    """A public source: nothing that a rehearsal draws is secret."""
+    return keyed_source("rehearsal")

@@ -1,0 +1,71 @@
+"""One run of an objective on made-up or public rows, before anything is drawn or charged.
+
+What would make every run fail in silence shows here: a name or a parameter that does not exist, an exception, a return
+value of another shape, a value that cannot be pickled or has no room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dpselect.errors import ArgumentError
+from dpselect.selection.rehearsal import Rehearsal, made_up, output_of, rehearsal_source, uncharged
+from dpselect.selection.unresolved import missing_key
+from dpselect.tuning.space import Space
+from dpselect.tuning.trial import decode_value, encode_value
+
+__all__ = ["ends", "rehearse_objective"]
+
+
+def rehearse_objective(objective: Any, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
+    """Try an objective on made-up rows, with parameters at both ends of the space; see `Rehearsal`.
+
+    Raises `ArgumentError` or `TypeError` for what would make runs fail, and what the objective raises.
+    """
+    trial = made_up("objective", objective, rehearse, ["params", "random"])
+    settings = list(ends(space))
+    if rehearse is not False:
+        _check_keys(objective, settings[0])
+    if trial is None:
+        return
+    for place, params in enumerate(settings):
+        with uncharged(f"a rehearsal with {params}"):
+            _, value = output_of(trial(dict(params), rehearsal_source().spawn(place)))
+            _check_value(value, payload_bytes)
+
+
+def _check_keys(objective: Any, params: dict[str, Any]) -> None:
+    key = missing_key(objective, params)
+    if key is not None:
+        raise ArgumentError(
+            f"objective takes the parameter {key!r}, which the space does not have (it has "
+            f"{', '.join(map(repr, params)) or 'none'}), so that every run would fail in silence at the full price; "
+            "nothing was drawn or charged. Name it in the space, or pass rehearse=False if this is wrong"
+        )
+
+
+def _check_value(value: Any, payload_bytes: int) -> None:
+    try:
+        payload = encode_value(value)
+        decode_value(payload)
+    except Exception as error:
+        raise ArgumentError(
+            f"the value of a run must survive pickling, and {type(value).__name__} does not ({type(error).__name__})"
+        ) from None
+    if len(payload) > payload_bytes:
+        raise ArgumentError(f"payload_bytes must be at least {len(payload)}, the size of a value; got {payload_bytes}")
+
+
+def ends(space: Space) -> Iterator[dict[str, Any]]:
+    """The setting with every parameter at its lower end or first choice, and the one at the others."""
+    drawn = space.sample(rehearsal_source())
+    for first in (True, False):
+        yield {name: _end(law, drawn[name], first) for name, law in space.parameters.items()}
+
+
+def _end(law: Any, drawn: Any, first: bool) -> Any:
+    choices = getattr(law, "choices", None)
+    if choices is not None:
+        return choices[0 if first else -1]
+    return getattr(law, "low" if first else "high", drawn)
