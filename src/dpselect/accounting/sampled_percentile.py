@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, bdtrc
+from scipy.special import betainc, betaincc
 
 from dpselect.accounting.feasible_region import TradeOff
+from dpselect.accounting.quantile_coupling import apart_by_quantiles, blocks, tail_error
 from dpselect.errors import integer, number
 from dpselect.numerics import ROUND_UP
 
@@ -39,8 +41,8 @@ _SPREAD = np.linspace(0.0, 14.0, 57)
 
 _CELLS = 200
 _MOST_CELLS = 20_000
-_TAILS_UP = 1.0 + 1e-4
-"""Inflates binomial tails: SciPy's are within 2e-6 of themselves at a billion draws, and wrong far beyond."""
+_ROUNDS = 24
+_FINE = 193
 
 
 class PassCount(Protocol):
@@ -154,29 +156,62 @@ def concentration_smoothing(*, slack: SupportsFloat, failure: SupportsFloat) -> 
     return (growth + 2.0) / growth**2 * math.log(1.0 / failure) * ROUND_UP
 
 
-def far_apart_probability(statistic: PassCount, trade_off: TradeOff) -> float:
+@lru_cache(maxsize=128)
+def far_apart_probability(
+    statistic: PassCount, trade_off: TradeOff, *, coupled: bool = False, enough: float = 0.0
+) -> float:
     """The largest P(statistic(Y) - statistic(X) > sensitivity) for X, Y binomial with p' <= trade_off(p), rounded up.
 
     Whatever the coupling of X and Y: for any count x the event needs X < x, or Y above the largest count close to x;
-    the smallest sum of these two exact tails is taken. p runs over cells: both tails are monotone, so a cell is
-    bounded by its ends; cells are halved where the bound is largest until it stops falling.
+    the smallest sum of these two exact tails is taken. `coupled`: for the one coupling by quantiles, which a query with
+    draws of its own allows (`dpselect.accounting.quantile_coupling` has the proof); the smaller of both.
+
+    p runs over cells: all of these fall with p and rise with p', so a cell is bounded by its ends; cells are halved
+    where the bound is largest until it is within two per cent of a value that is met (by quantiles of many draws, a
+    quarter). With `enough` cells are not followed below it, and the answer is 1 as soon as a larger value is met.
     """
+    bound, near = (_coupled, 1.02 if statistic.samples < _FINE else 1.25) if coupled else (_any_coupling, 1.02)
     ends = np.geomspace(1e-6 / statistic.samples, 0.5, _CELLS)
     edges = np.concatenate(([0.0], ends, 1.0 - ends[-2::-1], [1.0]))
     low, high = edges[:-1], edges[1:]
-    settled, met = 0.0, 0.0
-    for _ in range(24):
-        bounds = _tails(statistic, low, np.asarray(trade_off(high)))
+    settled, met = enough, float(np.max(bound(statistic, low[::8], np.asarray(trade_off(low[::8])), 0.0)))
+    for _ in range(_ROUNDS):
+        if 0.0 < enough < met:
+            return 1.0
+        least = max(near * met, settled)
+        bounds = bound(statistic, low, np.asarray(trade_off(high)), least)
         found = max(settled, float(np.max(bounds)))
-        met = max(met, float(np.max(_tails(statistic, low, np.asarray(trade_off(low))))))
+        worst = np.argsort(bounds)[-16:]
+        met = max(met, float(np.max(bound(statistic, low[worst], np.asarray(trade_off(low[worst])), 0.0))))
         # nothing that is met lies in the other cells, or they are good enough
-        loose = bounds > max(1.02 * met, settled)
+        loose = bounds > max(near * met, settled)
         if not 0 < np.count_nonzero(loose) <= _MOST_CELLS:
             break
         settled = max(settled, float(np.max(bounds[~loose], initial=0.0)))
         middle = 0.5 * (low[loose] + high[loose])
         low, high = np.concatenate((low[loose], middle)), np.concatenate((middle, high[loose]))
-    return min(found * _TAILS_UP, 1.0)
+    return min(found, 1.0)
+
+
+def _any_coupling(statistic: PassCount, low: Array, far: Array, least: float) -> Array:  # noqa: ARG001
+    return _tails(statistic, low, far)
+
+
+def _coupled(statistic: PassCount, low: Array, far: Array, least: float) -> Array:
+    """By the quantiles, with few blocks of counts first: what is above `least` then is worth many."""
+    found = _by_quantiles(statistic, low, far, 33)
+    loose = found > least
+    if np.any(loose):
+        fine = _by_quantiles(statistic, low[loose], far[loose], _FINE)
+        found[loose] = np.minimum(np.minimum(fine, found[loose]), _tails(statistic, low[loose], far[loose]))
+    return found
+
+
+def _by_quantiles(statistic: PassCount, low: Array, far: Array, count: int) -> Array:
+    breaks = blocks(statistic.samples, low, count)
+    # a smaller count than the one that is close makes the event larger, so rounding down is safe
+    close = statistic.largest_close(breaks[:, :-1]) * (1.0 - 1e-12)
+    return apart_by_quantiles(close, breaks, statistic.samples, low, far)
 
 
 def _tails(statistic: PassCount, low: Array, far: Array) -> Array:
@@ -189,6 +224,7 @@ def _tails(statistic: PassCount, low: Array, far: Array) -> Array:
     x[:, -1] = 0.0
     y = np.floor(np.clip(statistic.largest_close(x) * (1.0 - 1e-12), 0.0, n))
     with np.errstate(under="ignore"):
-        below = np.where(x > 0.0, bdtr(np.maximum(x - 1.0, 0.0), n, low[:, None]), 0.0)
-        above = np.where(y < n, bdtrc(np.minimum(y, n - 1.0), n, np.clip(far, 0.0, 1.0)[:, None]), 0.0)
-    return np.asarray(np.min(np.nan_to_num(below + above, nan=2.0), axis=1))
+        below = np.where(x > 0.0, betaincc(np.maximum(x, 1.0), n - np.maximum(x, 1.0) + 1.0, low[:, None]), 0.0)
+        top = np.minimum(y, n - 1.0)
+        above = np.where(y < n, betainc(top + 1.0, n - top, np.clip(far, 0.0, 1.0)[:, None]), 0.0)
+    return np.asarray(np.min(np.nan_to_num(below + above, nan=2.0), axis=1) * (1.0 + tail_error(n)))

@@ -2,8 +2,9 @@
 
 The price is (epsilon, delta): epsilon is the sparse vector's, and delta the probability that counting draws lets some
 statistic move by more than its sensitivity. Two bounds on delta, of which the smaller is taken: the theorem's, for
-every number of samples, and one from exact binomial tails for the number in use, which is smaller by many orders of
-magnitude and exists for every base. Sensitivities differ: 2 (epsilon_1 + slack) where odds are compared, epsilon_1 +
+every number of samples, and an exact one for the number in use, which is smaller by many orders of magnitude and
+exists for every base: by quantiles where every test has draws of its own, by two binomial tails where one batch serves
+several tests. Sensitivities differ: 2 (epsilon_1 + slack) where odds are compared, epsilon_1 +
 slack where counts are.
 """
 
@@ -17,13 +18,12 @@ from dpselect.accounting.percentile_sparse_vector import HaltingCutoffs
 from dpselect.accounting.sampled_percentile import (
     SmoothedCount,
     SmoothedOdds,
-    concentration_smoothing,
     far_apart_probability,
     lemma_4_3,
-    lemma_4_3_smoothing,
 )
 from dpselect.accounting.search_price import SearchPrice, first_positive_price
-from dpselect.errors import BoundUnavailableError, integer, number
+from dpselect.accounting.smoothing import fewest_samples, with_smoothing
+from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
@@ -44,51 +44,82 @@ _LARGEST_SLACK = math.nextafter(1.0, 0.0)
 def smoothed_odds(
     base: Guarantee,
     *,
-    samples: int,
     max_queries: int,
     delta: SupportsFloat,
+    samples: int | None = None,
+    target: SupportsFloat | None = None,
     slack: SupportsFloat = 0.1,
     smoothing: SupportsFloat | None = None,
 ) -> SmoothedOdds:
-    """The statistic of a sparse vector by sampling: sensitivity 2 (epsilon_1 + slack).
+    """The statistic of a sparse vector by sampling whose failure is at most `delta`, with sensitivity 2 (epsilon_1 +
+    slack).
 
-    Without `smoothing`, what the theorem asks for `delta` (log(8 T / delta), T the number of queries), or what its
-    utility statements need if that is more. `BoundUnavailableError` for a base without an epsilon outside a failure
-    mass: build `SmoothedOdds` by hand then. Source: Liu, Talwar 2019, Theorem 4.4.
+    Its smoothing is the smallest, to some per cent, at which `sampled_sparse_vector` charges at most `delta` for
+    `max_queries` queries of `samples` draws each. (The theorem's, `lemma_4_3_smoothing`, holds for any number of draws
+    and is larger by orders of magnitude.) Without `samples`: the fewest at which counting errs by less than the noise
+    does for a candidate that passes with probability `target` (`fewest_samples`).
+
+    Raises `ArgumentError` for a `smoothing` that does not keep `delta`, naming one that does; `BoundUnavailableError`
+    for a base without an epsilon outside a failure mass (build `SmoothedOdds` by hand then).
+    Source: Liu, Talwar 2019, Theorem 4.4; the price by `dpselect.accounting.quantile_coupling`.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> found = smoothed_odds(pure_dp(epsilon=0.5), max_queries=10, delta=1e-6, samples=1000)
+    >>> theorem = lemma_4_3_smoothing(epsilon=0.5, slack=0.1, failure=1e-6 / 40)
+    >>> found.sensitivity, 1.0 < found.smoothing < 3.0, round(theorem)
+    (1.2, True, 1237)
     """
     base = promise("base", base)
     queries, delta, slack = _parsed("max_queries", max_queries, delta, slack)
-    epsilon = _epsilon(base)
-    if smoothing is None:
-        smoothing = max(
-            lemma_4_3_smoothing(epsilon=epsilon, slack=slack, failure=delta / (4.0 * queries)),
-            concentration_smoothing(slack=slack, failure=delta / (4.0 * queries)),
-        )
-    return SmoothedOdds(samples=samples, smoothing=float(smoothing), sensitivity=2.0 * (epsilon + slack))
+    sensitivity = 2.0 * (_epsilon(base) + slack)
+    draws = _draws(samples, target, sensitivity, odds=True)
+    return with_smoothing(
+        lambda size: SmoothedOdds(samples=draws, smoothing=size, sensitivity=sensitivity),
+        lambda statistic, enough: min(_odds_failure(base, statistic, queries, enough=enough)),
+        delta=delta,
+        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
+    )
 
 
 def smoothed_count(
     base: Guarantee,
     *,
-    samples: int,
     thresholds: int,
     delta: SupportsFloat,
+    samples: int | None = None,
+    target: SupportsFloat | None = None,
     slack: SupportsFloat = 0.1,
     smoothing: SupportsFloat | None = None,
 ) -> SmoothedCount:
-    """The statistic of a threshold search: sensitivity epsilon_1 + slack, and log(4 R / delta) for R thresholds.
+    """The statistic of a threshold search whose failure is at most `delta`, with sensitivity epsilon_1 + slack.
 
-    Otherwise as `smoothed_odds`. Source: Liu, Talwar 2019, Theorem 4.6.
+    As `smoothed_odds`, for `threshold_search` and its R `thresholds`, which one batch serves: more than one need the
+    smoothing of two exact tails each. Source: Liu, Talwar 2019, Theorem 4.6.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> found = smoothed_count(pure_dp(epsilon=0.1), samples=4000, thresholds=4, delta=1e-6, slack=0.25)
+    >>> 290.0 < found.smoothing < 300.0
+    True
     """
     base = promise("base", base)
     count, delta, slack = _parsed("thresholds", thresholds, delta, slack)
-    epsilon = _epsilon(base)
-    if smoothing is None:
-        smoothing = max(
-            lemma_4_3_smoothing(epsilon=epsilon, slack=slack, failure=delta / (2.0 * count)),
-            concentration_smoothing(slack=slack, failure=delta / (2.0 * count)),
-        )
-    return SmoothedCount(samples=samples, smoothing=float(smoothing), sensitivity=epsilon + slack)
+    sensitivity = _epsilon(base) + slack
+    draws = _draws(samples, target, sensitivity, odds=False)
+    return with_smoothing(
+        lambda size: SmoothedCount(samples=draws, smoothing=size, sensitivity=sensitivity),
+        lambda statistic, enough: min(_count_failure(base, statistic, count, enough=enough)),
+        delta=delta,
+        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
+    )
+
+
+def _draws(samples: int | None, target: SupportsFloat | None, sensitivity: float, *, odds: bool) -> int:
+    if samples is not None:
+        return integer("samples", samples, at_least=1, at_most=10**9)
+    if target is None:
+        raise ArgumentError("give samples, or a target from which to find how many are needed")
+    share = number("target", target, above=0.0, below=1.0)
+    return fewest_samples(target=share, sensitivity=sensitivity, odds=odds)
 
 
 def _parsed(name: str, tests: int, delta: SupportsFloat, slack: SupportsFloat) -> tuple[int, float, float]:
@@ -114,8 +145,8 @@ def sampled_sparse_vector(
     """The price of a sparse vector whose passing probabilities are counted from fresh draws for each query.
 
     Privacy holds for any number of samples, fixed without the data (owed). Every query's candidate satisfies `base`.
-    Draws that fall into the base's failure mass are counted over all `max_queries` batches, run or not. Binomial
-    tails: for each query the two counts may be drawn together by their quantiles, so only one order of them matters.
+    Draws that fall into the base's failure mass are counted over all `max_queries` batches, run or not. The exact
+    failure is that of two counts read from one uniform number: see `dpselect.accounting.quantile_coupling`.
     Source: Liu, Talwar 2019, Theorem 4.4 and Lemma 4.5.
 
     >>> from dpselect.privacy import pure_dp
@@ -129,10 +160,7 @@ def sampled_sparse_vector(
     if not isinstance(statistic, SmoothedOdds):
         raise TypeError("statistic must be a SmoothedOdds: odds are compared here")
     queries = integer("max_queries", max_queries, at_least=1)
-    theorem = _theorem(
-        base, statistic.sensitivity / 2.0, statistic.smoothing, 4.0 * queries, queries * statistic.samples
-    )
-    tails = queries * far_apart_probability(statistic, both_ways(trade_offs(base)))
+    theorem, tails = _odds_failure(base, statistic, queries)
     return _price("sampled-sparse-vector", "Theorem 4.4", base, statistic, epsilon, queries, theorem, tails)
 
 
@@ -149,9 +177,32 @@ def threshold_search(
         # odds move twice as far as the theorem's constant for counts says
         raise TypeError("statistic must be a SmoothedCount: counts are compared here")
     count = integer("thresholds", thresholds, at_least=1)
-    theorem = _theorem(base, statistic.sensitivity, statistic.smoothing, 2.0 * count, statistic.samples)
-    tails = 2.0 * count * far_apart_probability(statistic, both_ways(trade_offs(base)))
+    theorem, tails = _count_failure(base, statistic, count)
     return _price("threshold-search", "Theorem 4.6", base, statistic, epsilon, count, theorem, tails)
+
+
+def _odds_failure(
+    base: Guarantee, statistic: SmoothedOdds, queries: int, *, enough: float = 0.0
+) -> tuple[float, float]:
+    """By the theorem, and by exact sums, which are not followed below `enough`."""
+    theorem = _theorem(
+        base, statistic.sensitivity / 2.0, statistic.smoothing, 4.0 * queries, queries * statistic.samples
+    )
+    trade_off = both_ways(trade_offs(base))
+    apart = far_apart_probability(statistic, trade_off, coupled=True, enough=enough / (queries * ROUND_UP))
+    return theorem, queries * apart * ROUND_UP
+
+
+def _count_failure(
+    base: Guarantee, statistic: SmoothedCount, thresholds: int, *, enough: float = 0.0
+) -> tuple[float, float]:
+    """A single threshold has a count of its own; several share one batch, for which any coupling must do."""
+    theorem = _theorem(base, statistic.sensitivity, statistic.smoothing, 2.0 * thresholds, statistic.samples)
+    events = 1 if thresholds == 1 else 2 * thresholds
+    apart = far_apart_probability(
+        statistic, both_ways(trade_offs(base)), coupled=thresholds == 1, enough=enough / (events * ROUND_UP)
+    )
+    return theorem, events * apart * ROUND_UP
 
 
 def _theorem(base: Guarantee, near: float, smoothing: float, events: float, draws: int) -> float:
@@ -177,7 +228,7 @@ def _price(
     tails: float,
 ) -> SearchPrice:
     epsilon = number("epsilon", epsilon, above=0.0)
-    how = "its delta" if theorem <= tails else "delta from exact binomial tails"
+    how = "its delta" if theorem <= tails else "an exact delta"
     terms = {
         "mechanism": mechanism,
         "base": dict(base.terms),

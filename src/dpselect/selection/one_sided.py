@@ -62,7 +62,7 @@ def search_threshold(
     >>> from dpselect.accounting.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
     >>> base = pure_dp(epsilon=0.1)
-    >>> counts = smoothed_count(base, samples=4000, thresholds=4, delta=1e-6, slack=0.25, smoothing=60.0)
+    >>> counts = smoothed_count(base, samples=4000, thresholds=4, delta=1e-6, slack=0.25)
     >>> release = search_threshold(
     ...     lambda random: (float(random.uniform(1)[0]) / 2, None), thresholds=threshold_grid(4), target=0.25,
     ...     guarantee=base, statistic=counts, epsilon=20.0)

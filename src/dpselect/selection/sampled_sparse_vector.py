@@ -46,8 +46,8 @@ class SampledSparseVector(Session):
 
     Args:
         guarantee: of one run of any of the candidates.
-        statistic: number of samples, smoothing and sensitivity: `smoothed_odds(guarantee, samples=..., ...)` for the
-            theorem's, or a `SmoothedOdds` by hand (privacy is priced for any).
+        statistic: number of samples, smoothing and sensitivity: `smoothed_odds(guarantee, delta=..., ...)` finds
+            them for a delta; a `SmoothedOdds` by hand is priced as it is.
         epsilon: what a positive costs, beside the delta of sampling.
         target: the passing probability asked for, in (0, 1).
         max_queries: the number of answers at most; part of the price.
@@ -57,7 +57,7 @@ class SampledSparseVector(Session):
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.accounting.sampled_search import smoothed_odds
     >>> base = pure_dp(epsilon=0.1)
-    >>> counts = smoothed_odds(base, samples=1000, max_queries=5, delta=1e-6, slack=0.25, smoothing=60.0)
+    >>> counts = smoothed_odds(base, samples=1000, max_queries=5, delta=1e-6, slack=0.25)
     >>> search = SampledSparseVector(guarantee=base, statistic=counts, epsilon=8.0, max_queries=5)
     >>> coin = lambda bias: lambda random: (float(random.bernoulli(bias, 1)[0]), None)
     >>> search.above(coin(0.001), 1.0), search.above(coin(0.999), 1.0)

@@ -119,7 +119,7 @@ def select_without_threshold_by_hand(
     >>> from dpselect.accounting.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
     >>> base = pure_dp(epsilon=0.1)
-    >>> counts = smoothed_count(base, samples=2000, thresholds=10, delta=1e-6, slack=0.25, smoothing=60.0)
+    >>> counts = smoothed_count(base, samples=2000, thresholds=10, delta=1e-6, slack=0.25)
     >>> release = select_without_threshold_by_hand(
     ...     lambda random: (float(random.uniform(1)[0]), "found"), thresholds=threshold_grid(10), target=0.2,
     ...     guarantee=base, statistic=counts, epsilon=4.0, stop_probability=0.001)
