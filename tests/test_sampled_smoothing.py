@@ -73,7 +73,7 @@ def test_the_whole_search_keeps_the_delta_that_was_asked():
 
 
 def test_a_delta_and_a_smoothing_that_exceeds_it_are_refused():
-    """0.91 (0.419 by an exact count) was released where 1e-6 was asked for."""
+    """A delta of 0.419 was released where 1e-6 was asked for."""
     base = pure_dp(epsilon=0.1)
     asked = {"samples": 2000, "thresholds": 10, "delta": 1e-6, "slack": 0.25}
     with pytest.raises(ArgumentError, match="delta 1e-06: give delta alone, or a smoothing of at least 2") as refused:

@@ -65,6 +65,7 @@ def smoothed_odds(
 
     >>> from dpselect.privacy import pure_dp
     >>> found = smoothed_odds(pure_dp(epsilon=0.5), max_queries=10, delta=1e-6, samples=1000)
+    >>> from dpselect.accounting.sampled_percentile import lemma_4_3_smoothing
     >>> theorem = lemma_4_3_smoothing(epsilon=0.5, slack=0.1, failure=1e-6 / 40)
     >>> found.sensitivity, 1.0 < found.smoothing < 3.0, round(theorem)
     (1.2, True, 1237)
