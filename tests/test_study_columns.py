@@ -105,9 +105,9 @@ def test_booleans_and_missing_categories_in_parquet(tmp_path):
 
 
 def test_columns_of_other_shapes_are_refused_by_name(tmp_path):
-    for name, wrong in (("a", np.zeros(3)), ("a", np.zeros((2, 2))), ("y", np.array(1))):
+    for name, wrong in (("a", np.zeros(3)), ("a", np.zeros((2, 2))), ("y", np.array(1)), ("y", np.zeros((2, 2)))):
         np.savez(tmp_path / "d.npz", **{"a": np.zeros(2), "y": np.array([0, 1]), name: wrong})
-        with pytest.raises((ContentError, TypeError), match=r"does not have one cell|len"):
+        with pytest.raises(ContentError, match="does not have one cell for each row"):
             load(data(source="d.npz"), open_table("d.npz", tmp_path))
 
 
@@ -129,13 +129,15 @@ def run(study, tmp_path, folder="out", **options):
 
 def test_public_validation_rows_may_have_their_columns_in_another_order(tmp_path):
     """Scored in the order of their own file, the runs' scores would be those of other columns."""
-    rows_with(["c", "a", "b", "target"], tmp_path, "d.csv")
+    rows_with(["c", "a", "b", "target"], tmp_path, "d.csv", count=300)
+    learner = {"name": "dp-sgd", "sampling_rate": 0.5, "steps": 60}
     found = []
     for order in (["c", "a", "b", "target"], ["target", "b", "c", "a"]):
-        rows_with(order, tmp_path, "public.csv")
+        rows_with(order, tmp_path, "public.csv", count=300)
         validation = {"data": "public", "source": "public.csv", "release_score": True}
-        found.append(run(study_of(validation=validation), tmp_path, folder=order[0]).release)
+        found.append(run(study_of(validation=validation, learner=learner), tmp_path, folder=order[0]).release)
     assert found[0] == found[1]
+    assert found[0]["score"] > 0.8
 
 
 def test_public_validation_rows_without_a_column_are_refused_before_anything_is_read(tmp_path, monkeypatch):

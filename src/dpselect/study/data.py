@@ -175,7 +175,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     """
     facts = plan_columns(data, table) if facts is None else facts
     columns = _cells(table)
-    length = len(columns[data.label])
+    length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
     for name in (data.label, *facts, *([data.row_key] if data.row_key else [])):

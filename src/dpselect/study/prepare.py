@@ -199,8 +199,8 @@ def _largest(recipe: Recipe, noise: float, space: Space, features: int) -> tuple
 def _fingerprint(study: Study, columns: Mapping[str, Column]) -> str:
     """What must not change before a resume: all of the study but its place and how it is executed.
 
-    Two orders are part of it: parameters are drawn, and weights belong to columns, one after another.
+    The order of the columns is part of it, because weights belong to columns by it; `tune` adds that of the space.
     """
     document = study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
-    text = json.dumps([document, list(study.space), list(columns)], sort_keys=True)
+    text = json.dumps([document, list(columns)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

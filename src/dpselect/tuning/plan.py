@@ -203,7 +203,7 @@ def _version() -> str:
 
 def _digest(description: Any) -> str:
     try:
-        text = json.dumps(description)  # in order: parameters are drawn one after another
+        text = json.dumps(description, sort_keys=True)
     except (TypeError, ValueError):
         raise TypeError("space, base and repetitions must have JSON-able descriptions") from None
     return hashlib.sha256(b"dpselect study " + text.encode()).hexdigest()
