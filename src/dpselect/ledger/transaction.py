@@ -14,7 +14,11 @@ from dpselect.ledger.schema import create_tables, is_there, migrate, schema_vers
 
 __all__ = ["Transaction"]
 
-_END = text("SELECT sequence, head, body FROM ledger_entry ORDER BY sequence DESC LIMIT 2")
+_END = text(
+    "SELECT sequence, head, body, NULL AS name "
+    "FROM (SELECT * FROM ledger_entry ORDER BY sequence DESC LIMIT 2) AS last "
+    "UNION ALL SELECT NULL, digest, NULL, name FROM ledger_account"
+)
 _HEAD = text("SELECT sequence FROM ledger_entry WHERE head = :head")
 _ENTRY = text(
     "SELECT e.head AS head, e.body AS body, p.head AS before_head FROM ledger_entry e "
@@ -25,7 +29,6 @@ _PAGE = text("SELECT sequence, head, body FROM ledger_entry WHERE sequence > :af
 _APPEND = text("INSERT INTO ledger_entry (sequence, head, body) VALUES (:sequence, :head, :body)")
 _ACCOUNT = text("SELECT terms, state FROM ledger_account WHERE name = :name")
 _ACCOUNTS = text("SELECT name FROM ledger_account")
-_DIGESTS = text("SELECT name, digest FROM ledger_account")
 _OPEN_ACCOUNT = text("INSERT INTO ledger_account (name, terms, state, digest) VALUES (:name, :terms, :state, :digest)")
 _SAVE_ACCOUNT = text("UPDATE ledger_account SET state = :state, digest = :digest WHERE name = :name")
 _RESERVATION = text(
@@ -54,23 +57,28 @@ class Transaction:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._accounts: dict[str, Account] = {}
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}  # the terms of what the table holds
         self._changed: set[str] = set()
         self._reservations: dict[tuple[str, str], Reservation | None] = {}
         self._entries: dict[int, tuple[str, Body]] = {}
         self._end: tuple[Head, Head, str] | None = None
-        self._kept: dict[str, str] | None = None
+        self._kept: dict[str, str] = {}
+        self._checked = False
 
     def tip(self) -> Head:
         """The last entry."""
         return self._last()[1]
 
     def _last(self) -> tuple[Head, Head, str]:
-        """The head before the last entry, its own, and its text; as stored."""
+        """The head before the last entry, its own, and its text; as stored, like the digests of the accounts."""
         if self._end is None:
             rows = self._connection.execute(_END).all()
-            heads = [Head(row.sequence, row.head) for row in rows] + [ORIGIN, ORIGIN]
-            self._end = heads[1], heads[0], rows[0].body if rows else ""
+            if not all(isinstance(row.head, str) and isinstance(row.sequence, int | None) for row in rows):
+                raise LedgerDamagedError("the end of the record cannot be read")
+            self._kept = {row.name: row.head for row in rows if row.name is not None}
+            last = sorted((row for row in rows if row.name is None), key=lambda row: row.sequence or 0, reverse=True)
+            heads = [Head(row.sequence, row.head) for row in last] + [ORIGIN, ORIGIN]
+            self._end = heads[1], heads[0], last[0].body if last else ""
         return self._end
 
     def _digests(self) -> dict[str, str]:
@@ -78,14 +86,13 @@ class Transaction:
 
         Raises `LedgerDamagedError`.
         """
-        if self._kept is None:
-            before, tip, written = self._last()
-            digests = {row.name: row.digest for row in self._connection.execute(_DIGESTS)}
-            if tip != ORIGIN:
-                body = _followed(before, tip, written)
-                if body.get(BOOKS) != books_digest(digests):
-                    raise LedgerDamagedError("the kept sums are not those of the record")
-            self._kept = digests
+        before, tip, written = self._last()
+        if not self._checked:
+            if not all(map(str.isascii, self._kept.values())) or (
+                tip != ORIGIN and _followed(before, tip, written).get(BOOKS) != books_digest(self._kept)
+            ):
+                raise LedgerDamagedError("the kept sums are not those of the record")
+            self._checked = True
         return self._kept
 
     def prefetch(self, budget: str, identifier: str) -> None:
@@ -109,7 +116,7 @@ class Transaction:
         return self._accounts[name]
 
     def _restore(self, name: str, terms: str, state: str) -> None:
-        self._known.add(name)
+        self._known[name] = terms
         try:
             same = account_digest(terms, state) == self._digests().get(name)
             account = Account.restored(json.loads(terms), json.loads(state))
@@ -168,7 +175,7 @@ class Transaction:
         digests, tip = self._digests(), self.tip()
         apply(self, tip.sequence + 1, body)
         for name in self._changed:
-            digests[name] = account_digest(*_texts(self._accounts[name]))
+            digests[name] = account_digest(self._terms(name), canonical(self._accounts[name].state()))
         written = canonical({**body, BOOKS: books_digest(digests)})
         head = next_head(tip, written)
         self._connection.execute(_APPEND, {"sequence": head.sequence, "head": head.head, "body": written})
@@ -182,14 +189,17 @@ class Transaction:
     def flush(self) -> None:
         """Write changed accounts."""
         for name in sorted(self._changed):
-            terms, state = _texts(self._accounts[name])
+            terms, state = self._terms(name), canonical(self._accounts[name].state())
             fields = {"name": name, "state": state, "digest": account_digest(terms, state)}
             if name in self._known:
                 self._connection.execute(_SAVE_ACCOUNT, fields)
             else:
                 self._connection.execute(_OPEN_ACCOUNT, {**fields, "terms": terms})
-        self._known |= self._changed
+                self._known[name] = terms
         self._changed.clear()
+
+    def _terms(self, name: str) -> str:
+        return self._known.get(name) or canonical(self._accounts[name].terms)
 
     def account_names(self) -> list[str]:
         """All budgets."""
@@ -262,12 +272,8 @@ def _followed(before: Head, head: Head, written: str) -> Body:
     try:
         fits = next_head(before, written) == head
         body: Body = json.loads(written)
-    except ValueError:
+    except (ValueError, TypeError):
         raise LedgerDamagedError(f"entry {head.sequence} cannot be read", head.sequence) from None
     if not fits:
         raise LedgerDamagedError(f"entry {head.sequence} does not fit the chain of hashes", head.sequence)
     return body
-
-
-def _texts(account: Account) -> tuple[str, str]:
-    return canonical(account.terms), canonical(account.state())

@@ -76,10 +76,13 @@ class HeadFile:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        new = not self.path.exists()
-        if new:
+        new = False
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | _FLAGS)
+        except FileNotFoundError:
+            new = True
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o600)
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
