@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered import open_column
+from dpselect.ordered.domains import Doubles, WholeNumbers
+from dpselect.ordered.interior_point import _codes, _container
 from tests import column_laws as laws
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
@@ -71,6 +73,16 @@ def objects(cells):
 def test_arrays_of_objects():
     each("O", objects, laws.OBJECTS)
     each("T", objects, laws.OBJECTS)
+
+
+def test_interior_points():
+    """What is no number counts as the lowest there, as the number of rows may be public."""
+    for domain, rows in ((WholeNumbers(5, 2**70), list(range(5, 1000))), (Doubles(0.0, 9.0), [0.5, 2.5] * 500)):
+        before = [int(code) for code in _codes(_container(rows, domain), domain)]
+        for cell in laws.OBJECTS:
+            after = [int(code) for code in _codes(_container([*rows, cell], domain), domain)]
+            assert after[:-1] == before
+            assert 0 <= after[-1] < domain.size
 
 
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", ">f8", "i1", "i4", "i8", "u1", "u8", ">i4", "M8[s]", "M8[ns]"])

@@ -181,7 +181,7 @@ def test_exact_failure_of_the_exponential_mechanism():
     run = 2 * sum(math.exp(k) for k in range(1, 50))
     assert (2**64 - 98) / (2**64 - 98 + run) == pytest.approx(0.00304743551, rel=1e-8)
     for size, epsilon, failure in ((2**64, 1.0, 0.01), (1000, 0.3, 0.2), (2, 1.0, 0.01)):
-        rows = interior_point_rows("exponential", domain_size=size, epsilon=epsilon, failure=failure)
+        rows = interior_point_rows("exponential", domain_size=size, epsilon=epsilon, failure_probability=failure)
 
         def worst(count, size=size, epsilon=epsilon):
             return (size - 1) / (size - 1 + math.exp(epsilon * math.ceil(count / 2)))
@@ -446,7 +446,7 @@ def test_the_cumulative_release():
         ({"domain_size": 4, "method": "dyadic"}, ArgumentError),
         ({"domain_size": 4, "epsilon": 0}, ArgumentError),
         ({"domain_size": 4, "delta": 0.7}, ArgumentError),
-        ({"domain_size": 4, "failure": 0}, ArgumentError),
+        ({"domain_size": 4, "failure_probability": 0}, ArgumentError),
         ({"domain_size": 4, "adjacency": "both"}, AdjacencyError),
         ({"lower": 0.0, "upper": math.nan}, ArgumentError),
     ],
@@ -471,7 +471,7 @@ def test_wrong_values_are_named_without_being_shown():
 def test_plans_say_no_where_there_is_none():
     assert plan_method("dyadic", 16, 1.0, 0.0, 0.01, ADD) is None
     assert plan_method("cumulative", 16, 1.0, 1e-6, 0.01, ADD) is None
-    assert interior_point_rows("tree_log", domain_size=16, epsilon=1, delta=0.01, failure=0.01) is None
+    assert interior_point_rows("tree_log", domain_size=16, epsilon=1, delta=0.01, failure_probability=0.01) is None
 
 
 # ---------------------------------------------------------------- statistical audit

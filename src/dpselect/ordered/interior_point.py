@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import index
 from typing import Any, Literal, SupportsFloat
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
@@ -20,6 +20,7 @@ from dpselect.ordered.search_tree import sort_codes
 from dpselect.ordered.spending import reserve
 from dpselect.ordered.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.tree_log_price import tree_log_price
+from dpselect.ordered.untyped import cells_as, hardly_any, is_missing, whole_or_zero
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
@@ -37,14 +38,14 @@ def interior_point(
     upper: int | float | None = None,
     method: Method | Literal["auto"] = "auto",
     expected_rows: int | None = None,
-    failure: SupportsFloat = 0.01,
+    failure_probability: SupportsFloat = 0.01,
     count_epsilon: SupportsFloat | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     spender: Spender | None = None,
     label: str = "interior-point",
     random: RandomSource | None = None,
 ) -> Release:
-    """A value z with min(values) <= z <= max(values), with probability 1 - `failure` if there are rows enough.
+    """A value z with min(values) <= z <= max(values), except with `failure_probability`, if there are rows enough.
 
     Private whatever the values are, and however few. `interior_point_rows` says how many rows are enough. The value
     need not be among the data; with too few rows it may be any value of the domain, or None.
@@ -52,8 +53,8 @@ def interior_point(
     Args:
         values: a one-dimensional array or sequence. Whole numbers (Python integers of any size) with `domain_size`, or
             with whole-number bounds; doubles with bounds of which one is a float: the domain is then all doubles
-            between them. A value outside the domain counts as the nearest end, NaN as the lower one. A
-            sequence of Python objects must hold integers only where the bounds are integers (owed).
+            between them. A value outside the domain counts as the nearest end; NaN and, in a sequence of Python
+            objects, whatever is no (whole) number count as the lower one.
         epsilon, delta: the whole privacy budget; "exponential" spends no delta.
         domain_size: the domain is 0 .. domain_size - 1.
         lower, upper: or from lower to upper, both included.
@@ -62,7 +63,7 @@ def interior_point(
             (Algorithm 5 with the constants of the paper), "binary_search" (Gaussian noise), or "auto": see
             `choose_method`.
         expected_rows: a public guess of the number of rows, for "auto"; never the true number unless that is public.
-        failure: the probability that the method is planned for.
+        failure_probability: the probability that the method is planned for.
         count_epsilon: if given, a noisy count is paid for first, in addition, and None is released if it is too small.
         adjacency: under replace_one the number of rows is public, and "auto" uses it unless `expected_rows` is given.
         spender, label: where the price is paid, before the values are looked at, and its name in the record.
@@ -70,7 +71,8 @@ def interior_point(
     The `Release` holds the value or None (no node was heavy enough, or the count was too small; both are decisions of
     private mechanisms). Running time depends on the data and is not covered.
 
-    Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers,
+    Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers
+    by their type or, in a sequence, evidently (fewer than a tenth are),
     `BudgetError` when the spender refuses.
 
     >>> from dpselect.randomness import keyed_source
@@ -83,10 +85,10 @@ def interior_point(
     domain = _domain(domain_size, lower, upper)
     if expected_rows is not None:
         expected_rows = integer("expected_rows", expected_rows, at_least=0)
-    rows = _container(values)
+    rows = _container(values, domain)
     # under replace_one the number of rows is public
     known = len(rows) if adjacency is Adjacency.REPLACE_ONE and expected_rows is None else expected_rows
-    plan = _plan(method, domain.size, epsilon, delta, failure, adjacency, known)
+    plan = _plan(method, domain.size, epsilon, delta, failure_probability, adjacency, known)
     guarantee = _guarantee(plan, domain.size, adjacency)
     counted = None
     if count_epsilon is not None:
@@ -108,7 +110,7 @@ def interior_point_guarantee(
     delta: SupportsFloat = 0.0,
     method: Method | Literal["auto"] = "auto",
     expected_rows: int | None = None,
-    failure: SupportsFloat = 0.01,
+    failure_probability: SupportsFloat = 0.01,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
     """What `interior_point` with these arguments promises, before it runs; at most (epsilon, delta).
@@ -127,10 +129,10 @@ def interior_point_guarantee(
             epsilon=epsilon,
             delta=delta,
             expected_rows=expected_rows,
-            failure=failure,
+            failure_probability=failure_probability,
             adjacency=adjacency,
         )
-    plan = _plan(method, domain_size, epsilon, delta, failure, adjacency, None)
+    plan = _plan(method, domain_size, epsilon, delta, failure_probability, adjacency, None)
     return _guarantee(plan, domain_size, adjacency)
 
 
@@ -140,7 +142,7 @@ def choose_method(
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
     expected_rows: int | None = None,
-    failure: SupportsFloat = 0.01,
+    failure_probability: SupportsFloat = 0.01,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Method:
     """The method that "auto" takes, from public parameters: the one that needs the fewest rows.
@@ -156,7 +158,7 @@ def choose_method(
         expected_rows = integer("expected_rows", expected_rows, at_least=0)
     elif adjacency is Adjacency.REPLACE_ONE:
         raise ArgumentError("expected_rows must be given: under replace_one 'auto' goes by the number of rows")
-    return _plan("auto", domain_size, epsilon, delta, failure, adjacency, expected_rows).method
+    return _plan("auto", domain_size, epsilon, delta, failure_probability, adjacency, expected_rows).method
 
 
 def _plan(
@@ -164,19 +166,19 @@ def _plan(
     size: int,
     epsilon: SupportsFloat,
     delta: SupportsFloat,
-    failure: SupportsFloat,
+    failure_probability: SupportsFloat,
     adjacency: Adjacency,
     rows: int | None,
 ) -> Plan:
     if method != "auto":
-        plan = plan_method(method, size, epsilon, delta, failure, adjacency)
+        plan = plan_method(method, size, epsilon, delta, failure_probability, adjacency)
         if plan is None:
             raise ArgumentError(
-                f"method={method!r} needs a delta above 0 and below a quarter of failure"
+                f"method={method!r} needs a delta above 0 and below a quarter of failure_probability"
                 + (", and replace_one" if method == "cumulative" else "")
             )
         return plan
-    found = [plan_method(name, size, epsilon, delta, failure, adjacency) for name in METHODS]
+    found = [plan_method(name, size, epsilon, delta, failure_probability, adjacency) for name in METHODS]
     plans = [plan for plan in found if plan is not None]
     if rows is not None and plans[0].rows <= rows:
         return plans[0]
@@ -256,9 +258,10 @@ def cumulative_interior_point(
     guarantee = replace(
         guarantee, terms=terms, theorem="cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)"
     )
-    rows = _container(codes)
+    domain = WholeNumbers(0, (1 << bits) - 1)
+    rows = _container(codes, domain)
     payment = reserve(spender, guarantee, label=label)
-    ordered = sort_codes(_codes(rows, WholeNumbers(0, (1 << bits) - 1)))
+    ordered = sort_codes(_codes(rows, domain))
     value = draw_tree_log(ordered, bits, parameters, SecretDraws(source))
     return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
@@ -285,34 +288,47 @@ def _domain(domain_size: int | None, lower: int | float | None, upper: int | flo
     return WholeNumbers(first, last)
 
 
-def _container(values: Any) -> Any:
-    """An array or a list, of which the length is known; no value has been looked at."""
+def _container(values: Any, domain: Domain) -> Any:
+    """An array of numbers or objects, of which the type and the length are known; no value has been looked at."""
     if isinstance(values, (str, bytes, dict)):
         raise ContentError("values must be a one-dimensional array or sequence of real numbers")
     rows = np.asarray(values) if hasattr(values, "__array__") else list(values)
-    if isinstance(rows, np.ndarray) and rows.ndim != 1:
-        raise ContentError("values must be one-dimensional")
-    return rows
+    if isinstance(rows, np.ndarray):
+        kinds = "fiubO" if isinstance(domain, Doubles) else "iuO"
+        if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in kinds):
+            raise ContentError(f"values must be one-dimensional, and {_kind(domain)} numbers as the bounds are")
+        return rows
+    cells = np.empty(len(rows), dtype=object)
+    for place, cell in enumerate(rows):
+        cells[place] = cell
+    return cells
+
+
+def _kind(domain: Domain) -> str:
+    return "real" if isinstance(domain, Doubles) else "whole"
 
 
 def _codes(rows: Any, domain: Domain) -> Codes:
-    """One code a row, by a map that knows one row at a time."""
+    """One code a row, by a map that knows one row at a time: what is no number is the lowest.
+
+    Raises `ContentError` for objects that evidently are no such numbers (see `hardly_any`).
+    """
     if isinstance(domain, Doubles):
-        try:
-            array = np.asarray(rows)
-        except ValueError:
-            raise ContentError("values must be a one-dimensional array of real numbers") from None
-        if array.ndim != 1 or (array.dtype.kind not in "fiub" and len(array)):
-            raise ContentError("values must be a one-dimensional array of real numbers")
-        doubles = array.astype(np.float64)
+        doubles = rows
+        if rows.dtype.kind == "O":
+            doubles, present = cells_as(rows, np.dtype(np.float64))
+            _check(present | [is_missing(cell) for cell in rows], domain)
+        doubles = doubles.astype(np.float64)
         return domain.encode(np.where(np.isnan(doubles), domain.lower, doubles) + 0.0)
-    if isinstance(rows, np.ndarray) and rows.dtype.kind in "iu":
+    if rows.dtype.kind in "iu":
         codes = domain.encode(rows)
-    elif isinstance(rows, np.ndarray) and rows.dtype.kind != "O" and len(rows):
-        raise ContentError("values must be whole numbers where the bounds are")
     else:
-        try:
-            codes = domain.encode([index(value) for value in rows])
-        except TypeError:
-            raise ContentError("values must be a one-dimensional array of whole numbers") from None
+        cells, present = whole_or_zero(rows)
+        _check(present, domain)
+        codes = [code if there else 0 for code, there in zip(domain.encode(cells), present, strict=True)]
     return codes if domain.size > 1 << 64 else np.array(codes, dtype=np.uint64)
+
+
+def _check(fitting: NDArray[np.bool_], domain: Domain) -> None:
+    if hardly_any(int(np.count_nonzero(fitting)), int(np.count_nonzero(~fitting))):
+        raise ContentError(f"values must be a one-dimensional array of {_kind(domain)} numbers")

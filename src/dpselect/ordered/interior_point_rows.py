@@ -78,10 +78,10 @@ def interior_point_rows(
     domain_size: int,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
-    failure: SupportsFloat = 0.01,
+    failure_probability: SupportsFloat = 0.01,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> int | None:
-    """How many points `method` needs for an interior point with probability 1 - `failure`; None where it cannot be had.
+    """How many points `method` needs for an interior point, except with `failure_probability`; None without any.
 
     From public numbers only. "exponential" needs no delta, the others do; "cumulative" is for replace_one.
     Raises `ArgumentError` for an unknown method or parameters out of range.
@@ -89,7 +89,7 @@ def interior_point_rows(
     >>> [interior_point_rows(m, domain_size=2**64, epsilon=1, delta=1e-6) for m in ("exponential", "dyadic")]
     [97, 155]
     """
-    plan = plan_method(method, domain_size, epsilon, delta, failure, parse_adjacency(adjacency))
+    plan = plan_method(method, domain_size, epsilon, delta, failure_probability, parse_adjacency(adjacency))
     return None if plan is None else plan.rows
 
 
@@ -98,14 +98,14 @@ def plan_method(
     domain_size: int,
     epsilon: SupportsFloat,
     delta: SupportsFloat,
-    failure: SupportsFloat,
+    failure_probability: SupportsFloat,
     adjacency: Adjacency,
 ) -> Plan | None:
     """The parameters of a method and what it needs; None without a delta it needs, or for the wrong adjacency."""
     size = integer("domain_size", domain_size, at_least=1)
     e = number("epsilon", epsilon, at_least=1e-6, at_most=1e3)
     d = number("delta", delta, at_least=0.0, below=0.5)
-    f = number("failure", failure, above=1e-12, below=1.0)
+    f = number("failure_probability", failure_probability, above=1e-12, below=1.0)
     if method not in METHODS:
         raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
     return _plan(method, size, e, d, f, adjacency)

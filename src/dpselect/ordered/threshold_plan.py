@@ -179,7 +179,7 @@ class InteriorSearch(TypedDict):
     domain_size: int
     epsilon: float
     delta: float
-    failure: float
+    failure_probability: float
     adjacency: Adjacency
 
 
@@ -203,7 +203,7 @@ def interior_search(
             epsilon=step_epsilon,
             delta=step_delta,
             expected_rows=0,
-            failure=failure,
+            failure_probability=failure,
             adjacency=Adjacency.REPLACE_ONE,
         )
     return InteriorSearch(
@@ -211,7 +211,7 @@ def interior_search(
         domain_size=size,
         epsilon=step_epsilon,
         delta=step_delta,
-        failure=failure,
+        failure_probability=failure,
         adjacency=Adjacency.REPLACE_ONE,
     )
 

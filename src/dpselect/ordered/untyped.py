@@ -19,7 +19,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST", "cells_as", "floor", "hardly_any", "typed", "whole_as", "whole_cells", "with_presence"]
+__all__ = [
+    "LARGEST",
+    "cells_as",
+    "floor",
+    "hardly_any",
+    "is_missing",
+    "typed",
+    "whole_as",
+    "whole_cells",
+    "whole_or_zero",
+    "with_presence",
+]
 
 _PLAIN = (int, float, np.integer, np.floating, np.bool_, type(None))
 LARGEST = 1 << 1000
@@ -52,7 +63,7 @@ def typed(values: Any, *, name: str = "values") -> Any:
         with suppress(OverflowError):
             return cells.astype(np.float64)
     found = np.array([_double(cell) for cell in cells.flat], dtype=np.float64)
-    present = sum(not _missing(cell) for cell in cells.flat)
+    present = sum(not is_missing(cell) for cell in cells.flat)
     numbers = int(np.count_nonzero(found == found))
     if hardly_any(numbers, present - numbers):
         raise TypeError(
@@ -67,14 +78,19 @@ def whole_cells(cells: Iterable[Any], *, name: str = "values") -> tuple[NDArray[
     Raises `TypeError` when there is evidently none (see `hardly_any`); values of other types are missing.
     """
     kept = list(cells)
-    found = [_whole(cell) for cell in kept]
-    present = np.array([value is not None for value in found], dtype=bool)
+    whole, present = whole_or_zero(kept)
     numbers = int(present.sum())
-    if hardly_any(numbers, sum(not _missing(cell) for cell in kept) - numbers):
+    if hardly_any(numbers, sum(not is_missing(cell) for cell in kept) - numbers):
         raise TypeError(f"{name} that are Python objects must be whole numbers; convert the column")
-    whole = np.empty(len(kept), dtype=object)
-    whole[:] = [value or 0 for value in found]
     return whole, present
+
+
+def whole_or_zero(cells: Iterable[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Python integers, 0 for a cell that is no whole number, and which cells are."""
+    found = [_whole(cell) for cell in cells]
+    whole = np.empty(len(found), dtype=object)
+    whole[:] = [value or 0 for value in found]
+    return whole, np.array([value is not None for value in found], dtype=bool)
 
 
 def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -85,7 +101,7 @@ def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDA
     return cells.reshape(values.shape), present.reshape(values.shape)
 
 
-def cells_as(cells: Sequence[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Cells of any kind as values of a column's type, and which of them are; text that is a number counts as one."""
     if dtype.kind == "M":
         moments = np.array([_moment(cell, dtype) for cell in cells], dtype=dtype)
@@ -166,11 +182,12 @@ def _whole(cell: Any) -> int | None:
         return None
     try:
         return operator.index(cell)
-    except Exception:  # the cell's own code may be anything
+    except (TypeError, ValueError, ArithmeticError, RuntimeError):  # the cell's own code may fail
         return None
 
 
-def _missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
+    """None, NaN, NaT, or the missing value of pandas."""
     try:
         return cell is None or bool(cell != cell) or type(cell).__name__ == "NAType"
     except Exception:
