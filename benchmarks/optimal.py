@@ -2,6 +2,7 @@
 
     python benchmarks/optimal.py width                   720 cases, each printed as it is done, and a summary
     python benchmarks/optimal.py width --part 3/12       the third of twelve parts, spread over the grid
+    python benchmarks/optimal.py small                   runs that leak little: processor time and width of the bracket
     python benchmarks/optimal.py speed                   processor time of one epsilon, one bracket and one curve
     python benchmarks/optimal.py table                   against dp-accounting's repeat-and-select, as a Markdown table
     python benchmarks/optimal.py table --write docs/optimal-vs-repeat-and-select.md
@@ -23,6 +24,7 @@ import numpy as np
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpselect.accounting.optimal import optimal_best_of
+from dpselect.accounting.threshold import threshold_stopping
 from dpselect.privacy import Guarantee, approximate_dp, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.repetitions import (
     BetaBinomial,
@@ -112,6 +114,55 @@ def width(part: int, parts: int) -> None:
     print(f"{len(found)} cases with epsilon in [0.05, 20] ({outside} outside), {missed} wider than {GOAL:.1%}")
     print(f"median {np.median(widths):.2e}, 95 % {np.quantile(widths, 0.95):.2e}, worst {max(found)}")
     print(f"processor seconds a bracket: median {np.median(seconds):.2f}, worst {max(seconds):.2f}")
+
+
+SMALL: dict[str, tuple[Callable[[], Guarantee], float]] = {
+    **{
+        f"threshold, pure {epsilon:g}, stop {stop:g}": (
+            lambda epsilon=epsilon, stop=stop: threshold_stopping(pure_dp(epsilon=epsilon), stop_probability=stop),
+            1e-6,
+        )
+        for epsilon in (1e-3, 1e-2)
+        for stop in (0.1, 1e-3)
+    },
+    "threshold, Gaussian 1000, stop 1e-5": (
+        lambda: threshold_stopping(gaussian(noise_multiplier=1000.0), stop_probability=1e-5),
+        1e-6,
+    ),
+    "threshold, pure 0.001, stop 0.01, capped at 20": (
+        lambda: threshold_stopping(pure_dp(epsilon=1e-3), stop_probability=0.01, max_runs=20, truncation="capped"),
+        1e-6,
+    ),
+    "best of, pure 0.001, capped geometric 10": (
+        lambda: optimal_best_of(pure_dp(epsilon=1e-3), capped(Geometric.with_mean(mean=10), 20)),
+        1e-6,
+    ),
+    "best of, Laplace 1000, geometric 10": (
+        lambda: optimal_best_of(laplace(scale=1000.0), Geometric.with_mean(mean=10)),
+        1e-6,
+    ),
+    **{
+        f"best of, Gaussian 1000, {law.law_name} {law.mean:.0f}": (
+            lambda law=law: optimal_best_of(gaussian(noise_multiplier=1000.0), law),
+            1e-6,
+        )
+        for law in (
+            Geometric.with_mean(mean=10),
+            Geometric.with_mean(mean=1e5),
+            capped(Geometric.with_mean(mean=10), 20),
+            capped(Logarithmic.with_mean(mean=10), 1000),
+        )
+    },
+}
+
+
+def small() -> None:
+    """Runs that leak little: processor seconds of a bracket from scratch, and how wide it is."""
+    for name, (make, delta) in SMALL.items():
+        started = time.process_time()
+        lower, upper = make().epsilon_bracket(delta=delta)
+        spent = time.process_time() - started
+        print(f"{spent:6.2f} s  {relative_width(lower, upper):.1e}  {name}: [{lower:.8f}, {upper:.8f}]", flush=True)
 
 
 def speed() -> None:
@@ -249,12 +300,14 @@ counted, while on the other side the Renyi curve of the base is.
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("width", "speed", "table"))
+    parser.add_argument("what", choices=("width", "small", "speed", "table"))
     parser.add_argument("--part", default="1/1", help="of `width`: i/n takes every n-th case from the i-th on")
     parser.add_argument("--write", type=Path, default=None, help="of `table`: the page to write")
     arguments = parser.parse_args()
     if arguments.what == "width":
         width(*(int(x) for x in arguments.part.split("/")))
+    elif arguments.what == "small":
+        small()
     elif arguments.what == "speed":
         speed()
     else:

@@ -17,6 +17,8 @@ __all__ = ["Array", "Atoms", "Index", "split_atoms"]
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+_ROUNDING = 1e-15
+
 
 @dataclass(frozen=True, eq=False)
 class Atoms:
@@ -61,22 +63,41 @@ class Atoms:
     @cached_property
     def below_p(self) -> Array:
         """P-mass of the atoms before each node."""
-        return np.concatenate(([0.0], np.cumsum(self.p)))
+        return _running(0.0, self.p)
 
     @cached_property
     def below_q(self) -> Array:
         """P'-mass before each node, that of loss -inf among it."""
-        return np.cumsum(np.concatenate(([self.zero], self.q)))
+        return _running(self.zero, self.q)
 
     @cached_property
     def above_p(self) -> Array:
         """P-mass of the atoms from each node on, that of infinite loss among it."""
-        return np.cumsum(np.concatenate(([self.infinite], self.p[::-1])))[::-1]
+        return _running(self.infinite, self.p[::-1])[::-1]
 
     @cached_property
     def above_q(self) -> Array:
         """P'-mass of the atoms from each node on."""
-        return np.concatenate((np.cumsum(self.q[::-1])[::-1], [0.0]))
+        return _running(0.0, self.q[::-1])[::-1]
+
+    @cached_property
+    def excess_below(self) -> Array:
+        """P'-mass less P-mass before each node; near masses are subtracted exactly, so small losses keep digits."""
+        return _running(self.zero, self.q - self.p)
+
+    @cached_property
+    def excess_above(self) -> Array:
+        """P-mass less P'-mass from each node on."""
+        return _running(self.infinite, (self.p - self.q)[::-1])[::-1]
+
+    def crossing(self, delta: float) -> float:
+        """The largest loss > 0 at which the divergence of the atoms is above delta, else the largest of all.
+
+        Searches begin there, with delta over the mean number of runs: where that is small, runs add up.
+        """
+        with np.errstate(over="ignore"):
+            above = (self.above_p[:-1] - np.exp(self.losses) * self.above_q[:-1] > delta) & (self.losses > 0.0)
+        return float(np.max(self.losses[above] if np.any(above) else self.losses, initial=0.0))
 
     def outside_p(self, a: Index, b: Index) -> Array:
         """1 - F[a, b): the P-mass outside the atoms a .. b-1."""
@@ -85,6 +106,12 @@ class Atoms:
     def outside_q(self, a: Index, b: Index) -> Array:
         """1 - F'[a, b): the P'-mass outside the atoms a .. b-1."""
         return np.minimum(self.below_q[a] + self.above_q[b], 1.0)
+
+    def apart(self, a: Index, b: Index) -> tuple[Array, Array]:
+        """F[a, b) - F'[a, b), bounded from both sides against rounding."""
+        below, above = self.excess_below[a], self.excess_above[b]
+        noise = _ROUNDING * (np.abs(below) + np.abs(above))
+        return below - above - noise, below - above + noise
 
     def between(self, a: Index, b: Index) -> tuple[Array, Array]:
         """The P- and P'-masses of the atoms a .. b-1, from the smaller running sums."""
@@ -95,6 +122,11 @@ class Atoms:
         one = b == a + 1
         inside = np.minimum(a, self.size - 1)
         return np.where(one, self.p[inside], np.maximum(p, 0.0)), np.where(one, self.q[inside], np.maximum(q, 0.0))
+
+
+def _running(start: float, masses: Array) -> Array:
+    """Running sums from `start` on, each rounded once."""
+    return np.cumsum(np.concatenate(([start], masses)), dtype=np.longdouble).astype(np.float64)
 
 
 _SMALLEST_PIECE = 1e-19

@@ -20,7 +20,7 @@ import numpy as np
 
 from dpselect.accounting.optimal.atoms import Array, Atoms, Index
 from dpselect.accounting.optimal.peaks import Peaks, find_peaks, rescan
-from dpselect.accounting.optimal.problem import Problem, scaled
+from dpselect.accounting.optimal.problem import Density, Problem, scaled
 from dpselect.accounting.optimal.recursion import ROUND_DOWN
 from dpselect.repetitions import Repetitions
 
@@ -106,12 +106,14 @@ def _last_maximum(tails: Array) -> int:
 
 def _certified(problem: Problem, peaks: Peaks, gains: tuple[Array, Array], scale: float) -> Array:
     """For every column a bound on the integral of the positive part of the best slope."""
-    far_slack, near_slack = _wrong_signs(problem, peaks, scale)
-    far = _Candidate(gains[0], *problem.range_in_column(peaks.far), far_slack)
+    b = problem.columns
+    far_density, near_density = problem.density(peaks.far, b), problem.density(peaks.near, b)
+    far_slack, near_slack = _wrong_signs(problem, peaks, (far_density, near_density), scale)
+    far = _Candidate(gains[0], *far_density.range(), far_slack)
     double = peaks.turn <= problem.columns
     if not np.any(double):
         return far.positive()
-    near = _Candidate(gains[1], *problem.range_in_column(peaks.near), near_slack)
+    near = _Candidate(gains[1], *near_density.range(), near_slack)
     # the better of two peaks, and what the other can exceed it by somewhere inside the atom
     both = np.minimum(far.positive() + near.excess_over(far), near.positive() + far.excess_over(near))
     return np.asarray(np.where(double, both, far.positive()))
@@ -141,7 +143,9 @@ class _Candidate:
         return np.maximum(self.high + self.slack - np.maximum(other.low, 0.0), 0.0)
 
 
-def _wrong_signs(problem: Problem, peaks: Peaks, scale: float) -> tuple[Array, Array]:
+def _wrong_signs(
+    problem: Problem, peaks: Peaks, densities: tuple[Density, Density], scale: float
+) -> tuple[Array, Array]:
     """For every column what the slope can exceed its value at the far peak by before the turn, and at the near peak
     after it: the integral of g+ over the cells below a peak and of g- over those above it.
 
@@ -176,12 +180,39 @@ def _wrong_signs(problem: Problem, peaks: Peaks, scale: float) -> tuple[Array, A
     column = j - first
     within_far = i < peaks.turn[column]
     above = np.where(within_far, i >= peaks.far[column], i >= peaks.near[column])
-    wrong = np.maximum(np.where(above, -bottom, top), 0.0)
+    wrong, right = (np.maximum(np.where(x, -bottom, top), 0.0) for x in (above, ~above))
     # q_i q_j is the area of a cell, and twice that of a self cell: bounds hold at every place inside the column
     weights = np.where(wrong > 0.0, t.q[i] * t.q[j] * wrong, 0.0)
-    small = small * t.q[first:]
-    far_sums, near_sums = (np.bincount(column[x], weights[x], n - first) + small for x in (within_far, ~within_far))
-    return scaled(problem.epsilon, far_sums), scaled(problem.epsilon, near_sums)
+    # of which inside the cell, beyond both of its ends, no more is left: up at one rate and down at the other
+    inside = weights * np.where(np.isfinite(wrong), right / np.maximum(wrong + right, 1e-300), 1.0)
+    weights, inside = scaled(problem.epsilon, weights), scaled(problem.epsilon, inside)
+    small = scaled(problem.epsilon, small * t.q[first:])
+    far, near = (
+        small + _slack(problem, density, column[part], (i + above)[part], weights[part], inside[part])
+        for part, density in zip((within_far, ~within_far), densities, strict=True)
+    )
+    return far, near
+
+
+def _slack(problem: Problem, density: Density, column: Index, node: Index, weights: Array, inside: Array) -> Array:
+    """For every column what its density may exceed that of its reference by, given the cells of unsettled sign.
+
+    `weights` bounds what a cell may add on the way from the reference to its farther end `node`, and `inside` by how
+    much a place within it may lie above both of its ends. The sum of the weights of a column is a bound. So is the
+    largest excess of the density at such a node, which is worked out there, plus the largest of the insides: settled
+    cells do not rise on the way, so a place in one is no better than the node before it, or than the reference.
+    """
+    count = problem.columns.size
+    sums: Array = np.asarray(np.bincount(column, weights, count), dtype=np.float64)
+    kept = np.flatnonzero((weights > 0.0) & (sums[column] > 0.0))
+    if not kept.size:
+        return sums
+    column, node, inside = column[kept], node[kept], inside[kept]
+    excess = problem.density(node, problem.columns[column]).excess_over(density.of(column))
+    largest, worst = np.zeros(count), np.zeros(count)
+    np.maximum.at(largest, column, excess)
+    np.maximum.at(worst, column, inside)
+    return np.minimum(sums, largest + worst)
 
 
 def _on_triangle(i: Index, j: Index, size: int) -> tuple[Index, Index]:

@@ -23,6 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Array, Atoms
+from dpselect.accounting.optimal.cut_sides import Sides, atom_at, last_atom
+from dpselect.accounting.optimal.cut_slopes import Masses, largest_fall, least_fall, n_growth, released, s_growth
 from dpselect.accounting.optimal.direction import LARGEST_EPSILON, Bracketed
 from dpselect.accounting.optimal.recursion import ROUND_DOWN
 from dpselect.numerics import ROUND_UP
@@ -35,11 +37,11 @@ _PARTS = 4
 _SHARES = np.linspace(0.0, 1.0, _PARTS + 1)
 
 _RELATIVE = 2e-4
-"""Boxes that may exceed the best value by this share are given up; `_ROUGH` while only a root is looked for."""
-_ROUGH = 1e-3
+"""Boxes that may exceed the best value by this share are given up."""
 _NEGLIGIBLE = 1e-18
 _SMALLEST_SIDE = 1e-12
 _MOST_WORK = 1_000_000
+_LITTLE_WORK = 20_000
 """Boxes after which the search ends with the bound it has: for losses so small that all cuts are nearly alike."""
 
 _ROUNDING = 1e-12
@@ -47,9 +49,10 @@ _SLOPE_ROUNDING = 1e-11
 _LARGEST_EXPONENT = 690.0
 
 _MOST_STEPS = 60
-_FAR_BELOW = 0.1
-"""Values below this share of the delta looked for need not be told apart."""
 _ROOT = 2e-5
+_GRID = 129
+_CLOSER = 21
+_ZOOMS = 9
 
 
 class Found(NamedTuple):
@@ -95,17 +98,24 @@ class Cuts(Bracketed):
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
         root, slope = self._attained_root(delta)
-        step = max(2e-4 * root, 1.5 * _RELATIVE / slope) + 1e-12
+        first = step = max(2e-4 * root, 1.5 * _RELATIVE / slope) + 1e-12 * root
         epsilon = root + step if root > 0.0 else 0.0
         while epsilon < min(limit, LARGEST_EPSILON):
-            if self._searched(epsilon, delta).top <= delta:
+            found = self._searched(epsilon, delta)
+            if found.top <= delta:
                 return epsilon
-            epsilon, step = epsilon + step, 2.0 * step
+            own = _own_epsilon(found, delta)
+            # a cut that the guesses missed, or else a bound that is not sharp enough
+            epsilon, step = (own + first, step) if own > epsilon else (epsilon + step, 2.0 * step + 1e-9)
         return limit
 
     def largest_unsafe(self, delta: float) -> float:
-        """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
-        return min(self._attained_root(delta)[0], LARGEST_EPSILON) * (1.0 - 1e-15)
+        """An epsilon that some cut attains with delta, close to the largest; 0 if there is none."""
+        root, own = 0.0, self._attained_root(delta)[0]
+        while root * (1.0 + _ROOT) < own < LARGEST_EPSILON:
+            # a short search of all cuts, for those that the guesses missed
+            root, own = own, _own_epsilon(self._searched(own * (1.0 + _ROOT), delta, _LITTLE_WORK), delta)
+        return min(max(root, own), LARGEST_EPSILON) * (1.0 - 1e-15)
 
     def rough_root(self, delta: float) -> float:
         """The epsilon at which the attained value crosses delta, inf if there is none."""
@@ -114,36 +124,57 @@ class Cuts(Bracketed):
     def _attained_root(self, delta: float) -> tuple[float, float]:
         """The largest epsilon met at which some cut attains delta, and the fall of log J per epsilon there.
 
-        Every cut met attains delta at an epsilon of its own, log((A - delta) / A'). The next epsilon is Newton's for
-        log J, whose slope is that of the best cut, or where that leaves the bracket (J of a pure base falls to 0 like
-        a square) for the root of J, or else halves the bracket.
+        Every cut met attains delta at an epsilon of its own, log((A - delta) / A'), however it was found. The next
+        epsilon is Newton's for log J, whose slope is that of the best cut, or where that leaves the bracket (J of a
+        pure base falls to 0 like a square) for the root of J, or else halves the bracket.
         """
-        root, slope, high, epsilon, below = 0.0, 1.0, LARGEST_EPSILON, 0.0, (0.0, 0.0, 0.0)
+        root, slope, high, below = 0.0, 1.0, LARGEST_EPSILON, (0.0, 0.0, 0.0)
+        epsilon = min(self.atoms.crossing(delta / self.law.mean), LARGEST_EPSILON)
         for _ in range(_MOST_STEPS):
-            found = self._searched(epsilon, _FAR_BELOW * delta, _ROUGH)
+            found = self._met(epsilon)
             step = found.best / (found.mass - found.best) if 0.0 < found.best < found.mass else 0.0
             if found.best > delta:
                 below = epsilon, step, found.best
             else:
                 high = epsilon
-            if found.best > 0.0 and found.mass > delta:
-                if found.other_mass <= 0.0:
-                    return math.inf, 1.0
-                sure = max(found.mass * (1.0 - ROUND_DOWN) - delta, 0.0)
-                own = (math.log(sure) if sure else -math.inf) - math.log(found.other_mass) - ROUND_DOWN
-                if own > root:
-                    root, slope = own, (found.mass - delta) / delta
-            if high <= root * (1.0 + _ROOT) or epsilon == high == 0.0:
+            if found.other_mass <= 0.0 and found.mass > delta:
+                return math.inf, 1.0
+            own = _own_epsilon(found, delta)
+            if own > root:
+                root, slope = own, (found.mass - delta) / delta
+            if high <= root * (1.0 + _ROOT) or high == 0.0:
                 break
             ahead = epsilon + math.log(found.best / delta) * step if step else math.inf
             if not root < ahead < high:
                 ahead = below[0] + 2.0 * below[1] * (1.0 - math.sqrt(delta / below[2])) if below[1] else math.inf
             if not root < ahead < high:
-                ahead = 0.5 * (root + min(high, 2.0 * root + 1.0))
+                ahead = 0.5 * (root + min(high, 2.0 * root + 1.0)) if root > 0.0 else 0.0
             if ahead <= root * (1.0 + _ROOT) and found.best <= delta * (1.0 + 1e-3):
                 break
             epsilon = ahead
         return root, max(slope, 1e-3)
+
+    def _met(self, epsilon: float) -> Found:
+        """The best cut of a grid of cuts, which is drawn ever more closely about it: a quick guess."""
+        best = Found(0.0, 1.0, 1.0, 0.0)
+        for none in (False, True):
+            xs = ys = np.unique(np.linspace(0.0, self.atoms.size, _GRID))
+            for _ in range(_ZOOMS):
+                x, y = (z.ravel() for z in np.meshgrid(xs, ys, indexing="ij"))
+                x, y = x[x <= y], y[x <= y]
+                masses = self._at_cut(none, x, y)
+                values = masses[0] - math.exp(epsilon) * masses[1]
+                k = int(np.argmax(values))
+                if values[k] > best.best:
+                    best = Found(float(values[k]), float(masses[0, k]), float(masses[1, k]), 0.0)
+                xs, ys = _about(xs, x[k]), _about(ys, y[k])
+        return best
+
+    def _at_cut(self, none: bool, x: Array, y: Array) -> Array:
+        """A and A' at cuts x <= y."""
+        low, high = self._sides.below(x), self._sides.above(y)
+        u = np.minimum(low + high, 1.0)
+        return self._mass(none, high, released(self.law, u), self._sides.rejected(x, y, u))
 
     def _search(self, epsilon: float) -> Found:
         """What is found at an epsilon; remembered, because upper and lower come from one search."""
@@ -152,16 +183,16 @@ class Cuts(Bracketed):
             self._found[epsilon] = self._searched(epsilon)
         return self._found[epsilon]
 
-    def _searched(self, epsilon: float, enough: float = 0.0, relative: float = _RELATIVE) -> Found:
+    def _searched(self, epsilon: float, enough: float = 0.0, most_work: int = _MOST_WORK) -> Found:
         """The search itself; a bound of `enough` or less, or that is near the best value met, is not sharpened."""
-        found, given_up = Found(0.0, 1.0, 1.0, 0.0), 0.0
+        found, given_up = self._met(epsilon), 0.0
         for none in (False, True):
-            found, given_up = self._divide(epsilon, none, found, given_up, enough, relative)
+            found, given_up = self._divide(epsilon, none, found, given_up, enough, most_work)
         top = max(found.best, given_up) * ROUND_UP
         return found._replace(top=min(1.0, top))
 
     def _divide(
-        self, epsilon: float, none: bool, found: Found, given_up: float, enough: float, relative: float
+        self, epsilon: float, none: bool, found: Found, given_up: float, enough: float, most_work: int
     ) -> tuple[Found, float]:
         """Divide boxes that may hold more than the best value; that, and the largest bound over those given up."""
         boxes, work = self._first_boxes, 0
@@ -170,11 +201,11 @@ class Cuts(Bracketed):
             k = int(np.argmax(at.values))
             if at.values[k] > found.best:
                 found = Found(float(at.values[k]), float(at.masses[0, k]), float(at.masses[1, k]), 0.0)
-            settled = max(found.best * (1.0 + relative) + _NEGLIGIBLE, enough)
+            settled = max(found.best * (1.0 + _RELATIVE) + _NEGLIGIBLE, enough)
             small = boxes[1::2] - boxes[::2] < _SMALLEST_SIDE
             kept = (at.top > settled) & ~np.all(small, axis=0)
             work += boxes.shape[1]
-            if work > _MOST_WORK:
+            if work > most_work:
                 kept[:] = False
             given_up = max(given_up, float(np.max((at.top + at.rounding)[~kept], initial=0.0)))
             if not np.any(kept):
@@ -201,37 +232,57 @@ class Cuts(Bracketed):
         x_0, x_1, y_0, y_1 = boxes
         low, low_end, high, high_start = t.below(x_0), t.below(x_1), t.above(y_1), t.above(y_0)
         u_0 = np.minimum(low + high, 1.0)
-        h_0 = _released(law, u_0)
+        h_0 = released(law, u_0)
         masses = self._mass(none, high, h_0, t.rejected(x_0, y_1, u_0))
         values = masses[0] - scale * masses[1]
 
         # What A gains by more N or S, per mass, falls with u: bounds at the smallest and the largest u of either way.
-        slope, fall = np.exp(law.log_derivative(u_0)), _largest_fall(law, u_0, h_0)
+        slope, fall = np.exp(law.log_derivative(u_0)), largest_fall(law, u_0, h_0)
         ends = np.array(
             [low_end[0] + high[0], low_end[0] + high_start[0], low_end[1] + high_start[1], low[1] + high_start[1]]
         )
         ends = np.minimum(ends, 1.0)
-        least_slope, least_fall = np.exp(law.log_derivative(ends)), _least_fall(law, ends)
+        least_slope, small_fall = np.exp(law.log_derivative(ends)), least_fall(law, ends)
         in_n, in_s = (1.0, 0.0) if none else (0.0, 1.0)
         n_gain = in_n * slope[1] + np.array([high[1], high_start[1]]) * fall[1]
-        n_cost = in_n * least_slope[:2] + high[0] * least_fall[:2]
+        n_cost = in_n * least_slope[:2] + high[0] * small_fall[:2]
         s_gain = in_s * slope[0] + np.array([low_end[0], low[0]]) * fall[0]
-        s_cost = in_s * least_slope[2:] + low[1] * least_fall[2:]
+        s_cost = in_s * least_slope[2:] + low[1] * small_fall[2:]
         # where P' of N rises by dm, P does by at least exp(loss at x_0) dm; where P of S does, P' by exp(-loss at y_1)
-        n_loss, s_loss = t.losses[_atom(x_0, t.size)], t.losses[_last_atom(y_1, t.size)]
+        n_loss, s_loss = t.losses[atom_at(x_0, t.size)], t.losses[last_atom(y_1, t.size)]
         n_step, s_step = t.between(x_0, x_1)[1], t.between(y_0, y_1)[0]
         n_cost = n_cost * np.exp(_clipped(n_loss - epsilon))
         s_cost = s_cost * np.exp(_clipped(epsilon - s_loss))
         up, down = 1.0 + _SLOPE_ROUNDING, 1.0 - _SLOPE_ROUNDING
-        n_open = self.chance * scale * n_step * np.maximum(up * n_gain - down * n_cost, 0.0)
-        s_open = self.chance * s_step * np.maximum(up * s_gain - down * s_cost, 0.0)
+        n_rate, s_rate = scale * (up * n_gain - down * n_cost), up * s_gain - down * s_cost
+        # the same without a difference of near terms; x first in the first row
+        n_apart, s_apart = t.n_apart(x_0, x_1), t.s_apart(y_0, y_1)
+        at_x, at_y = t.n_apart(x_0, x_0)[0], t.s_apart(y_1, y_1)[0]
+        n_losses = n_loss, t.losses[last_atom(x_1, t.size)]
+        s_losses = t.losses[atom_at(y_0, t.size)], s_loss
+        n_rate = np.minimum(
+            n_rate,
+            [
+                n_growth(law, epsilon, none, Masses((low, low_end), (high, high), n_apart, (at_y, at_y)), n_losses),
+                n_growth(law, epsilon, none, Masses((low, low_end), (high, high_start), n_apart, s_apart), n_losses),
+            ],
+        )
+        s_rate = np.minimum(
+            s_rate,
+            [
+                s_growth(law, epsilon, none, Masses((low, low_end), (high, high_start), n_apart, s_apart), s_losses),
+                s_growth(law, epsilon, none, Masses((low, low), (high, high_start), (at_x, at_x), s_apart), s_losses),
+            ],
+        )
+        n_open = self.chance * n_step * np.maximum(n_rate, 0.0)
+        s_open = self.chance * s_step * np.maximum(s_rate, 0.0)
         x_first = n_open[0] + s_open[0] <= n_open[1] + s_open[1]
         still_open = np.where(x_first, [n_open[0], s_open[0]], [n_open[1], s_open[1]])
 
         # A rises with S and falls with N
         u = np.minimum(np.array([low[0] + high_start[0], low_end[1] + high[1]]), 1.0)
         left = np.array([1.0 - u[0], t.rejected(x_1, y_1, u)[1]])
-        most = self._mass(none, np.array([high_start[0], high[1]]), _released(law, u), left)
+        most = self._mass(none, np.array([high_start[0], high[1]]), released(law, u), left)
         # A - A' is at most its largest slopes times P'(N) - P(N) and P(S) - P'(S), both small where losses are
         shift_n = np.maximum(low[1] - low[0] - n_step * np.minimum(np.expm1(_clipped(n_loss)), 0.0), 0.0)
         shift_s = np.maximum(high[0] - high[1] - s_step * np.minimum(np.expm1(_clipped(-s_loss)), 0.0), 0.0)
@@ -249,66 +300,30 @@ class Cuts(Bracketed):
         return released + self.chance * self.law.pgf(rejected) + (1.0 - self.chance) if none else released
 
     @cached_property
-    def _sides(self) -> _Sides:
+    def _sides(self) -> Sides:
         t = self.atoms
-        return _Sides(
+        return Sides(
             t.losses if t.size else np.zeros(1),
             np.array([t.p, t.q]),
             np.array([t.below_p, t.below_q]),
             np.array([t.above_p, t.above_q]),
+            t.excess_below,
+            t.excess_above,
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Sides:
-    """Masses under P and P' (two rows) up to and from places that may lie inside atoms, none by subtraction from 1."""
-
-    losses: Array
-    masses: Array
-    running: Array
-    remaining: Array
-
-    @property
-    def size(self) -> int:
-        """The number of atoms of finite loss."""
-        return self.masses.shape[1]
-
-    def below(self, place: Array) -> Array:
-        """The masses below places."""
-        if not self.size:
-            return np.repeat(self.running, place.size, axis=1)
-        atom = _atom(place, self.size)
-        return np.asarray(self.running[:, atom] + (place - atom) * self.masses[:, atom])
-
-    def above(self, place: Array) -> Array:
-        """The masses above places."""
-        if not self.size:
-            return np.repeat(self.remaining, place.size, axis=1)
-        atom = _atom(place, self.size)
-        return np.asarray(self.remaining[:, atom + 1] + (1.0 - (place - atom)) * self.masses[:, atom])
-
-    def between(self, start: Array, end: Array) -> Array:
-        """The masses between places, 0 where they do not ascend; each from the end where it keeps its digits."""
-        rising, falling = self.below(end) - self.below(start), self.above(start) - self.above(end)
-        near = np.where(self.below(start) <= self.above(end), rising, falling)
-        if self.size:
-            first, last = _atom(start, self.size), _last_atom(end, self.size)
-            near = np.where(first == last, (end - start) * self.masses[:, first], near)
-        return np.maximum(near, 0.0)
-
-    def rejected(self, start: Array, end: Array, u: Array) -> Array:
-        """1 - u, for P' (whose value is multiplied by exp(epsilon)) from the masses between."""
-        return np.array([1.0 - u[0], np.minimum(self.between(start, end)[1], 1.0)])
+def _own_epsilon(found: Found, delta: float) -> float:
+    """The epsilon at which the cut that was found attains delta, rounded down; 0 if at none."""
+    sure = found.mass * (1.0 - ROUND_DOWN) - delta
+    if not sure > 0.0 or not found.best > 0.0 or not found.other_mass > 0.0:
+        return 0.0
+    return math.log(sure) - math.log(found.other_mass) - ROUND_DOWN
 
 
-def _atom(place: Array, size: int) -> NDArray[np.intp]:
-    """The atom a place lies in, the later one at a node."""
-    return np.minimum(place.astype(np.intp), max(size - 1, 0))
-
-
-def _last_atom(place: Array, size: int) -> NDArray[np.intp]:
-    """The atom a place lies in, the earlier one at a node."""
-    return np.clip(np.ceil(place).astype(np.intp) - 1, 0, max(size - 1, 0))
+def _about(places: Array, best: float) -> Array:
+    """Places between the next but one to the best of some, on either side."""
+    k = int(np.searchsorted(places, best))
+    return np.unique(np.linspace(places[max(k - 2, 0)], places[min(k + 2, places.size - 1)], _CLOSER))
 
 
 def _clipped(exponent: Array) -> Array:
@@ -331,23 +346,3 @@ def _divided(boxes: Array, wide: NDArray[np.bool_]) -> Array:
         follow = np.tile(wide[:, cut], (1, _PARTS))[:, some]
         boxes, wide = np.concatenate((boxes[:, ~cut], divided), axis=1), np.concatenate((wide[:, ~cut], follow), axis=1)
     return boxes[:, boxes[0] <= boxes[3]]
-
-
-def _released(law: Repetitions, u: Array) -> Array:
-    """h(u) = (1 - phi(1 - u)) / u, E[T] at 0."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(u > 0.0, law.success_probability(u) / u, law.mean)
-
-
-def _largest_fall(law: Repetitions, u: Array, h: Array) -> Array:
-    """An upper bound on -h'(u) = (h(u) - phi'(1 - u)) / u, a mean of t phi''(1 - t u) over t in [0, 1]."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        quotient = np.where(u > 0.0, ((1.0 + _ROUNDING) * h - np.exp(law.log_derivative(u))) / u, np.inf)
-    return np.minimum(0.5 * float(law.second_derivative(0.0)), quotient)
-
-
-def _least_fall(law: Repetitions, u: Array) -> Array:
-    """A lower bound on -h'(u)."""
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        quotient = ((1.0 - _ROUNDING) * _released(law, u) - np.exp(law.log_derivative(u))) / u
-    return np.maximum(0.5 * law.second_derivative(u), np.where(u > 0.0, quotient, 0.0))

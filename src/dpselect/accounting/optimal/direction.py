@@ -27,6 +27,14 @@ _RECURSION_ATOMS = 800
 _RECURSION_POINTS = 9
 _NEGLIGIBLE = 1e-17
 _MERGED = 8
+_SMALLEST_GUESS = 1e-12
+_FIRST_FACTOR = 1.3
+_LARGEST_FACTOR = 1e30
+_ROUGH = 1e-3
+_ROOT = 1e-7
+_SAME = 1e-6
+_SECANTS = 12
+_LEAST_SLOPE = 1e-3
 _SCAN = 49
 _FLAT_SHARE = 0.2
 
@@ -90,31 +98,53 @@ class Bracketed(ABC):
     def rough_root(self, delta: float) -> float:
         """About the epsilon at which the attained value crosses delta, inf if there is none: where to start looking."""
         excess = self._excess(self.rough, delta)
-        low, high = 0.0, 0.5
-        if excess(low) <= 0.0:
+        low = high = min(max(self.guess(delta), _SMALLEST_GUESS), LARGEST_EPSILON)
+        if excess(low) <= 0.0 and excess(0.0) <= 0.0:
             return 0.0
+        # epsilons may have any size: steps are factors
+        factor = _FIRST_FACTOR
         while excess(high) > 0.0:
-            low, high = high, 2.0 * high
-            if low >= LARGEST_EPSILON:
+            if high >= LARGEST_EPSILON:
                 return math.inf
-        return float(brentq(excess, low, high, rtol=1e-5, maxiter=60))
+            low, high, factor = high, min(factor * high, LARGEST_EPSILON), factor**1.5
+        while excess(low) <= 0.0:
+            low, high, factor = (low / factor if factor < _LARGEST_FACTOR else 0.0), low, factor**1.5
+        return float(brentq(excess, low, high, xtol=1e-300, rtol=_ROUGH, maxiter=60))
+
+    def guess(self, delta: float) -> float:  # noqa: ARG002
+        """Where to look first for the epsilon at which the curve crosses delta."""
+        return 0.5
 
     def _attained_root(self, delta: float) -> tuple[float, float]:
         """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
         excess = self._excess(self.lower, delta)
-        low = high = min(self.rough_root(delta), LARGEST_EPSILON)
-        step = 1e-4 * low + 1e-6
-        while low > 0.0 and excess(low) <= 0.0:
-            low, high, step = max(0.0, low - step), low, 8.0 * step
-        if low == 0.0 and excess(low) <= 0.0:
+        root = min(self.rough_root(delta), LARGEST_EPSILON)
+        if excess(root) <= 0.0 and (root == 0.0 or excess(0.0) <= 0.0):
             return 0.0, 1.0
-        while excess(high) > 0.0:
-            if high >= LARGEST_EPSILON:
+        if root == LARGEST_EPSILON and excess(root) > 0.0:
+            return math.inf, 1.0
+        step = (1e-3 * root + 1e-9) * (1.0 if excess(root) > 0.0 else -1.0)
+        low, high, other = 0.0, math.inf, root + step
+        # orders change from place to place, so nearer points would tell less of it
+        fall = max((excess(root) - excess(other)) / step, _LEAST_SLOPE)
+        for _ in range(_SECANTS):
+            for x in (root, other):
+                low, high = (max(low, x), high) if excess(x) > 0.0 else (low, min(high, x))
+            slope = (excess(root) - excess(other)) / (other - root)
+            ahead = other + excess(other) / slope if slope > 0.0 else math.inf
+            if high - low <= _SAME * low:
+                return low, fall
+            if not low < ahead < high:
+                # the curve bends, or is at its floor: between the points that are known
+                ahead = 0.5 * (low + high) if math.isfinite(high) else min(2.0 * low, LARGEST_EPSILON)
+            elif abs(ahead - other) <= _ROOT * ahead:
+                return ahead, fall
+            if ahead == LARGEST_EPSILON and excess(ahead) > 0.0:
                 return math.inf, 1.0
-            low, high, step = high, high + step, 8.0 * step
-        root = float(brentq(excess, low, high, xtol=1e-12, rtol=1e-8, maxiter=60))
-        step = 1e-4 * root + 1e-7
-        return root, max((excess(root) - excess(root + step)) / step, 1e-3)
+            root, other = other, ahead
+        root = float(brentq(excess, low, min(high, LARGEST_EPSILON), xtol=1e-300, rtol=1e-8, maxiter=60))
+        step = 1e-4 * root
+        return root, max((excess(root) - excess(root + step)) / step, _LEAST_SLOPE)
 
     @staticmethod
     def _excess(curve: Callable[[float], float], delta: float) -> Callable[[float], float]:
@@ -149,6 +179,10 @@ class Direction(Bracketed):
     @cached_property
     def _merged(self) -> Atoms:
         return self.fine.merged(_MERGED)
+
+    def guess(self, delta: float) -> float:
+        """The epsilon at which E[K] times the divergence of the atoms themselves is delta: small parts add up."""
+        return self._merged.crossing(delta / self.law.mean)
 
     @cached_property
     def _coarse(self) -> Atoms:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,45 @@ from numpy.typing import NDArray
 from dpselect.accounting.optimal.atoms import Array, Atoms, Index
 from dpselect.repetitions import Repetitions
 
-__all__ = ["Problem", "scaled"]
+__all__ = ["ROUNDING", "Density", "Problem", "scaled"]
 
 Truth = NDArray[np.bool_]
+_Range = tuple[Array, Array]
 _LARGEST_EXPONENT = 690.0
 _POWERS = 64
+
+ROUNDING = 1e-12
+"""Share of both terms of a gain that bounds are raised by; attained values are lowered by more."""
+
+
+class Density(NamedTuple):
+    """What outcomes inside atoms gain per unit of the atom: at both ends, bounds on its derivative and on itself."""
+
+    start: Array
+    end: Array
+    steepest_fall: Array
+    steepest_rise: Array
+    least: Array
+    most: Array
+    rounding: Array
+
+    def range(self) -> tuple[Array, Array]:
+        """The smallest and the largest density, from phi' at both ends and from the derivative, whichever is better."""
+        fall, rise = np.minimum(self.steepest_fall, 0.0), np.maximum(self.steepest_rise, 0.0)
+        low = np.maximum(self.least, np.maximum(self.start + fall, self.end - rise))
+        high = np.minimum(self.most, np.minimum(self.start + rise, self.end - fall))
+        return low - self.rounding, np.maximum(low, high) + self.rounding
+
+    def excess_over(self, other: Density) -> Array:
+        """A bound on how far this density can lie above another anywhere inside the same atom."""
+        rise = np.maximum(self.steepest_rise - other.steepest_fall, 0.0)
+        fall = np.maximum(other.steepest_rise - self.steepest_fall, 0.0)
+        ends = np.maximum(self.start - other.start, self.end - other.end)
+        return np.asarray(ends + np.minimum(rise, fall) + self.rounding + other.rounding)
+
+    def of(self, columns: Index) -> Density:
+        """Those of some columns."""
+        return Density(*(x[columns] for x in self))
 
 
 @dataclass(frozen=True)
@@ -44,8 +79,11 @@ class Problem:
         return np.arange(self.first, self.atoms.size)
 
     def gains(self, a: Index) -> Array:
-        """For every column b what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b."""
-        return self.gains_of(a, self.columns)
+        """For every column b what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b.
+
+        Rounded up.
+        """
+        return self.gains_of(a, self.columns, rounding=-ROUNDING)
 
     def gains_of(self, a: Index, b: Index, *, rounding: float = 0.0) -> Array:
         """The same for some columns; less a share `rounding` of both terms, where it must not be too large."""
@@ -62,25 +100,41 @@ class Problem:
         rise = t.losses[b] - self.epsilon + log(t.outside_p(a, b))
         return np.exp(np.minimum(rise, _LARGEST_EXPONENT)), np.exp(log(t.outside_q(a, b)))
 
-    def range_in_column(self, a: Index) -> tuple[Array, Array]:
-        """Bounds, for every column b, on the gain density at the places inside atom b, on top of [a, b).
-
-        From phi' at both ends, or from the density there and bounds on its derivative, whichever is better.
-        """
-        t, b, law = self.atoms, self.columns, self.law
-        v_p, v_q = ([outside(a, b), outside(a, b + 1)] for outside in (t.outside_p, t.outside_q))
+    def density(self, a: Index, b: Index) -> Density:
+        """The gain density inside atoms b on top of [a, b); with a = b + 1 the interval stays empty there too."""
+        t, law = self.atoms, self.law
+        within = np.minimum(a, b)
+        v_p, v_q = ((outside(within, b), outside(within, b + 1)) for outside in (t.outside_p, t.outside_q))
+        v_p, v_q = ((start, np.where(a <= b, end, start)) for start, end in (v_p, v_q))
         p_start, p_end = (t.p[b] * np.exp(law.log_derivative(v)) for v in v_p)
         q_start, q_end = (scaled(self.epsilon, t.q[b] * np.exp(law.log_derivative(v))) for v in v_q)
-        # with a = b + 1 the interval stays empty, and the density the same
+        # the derivative is p^2 phi''(F) - E q^2 phi''(F'), and only its relative size tells near terms apart
+        masses = t.between(within, b), t.between(within, b + 1)
+        low, high = self._tilt(
+            (masses[0][0], masses[1][0]),
+            (masses[0][1], masses[1][1]),
+            v_p,
+            v_q,
+            (t.apart(within, b)[0], t.apart(within, b + 1)[1]),
+            (t.losses[within], t.losses[b]),
+        )
         p, q = np.where(a <= b, t.p[b], 0.0) * t.p[b], np.where(a <= b, t.q[b], 0.0) * t.q[b]
+        twice = 2.0 * t.losses[b] - self.epsilon
         with np.errstate(over="ignore"):
             p_slow, p_fast = (p * law.second_derivative(v) for v in v_p)
             q_slow, q_fast = (scaled(self.epsilon, q * law.second_derivative(v)) for v in v_q)
-        start, end = p_start - q_start, p_end - q_end
-        fall, rise = np.minimum(p_slow - q_fast, 0.0), np.maximum(p_fast - q_slow, 0.0)
-        low = np.maximum(p_start - q_end, np.maximum(start + fall, end - rise))
-        high = np.minimum(p_end - q_start, np.minimum(start + rise, end - fall))
-        return low, np.maximum(low, high)
+            least, most = (np.expm1(np.minimum(twice + x, _LARGEST_EXPONENT)) for x in (low, high))
+            fall = np.maximum(p_slow - q_fast, least * np.where(least < 0.0, q_fast, q_slow))
+            rise = np.minimum(p_fast - q_slow, most * np.where(most > 0.0, q_fast, q_slow))
+        return Density(
+            start=p_start - q_start,
+            end=p_end - q_end,
+            steepest_fall=fall,
+            steepest_rise=rise,
+            least=p_start - q_end,
+            most=p_end - q_start,
+            rounding=ROUNDING * (p_end + q_end),
+        )
 
     def rises(self, a: Index, b: Index) -> Truth:
         """Whether leaving atom a out of the interval raises the slope of b: g < 0 in the middle of the cell."""
@@ -98,8 +152,8 @@ class Problem:
         """Upper and lower bounds on g / (E q_i q_j) over the cells i .. i_end-1 by j .. j_end-1 with row <= column.
 
         Three bounds, of which the best: phi'' is monotone, so its values at two corners serve; phi''(F) / phi''(F') is
-        bounded from F / F' and the elasticity of phi''; and the value in the middle plus half the largest derivatives,
-        which are differences of the same kind as g, so that their leading parts cancel as in g itself.
+        bounded from F / F' and the elasticity of phi'', which errs by a share of g itself, however small losses are;
+        and the value in the middle plus half the largest derivatives, of which the leading parts cancel as in g.
         """
         t, second, third = self.atoms, self.law.second_derivative, self.law.third_derivative
         single = (i_end == i + 1) & (i == j) & (j_end == j + 1)
@@ -142,26 +196,44 @@ class Problem:
         return np.where((largest > _LARGEST_EXPONENT) & (p_large > 0.0), np.inf, top), bottom
 
     def _elastic_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
-        """Lower and upper bounds on log(p_i p_j phi''(F) / (E q_i q_j phi''(F'))) over blocks of cells.
-
-        F / F' is a mean of likelihood ratios, and the elasticity m(x) = x phi'''(x) / phi''(x) of a power sum with
-        non-negative coefficients does not fall with x. If F <= r F', the logarithm of phi''(F) / phi''(F') is at most
-        log(r) m(largest F) where r >= 1 and log(r) m(smallest F) where r < 1; likewise from below. This settles narrow
-        intervals, over which F and F' vary by large factors but together.
-        """
+        """Lower and upper bounds on log(p_i p_j phi''(F) / (E q_i q_j phi''(F'))) over blocks of cells."""
         t, apart = self.atoms, i_end < j
-        inner = np.minimum(i_end, j)
-        p_0, q_0 = (np.where(apart, x, 0.0) for x in t.between(inner, j))
-        p_1, q_1 = t.between(i, j_end)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low = np.fmax(t.losses[i], np.log(p_0 / q_1))
-            high = np.fmin(t.losses[j_end - 1], np.log(p_1 / q_0))
-        m_p = self._elasticity(p_1, t.outside_p(i, j_end)), self._elasticity(p_0, t.outside_p(inner, j))
-        m_q = self._elasticity(q_0, t.outside_q(inner, j)), self._elasticity(q_1, t.outside_q(i, j_end))
-        return (
-            t.losses[i] + t.losses[j] - self.epsilon + low * np.where(low >= 0.0, *m_q),
-            t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon + high * np.where(high >= 0.0, *m_p),
+        inner, end = np.minimum(i_end, j), np.minimum(i_end, j_end)
+        smallest, largest = t.between(inner, j), t.between(i, j_end)
+        # where excess_below is largest among the nodes of the rows
+        peak = np.clip(self.first, i, end)
+        low, high = self._tilt(
+            (np.where(apart, smallest[0], 0.0), largest[0]),
+            (np.where(apart, smallest[1], 0.0), largest[1]),
+            (t.outside_p(inner, j), t.outside_p(i, j_end)),
+            (t.outside_q(inner, j), t.outside_q(i, j_end)),
+            (t.apart(np.where(t.excess_below[i] <= t.excess_below[end], i, end), j)[0], t.apart(peak, j_end)[1]),
+            (t.losses[i], t.losses[j_end - 1]),
         )
+        return (
+            t.losses[i] + t.losses[j] - self.epsilon + low,
+            t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon + high,
+        )
+
+    def _tilt(
+        self, p: _Range, q: _Range, outside_p: _Range, outside_q: _Range, apart: _Range, losses: _Range
+    ) -> tuple[Array, Array]:
+        """Lower and upper bounds on log(phi''(F) / phi''(F')), from ranges of F, F', 1 - F, 1 - F', F - F', and losses.
+
+        log(F / F') lies between the extreme losses, and follows from F - F', which is small where losses are. The
+        elasticity m(x) = x phi'''(x) / phi''(x) of a power sum with non-negative coefficients does not fall with x. If
+        F <= r F', the logarithm of phi''(F) / phi''(F') is at most log(r) m(largest F) where r >= 1 and
+        log(r) m(smallest F) where r < 1; likewise from below. Nothing of the size of phi'' is subtracted.
+        """
+        less, more = apart
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.log1p(np.fmax(less / np.where(less >= 0.0, q[1], q[0]), -1.0))
+            high = np.log1p(np.fmax(more / np.where(more >= 0.0, q[0], q[1]), -1.0))
+        # where F' may be 0 the losses alone say something
+        low, high = (np.clip(np.where(np.isnan(x), y, x), *losses) for x, y in zip((low, high), losses, strict=True))
+        m_p = self._elasticity(p[1], outside_p[1]), self._elasticity(p[0], outside_p[0])
+        m_q = self._elasticity(q[0], outside_q[0]), self._elasticity(q[1], outside_q[1])
+        return low * np.where(low >= 0.0, *m_q), high * np.where(high >= 0.0, *m_p)
 
     def _elasticity(self, mass: Array, complement: Array) -> Array:
         """x phi'''(x) / phi''(x) at x = mass = 1 - complement; its limit where x is 0 or phi'' underflows."""
