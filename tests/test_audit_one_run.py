@@ -22,7 +22,7 @@ from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier
 from dpselect.privacy import approximate_dp, dp_sgd, gaussian, pure_dp
 from dpselect.randomness import keyed_source
-from tests.test_docs import python_blocks
+from tests.documentation import python_blocks
 
 
 def bound(v, r, m, epsilon, delta):

@@ -24,7 +24,7 @@ from dpselect.privacy import approximate_dp, dp_sgd, gaussian, laplace, pure_dp,
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Binomial, Geometric, Harmonic, Logarithmic, Poisson, Tabulated
 from dpselect.testing.exact import best_of_masses, hockey_stick
-from tests.test_docs import python_blocks
+from tests.documentation import python_blocks
 
 CASES = [
     (gaussian(noise_multiplier=4.0), Geometric.with_mean(mean=10.0), 1e-6),

@@ -35,7 +35,7 @@ from dpselect.study import parse_study, run_study
 from dpselect.study.data import Rows
 from dpselect.study.split import row_digest, validation_mask
 from dpselect.tuning import LogUniform, tune
-from tests.test_docs import python_blocks
+from tests.documentation import python_blocks
 from tests.test_study_schema import STUDY
 
 RATES = {"regularization": stats.loguniform(1e-3, 1.0)}

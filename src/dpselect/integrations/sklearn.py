@@ -109,6 +109,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
     not: its number has no noise and is no part of the guarantee.
 
     >>> from dpselect.learners import OutputPerturbationClassifier
+    >>> from dpselect.randomness import keyed_source
     >>> from dpselect.repetitions import Harmonic
     >>> from scipy.stats import loguniform
     >>> search = PrivateSearchCV(

@@ -4,6 +4,8 @@ There is one of it. A copy, a pickle or a forked child would answer from the sam
 time, and so would a second thread, or a question asked from within the answer to another. A new session is a subclass
 of `Session` whose methods that answer are marked with `answers`:
 
+>>> from dpselect.errors import BudgetError
+>>> from dpselect.randomness import system_source
 >>> class Coins(Session):
 ...     def __init__(self, count):
 ...         super().__init__()
