@@ -40,8 +40,8 @@ def speed() -> None:
         return time.process_time() - start
 
     for name, answer in (
-        ("binary search", lambda row: search_median(row, grid, noise=noise, random=source)),
-        ("exponential mechanism", lambda row: exponential_median(row, grid, epsilon=0.02, random=source)),
+        ("binary search", lambda row: search_median(row, grid, noise=noise, random=source).value),
+        ("exponential mechanism", lambda row: exponential_median(row, grid, epsilon=0.02, random=source).value),
     ):
         print(f"1,000 answers by the {name}: {min(seconds(answer) for _ in range(3)):.2f} s")
 

@@ -336,9 +336,9 @@ def adaptive(blocks: int) -> Iterator[Question]:
         "adaptive answers",
         f"one answer from {blocks:,} block values on 2^32 points",
         {
-            "dpselect, binary search": lambda: lambda: search_median(values, grid, noise=noise, random=source),
+            "dpselect, binary search": lambda: lambda: search_median(values, grid, noise=noise, random=source).value,
             "dpselect, exponential mechanism": lambda: (
-                lambda: exponential_median(values, grid, epsilon=0.02, random=source)
+                lambda: exponential_median(values, grid, epsilon=0.02, random=source).value
             ),
             "NumPy median (no privacy)": lambda: lambda: np.median(values),
             "OpenDP median, 1,001 candidates (no certificate)": opendp_median(values, 2.0**31),

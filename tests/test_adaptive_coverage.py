@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -36,8 +35,8 @@ Analyst = Callable[..., Outcome]
 
 def private(plan: BlockPlan, source: RandomSource, grid: object = GRID) -> Answer:
     if plan.noise is not None:
-        return partial(search_median, grid=grid, noise=plan.noise, random=source)  # type: ignore[arg-type]
-    return partial(exponential_median, grid=grid, epsilon=plan.epsilon, random=source)  # type: ignore[arg-type]
+        return lambda values: search_median(values, grid, noise=plan.noise, random=source).value  # type: ignore[arg-type]
+    return lambda values: exponential_median(values, grid, epsilon=plan.epsilon, random=source).value  # type: ignore[arg-type]
 
 
 def exact_median(values: NDArray[np.float64]) -> float:

@@ -63,7 +63,7 @@ def pieces_of(values: Any, grid: Domain, epsilon: float) -> list[tuple[int, int,
 
     def at(point: int) -> tuple[int, int]:
         source.point, source.fresh = point, True
-        value = exponential_median(values, grid, epsilon=epsilon, random=source)
+        value = exponential_median(values, grid, epsilon=epsilon, random=source).value
         return int(grid.encode(np.array([value]))[0]), source.bound
 
     found, start = [], 0
@@ -111,9 +111,9 @@ def test_the_exact_sampler_agrees_with_the_fast_one(monkeypatch: pytest.MonkeyPa
     """Rational arithmetic takes over when double precision is too close to call; here it decides every draw."""
     grid, rng = float_grid(-1e300, 1e300), np.random.default_rng(0)
     data = [rng.standard_cauchy(12) for _ in range(60)]
-    fast = [exponential_median(one, grid, epsilon=0.8, random=keyed_source(i)) for i, one in enumerate(data)]
+    fast = [exponential_median(one, grid, epsilon=0.8, random=keyed_source(i)).value for i, one in enumerate(data)]
     monkeypatch.setattr(intervals, "_choose_fast", lambda *_: None)
-    exact = [exponential_median(one, grid, epsilon=0.8, random=keyed_source(i)) for i, one in enumerate(data)]
+    exact = [exponential_median(one, grid, epsilon=0.8, random=keyed_source(i)).value for i, one in enumerate(data)]
     # the same bits lead to the same piece; within it the next bits may be read elsewhere
     for one, a, b in zip(data, fast, exact, strict=True):
         assert np.count_nonzero(one < a) == np.count_nonzero(one < b)
@@ -152,7 +152,7 @@ def test_the_search_follows_its_noise_on_all_data() -> None:
     for values in data_sets(size, blocks):
         for noise in lattice:
             given: Any = Given(steps, 2, noise)
-            found = search_median(values, grid, noise=given, random=keyed_source(1))
+            found = search_median(values, grid, noise=given, random=keyed_source(1)).value
             assert found == plain_search(values, size, tuple(step / 2 for step in noise))
 
 

@@ -45,7 +45,7 @@ GRIDS = {
 def test_the_exponential_median_has_its_law(values: tuple[int, ...]) -> None:
     """Seeded chi-square at 1e-6; 3,000 draws find a total variation distance of 0.1 with probability above 0.999."""
     source, grid = keyed_source(11), integer_grid(0, 10)
-    drawn = [exponential_median(values, grid, epsilon=1.0, random=source) for _ in range(3000)]
+    drawn = [exponential_median(values, grid, epsilon=1.0, random=source).value for _ in range(3000)]
     expected = exponential_law(values, 11, 1.0) * len(drawn)
     assert chisquare(np.bincount(drawn, minlength=11), expected).pvalue > 1e-6
 
@@ -57,7 +57,7 @@ def test_the_search_median_has_its_law(values: tuple[int, ...], sharing: float |
     """As above, for independent and for partly shared noise; the two laws differ by far more than that."""
     source, grid = keyed_source(12), integer_grid(0, 10)
     noise = SearchNoise.of_deviation(4, 1.5, sharing=sharing)
-    drawn = [search_median(values, grid, noise=noise, random=source) for _ in range(3000)]
+    drawn = [search_median(values, grid, noise=noise, random=source).value for _ in range(3000)]
     expected = search_law(values, 11, noise.fresh, noise.shared)
     assert math.isclose(expected.sum(), 1.0, rel_tol=1e-9)
     assert chisquare(np.bincount(drawn, minlength=11), expected * len(drawn)).pvalue > 1e-6
@@ -155,7 +155,7 @@ def test_the_failure_bound_of_a_search() -> None:
     values = np.sort(np.random.default_rng(0).integers(0, 1001, 1000))
     bad = 0
     for _ in range(400):
-        answer = search_median(values, grid, noise=noise, random=source)
+        answer = search_median(values, grid, noise=noise, random=source).value
         bad += not (np.count_nonzero(values <= answer) > 350 and np.count_nonzero(values >= answer) > 350)
     assert bad <= bound * 400
 
@@ -185,35 +185,37 @@ def test_both_medians_find_the_middle_on_every_grid(name: str) -> None:
     values = np.array([-np.inf] * 300 + [float(true)] * 401 + [np.inf] * 300)
     source = keyed_source(4)
     for _ in range(5):
-        assert exponential_median(values, grid, epsilon=5.0, random=source) == true
-        assert search_median(values, grid, noise=SearchNoise.of_deviation(steps, 3.0), random=source) == true
+        assert exponential_median(values, grid, epsilon=5.0, random=source).value == true
+        assert search_median(values, grid, noise=SearchNoise.of_deviation(steps, 3.0), random=source).value == true
 
 
 def test_missing_values_count_as_the_lowest_point_and_stay() -> None:
     source, grid = keyed_source(5), integer_grid(0, 100)
     values = np.array([math.nan] * 51 + [90.0] * 49)
     noise = SearchNoise.of_deviation(7, 0.01)
-    assert search_median(values, grid, noise=noise, random=source) == 0
-    assert exponential_median(values, grid, epsilon=200.0, random=source) == 0
-    assert search_median(values[3:], grid, noise=noise, random=source) == 90
-    assert search_median([math.nan] * 3, grid, noise=noise, random=source) == 0
+    assert search_median(values, grid, noise=noise, random=source).value == 0
+    assert exponential_median(values, grid, epsilon=200.0, random=source).value == 0
+    assert search_median(values[3:], grid, noise=noise, random=source).value == 90
+    assert search_median([math.nan] * 3, grid, noise=noise, random=source).value == 0
 
 
 def test_other_quantiles() -> None:
     source, grid = keyed_source(6), integer_grid(0, 999)
     values = np.arange(1000)
     for quantile in (Fraction(1, 10), Fraction(9, 10)):
-        search = search_median(values, grid, noise=SearchNoise.of_deviation(10, 1.0), quantile=quantile, random=source)
-        drawn = exponential_median(values, grid, epsilon=5.0, quantile=quantile, random=source)
+        search = search_median(
+            values, grid, noise=SearchNoise.of_deviation(10, 1.0), quantile=quantile, random=source
+        ).value
+        drawn = exponential_median(values, grid, epsilon=5.0, quantile=quantile, random=source).value
         assert abs(search - 1000 * quantile) < 8
         assert abs(drawn - 1000 * quantile) < 8
     with pytest.raises(ArgumentError, match="quantile"):
-        exponential_median(values, grid, epsilon=1.0, quantile=Fraction(1), random=source)
+        exponential_median(values, grid, epsilon=1.0, quantile=Fraction(1), random=source).value
 
 
 def test_refusals() -> None:
     with pytest.raises(ArgumentError, match="grid must have"):
-        search_median([1.0], integer_grid(0, 8), noise=SearchNoise.of_deviation(3, 1.0))
+        search_median([1.0], integer_grid(0, 8), noise=SearchNoise.of_deviation(3, 1.0)).value
     with pytest.raises(ArgumentError, match="granularity"):
         uniform_grid(0.2, 0.3, 1.0)
     with pytest.raises(ArgumentError, match="granularity"):
@@ -247,8 +249,8 @@ def test_a_thousand_medians_take_less_than_two_seconds() -> None:
     values = np.random.default_rng(0).normal(0, 1e8, (1000, 10_000))
     source, noise = keyed_source(8), SearchNoise.of_deviation(32, 100.0)
     answers = (
-        lambda row: search_median(row, grid, noise=noise, random=source),
-        lambda row: exponential_median(row, grid, epsilon=0.02, random=source),
+        lambda row: search_median(row, grid, noise=noise, random=source).value,
+        lambda row: exponential_median(row, grid, epsilon=0.02, random=source).value,
     )
     for answer in answers:  # 0.3 and 0.7 s on a quiet machine; other processes may slow down a first try
         for _ in range(4):

@@ -121,7 +121,7 @@ def test_verification_with_the_constants_of_the_paper(
 def noisy(grid: Domain, rho: float, queries: int, seed: int) -> Callable[[NDArray[np.float64]], float]:
     """The exponential median at a total concentrated privacy, not certified unless the plan says so."""
     source, epsilon = keyed_source(seed), math.sqrt(8 * rho / queries)
-    return lambda values: float(exponential_median(values, grid, epsilon=epsilon, random=source))
+    return lambda values: float(exponential_median(values, grid, epsilon=epsilon, random=source).value)
 
 
 def sign_attack(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import SupportsFloat, SupportsIndex
+from fractions import Fraction
+from typing import Literal, SupportsFloat, SupportsIndex
 
 import numpy as np
 
@@ -99,8 +100,12 @@ def number(
     below: float | None = None,
     at_most: float | None = None,
     finite: bool = True,
+    rounding: Literal["up", "down"] | None = None,
 ) -> float:
     """Parse a public number at the boundary: `1`, `1.0` and `Fraction(1)` mean the same thing.
+
+    An exact number that is no double (`Fraction(1, 3)`) becomes the nearest, or with `rounding` the next one up
+    or down: "up" for what is charged, "down" for the noise that a price is worked out from.
 
     Raises `TypeError` when the value is not a number, and `ArgumentError` (a `ValueError`) when it is out of range.
 
@@ -115,6 +120,8 @@ def number(
         raise ArgumentError(f"{name} is beyond the range of a double") from error
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a number, got {value!r}") from error
+    if rounding is not None and math.isfinite(parsed):
+        parsed = _directed(value, parsed, up=rounding == "up")
     wrong = (
         math.isnan(parsed)
         or (finite and math.isinf(parsed))
@@ -132,6 +139,17 @@ def number(
         kind = "a finite number" if finite else "a number"
         raise ArgumentError(f"{name} must be {' '.join([kind, ' and '.join(limits)]).strip()}, got {value!r}")
     return parsed
+
+
+def _directed(value: SupportsFloat, nearest: float, *, up: bool) -> float:
+    """The double next to an exact number from one side; what does not say its ratio is taken as the nearest."""
+    ratio = getattr(value, "as_integer_ratio", None)
+    if ratio is None or isinstance(value, float):
+        return nearest
+    exact = Fraction(*ratio())
+    if up:
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
 
 def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = None, at_most: int | None = None) -> int:

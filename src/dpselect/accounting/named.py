@@ -16,6 +16,7 @@ from dpselect.repetitions import (
     Logarithmic,
     Poisson,
     Repetitions,
+    Tabulated,
     TruncatedNegativeBinomial,
     Uniform,
     ZeroTruncatedPoisson,
@@ -47,6 +48,7 @@ _LAWS: Final[Mapping[str, Callable[..., Repetitions]]] = {
     "harmonic": Harmonic,
     "uniform": Uniform,
     "fixed": Fixed,
+    "tabulated": Tabulated,
 }
 
 LAW_NAMES: Final = tuple(_LAWS)

@@ -210,9 +210,11 @@ class AdaptiveAnalysis(Session):
             values = evaluate(estimator, blocks, axis=axis, jobs=self._jobs)
             if self._plan.noise is not None:
                 quantile = self._plan.quantile
-                return search_median(values, points, noise=self._plan.noise, quantile=quantile, random=self._random)
+                return search_median(
+                    values, points, noise=self._plan.noise, quantile=quantile, random=self._random
+                ).value
             if self._plan.epsilon:
-                return exponential_median(values, points, epsilon=self._plan.epsilon, random=self._random)
+                return exponential_median(values, points, epsilon=self._plan.epsilon, random=self._random).value
             return points.decode(_plain_median(values, points))
 
         return self._ask(answer, self._certificate.answer)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,8 @@ from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.intervals import SortedColumn, draw_code
-from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy import Adjacency, Guarantee, Release, gaussian
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["exponential_median", "exponential_median_guarantee", "search_median", "search_median_guarantee"]
@@ -33,29 +34,32 @@ def exponential_median(
     epsilon: float,
     quantile: Fraction = Fraction(1, 2),
     random: RandomSource | None = None,
-) -> Any:
+) -> Release:
     """A grid point v with probability proportional to exp(-epsilon/2 * badness(v)), exactly.
 
     badness(v) = max(#{x < v} - q m, #{x > v} - (1 - q) m) with q = `quantile`; for the median, up to a constant, the
     larger of the two counts. It moves by at most one when a value is replaced (Feldman, Steinke 2017, Theorem 3.1).
     Runs of equal badness are grouped: O(m log m) whatever the size of the grid, which may be 2**64; the draw is decided
     by as many bits as it takes, so no rounding enters the law. `exponential_median_guarantee` is the price.
+    A `Release` of the point.
 
     >>> from dpselect.adaptive.grids import integer_grid
     >>> from dpselect.randomness import keyed_source
-    >>> exponential_median([2, 3, 3, 7, 9], integer_grid(0, 10), epsilon=20.0, random=keyed_source(1))
+    >>> exponential_median([2, 3, 3, 7, 9], integer_grid(0, 10), epsilon=20.0, random=keyed_source(1)).value
     3
     """
     epsilon = number("epsilon", epsilon, at_least=1e-9, at_most=1e6)
+    source = resolve(random)
     ordered = np.sort(_filled(values, grid))
     code = draw_code(
         SortedColumn(ordered, grid),
         size=grid.size,
         target=_quantile(quantile) * len(ordered),
-        rate=Fraction(epsilon) / 2,
-        random=resolve(random),
+        rate=epsilon_used(epsilon) / 2,
+        random=source,
     )
-    return grid.decode(code)
+    guarantee = _price(epsilon)
+    return Release(value=grid.decode(code), guarantee=guarantee, replayable=source.replayable)
 
 
 def exponential_median_guarantee(*, epsilon: float) -> Guarantee:
@@ -71,7 +75,7 @@ def search_median(
     noise: SearchNoise,
     quantile: Fraction = Fraction(1, 2),
     random: RandomSource | None = None,
-) -> Any:
+) -> Release:
     """A quantile by binary search: one noisy count #{x <= probe} a step, to the left when it is q m (q = `quantile`).
 
     If the noise that hurts stays below a at every step, more than q m - a values are at most the answer and fewer than
@@ -81,21 +85,23 @@ def search_median(
     >>> from dpselect.adaptive.grids import integer_grid
     >>> from dpselect.randomness import keyed_source
     >>> noise = SearchNoise.of_deviation(4, 0.01)
-    >>> search_median([2, 3, 3, 7, 9], integer_grid(0, 10), noise=noise, random=keyed_source(1))
+    >>> search_median([2, 3, 3, 7, 9], integer_grid(0, 10), noise=noise, random=keyed_source(1)).value
     3
     """
     if search_steps(grid.size) > noise.steps:
         raise ArgumentError(f"grid must have at most 2**{noise.steps} points, which the noise was planned for")
+    source = resolve(random)
     codes: NDArray[np.uint64] = np.asarray(grid.encode(_filled(values, grid)), dtype=np.uint64)
     scale = noise.scale
     wanted = math.ceil(_quantile(quantile) * len(codes) * scale)
     low, high = 0, grid.size - 1
-    for step in noise.draw(random).tolist():
+    for step in noise.draw(source).tolist():
         if low < high:
             middle = (low + high) // 2
             count = int(np.count_nonzero(codes <= np.uint64(middle)))
             low, high = (low, middle) if count * scale + step >= wanted else (middle + 1, high)
-    return grid.decode(low)
+    guarantee = _price(noise)
+    return Release(value=grid.decode(low), guarantee=guarantee, replayable=source.replayable)
 
 
 def search_median_guarantee(noise: SearchNoise) -> Guarantee:
@@ -103,6 +109,14 @@ def search_median_guarantee(noise: SearchNoise) -> Guarantee:
     claimed = gaussian(noise_multiplier=1.0 / noise.mu, adjacency=Adjacency.REPLACE_ONE)
     terms = {"mechanism": "binary-search-median", "steps": noise.steps, "fresh": noise.fresh, "shared": noise.shared}
     return replace(claimed, terms=terms, theorem="Gaussian counts along a binary search, partly shared noise")
+
+
+@lru_cache(maxsize=64)
+def _price(parameter: float | SearchNoise) -> Guarantee:
+    """Of a median, by its epsilon or its noise: many are asked for at one price."""
+    if isinstance(parameter, SearchNoise):
+        return search_median_guarantee(parameter)
+    return exponential_median_guarantee(epsilon=parameter)
 
 
 def _quantile(quantile: Fraction) -> Fraction:

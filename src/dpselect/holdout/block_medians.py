@@ -63,7 +63,9 @@ class BlockMedianPlan:
         cut = order[: self.blocks.blocks * self.subsample_size].reshape(self.blocks.blocks, self.subsample_size)
         noise = self.blocks.noise
         assert noise is not None
-        value = search_median(scored.block_areas(cut), uniform_grid(0, 1, _STEP), noise=noise, random=draws.answer())
+        value = search_median(
+            scored.block_areas(cut), uniform_grid(0, 1, _STEP), noise=noise, random=draws.answer()
+        ).value
         return (None if claim is None else abs(float(value) - claim) <= self.tolerance), float(value)
 
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float] | None:  # noqa: ARG002

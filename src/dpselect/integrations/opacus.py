@@ -22,6 +22,7 @@ try:
     from opacus.grad_sample import GradSampleModule
     from opacus.optimizers import DPOptimizer, DPPerLayerOptimizer
     from opacus.optimizers.optimizer_fast_gradient_clipping import DPOptimizerFastGradientClipping
+    from opacus.utils.batch_memory_manager import BatchSplittingSampler
     from opacus.validators import ModuleValidator
 except ImportError:
     raise missing_extra("torch", "training with Opacus") from None
@@ -180,6 +181,10 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
         raise ArgumentError(
             f"optimizer {type(optimizer).__name__} is refused: adaptive clipping updates its bound with the true size "
             "of each batch, and distributed sampling is not Poisson sampling of all rows"
+        )
+    if isinstance(getattr(data_loader, "batch_sampler", None), BatchSplittingSampler):
+        raise ArgumentError(
+            "data_loader is that of a BatchMemoryManager, which cuts batches up: give the loader that make_private made"
         )
     rate = getattr(data_loader, "sample_rate", None)
     if not isinstance(data_loader, DPDataLoader) or rate is None or data_loader.distributed:

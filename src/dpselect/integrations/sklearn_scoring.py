@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import noisy_count
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
 __all__ = ["RowScore", "Scoring", "scoring_of"]
@@ -102,12 +102,14 @@ class Scoring:
         assert self.epsilon is not None
         if self.rule is None:
             return noisy_count(total, epsilon=self.epsilon, random=random) / self.rows
-        whole = noisy_count(total, epsilon=Fraction(self.epsilon) / _STEPS, random=random)
+        whole = noisy_count(total, epsilon=epsilon_used(self.epsilon) / _STEPS, random=random)
         return self.rule.lower + (self.rule.upper - self.rule.lower) * (whole / _STEPS) / self.rows
 
 
 def scoring_of(estimator: Any, scoring: Any, *, public: bool, epsilon: float | None, rows: float) -> Scoring:
     """The scoring that `scoring` names. Raises `ArgumentError` for one that no noise is known for on private rows."""
+    if isinstance(scoring, (Mapping, list, tuple, set)):
+        raise ArgumentError("scoring must be one score, by which the best run is chosen: several cannot be compared")
     if public:
         return Scoring(None, check_scoring(estimator, scoring=scoring), None, rows)
     if isinstance(scoring, RowScore):

@@ -15,6 +15,7 @@ from dpselect.mechanisms.scores import read_scores
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import coin, tail_enclosure
 
@@ -78,7 +79,7 @@ class ChoosingMechanism:
     def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int | None:
         """The index drawn, or None; see `choosing_mechanism`."""
         random = resolve(random)
-        half = Fraction(self.epsilon) / 2
+        half = epsilon_used(self.epsilon) / 2
         counts = np.concatenate([np.floor(chunk) for chunk in read_scores(scores).chunks()])
         needed = half * (Fraction(self.threshold) - Fraction(max(float(counts.max()), 0.0)))
         if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):

@@ -17,6 +17,7 @@ from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.scores import read_scores
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["GeneralisedExponentialMechanism", "generalised_exponential_mechanism"]
@@ -95,7 +96,7 @@ class GeneralisedExponentialMechanism:
 
     def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int:
         """The index drawn; see `generalised_exponential_mechanism`."""
-        rate = Fraction(self.epsilon) / (2 * Fraction(_SENSITIVITY))
+        rate = epsilon_used(self.epsilon) / (2 * Fraction(_SENSITIVITY))
         return draw_exponential(read_scores(self.normalised(scores)), rate, resolve(random))
 
 

@@ -24,7 +24,7 @@ from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.ex_post import ExPostRelease
-from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.output_amounts import charged_amount, charged_price, epsilon_used
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
@@ -165,7 +165,7 @@ def laplace_reduction(
         raise ArgumentError("value must be an array of real numbers")
     whole = array.dtype.kind in "iub"
     steps = _sensitivity_in_steps(sensitivity, granularity, array.size, whole=whole)
-    rates = [Fraction(epsilon) / steps for epsilon in _increasing(epsilons)]
+    rates = [epsilon_used(epsilon) / steps for epsilon in _increasing(epsilons)]
     if 1 / rates[0] > _WIDEST or rates[-1] > 2**60:
         raise ArgumentError("granularity is too fine or too coarse for these epsilons and this sensitivity")
     unit = float(granularity)

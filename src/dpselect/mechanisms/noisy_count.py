@@ -8,6 +8,7 @@ from typing import SupportsIndex
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Adjacency, Guarantee, pure_dp, zcdp
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_gaussian, discrete_laplace
 
@@ -43,7 +44,7 @@ def noisy_count(
         # without the value, which is the true count
         raise type(error)("count must be a whole number") from None
     if epsilon is not None:
-        return whole + discrete_laplace(1 / _rational("epsilon", epsilon), random)
+        return whole + discrete_laplace(1 / epsilon_used(_rational("epsilon", epsilon)), random)
     assert noise_multiplier is not None
     return whole + discrete_gaussian(_rational("noise_multiplier", noise_multiplier) ** 2, random)
 

@@ -9,6 +9,7 @@ from typing import Literal
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import epsilon_used
 
 __all__ = ["Method", "ScoreMechanism", "check_method", "pure_guarantee"]
 
@@ -48,7 +49,7 @@ class ScoreMechanism:
     @property
     def rate(self) -> Fraction:
         """epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores, exactly."""
-        return Fraction(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)
+        return epsilon_used(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)
 
     def terms(self, name: str) -> dict[str, float | bool | str]:
         """A JSON-able description."""

@@ -18,6 +18,7 @@ from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.scores import read_scores
 from dpselect.ordered.domains import Codes, WholeNumbers
 from dpselect.ordered.intervals import SortedColumn, draw_code
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
@@ -33,7 +34,7 @@ def geometric_from_zero(epsilon: float | Fraction, random: RandomSource | None =
     >>> geometric_from_zero(50.0, keyed_source(1))
     0
     """
-    rate = Fraction(epsilon)
+    rate = epsilon_used(epsilon)
     uniform = LazyUniform(resolve(random))
 
     def reaches(count: int) -> bool:
@@ -61,11 +62,11 @@ class SecretDraws:
 
     def laplace(self, epsilon: float) -> int:
         """A whole number x with probability proportional to exp(-epsilon |x|)."""
-        return discrete_laplace(1 / Fraction(epsilon), self._random)
+        return discrete_laplace(1 / epsilon_used(epsilon), self._random)
 
     def heaviest(self, weights: NDArray[np.int64], epsilon: float, threshold: int) -> int | None:
         """The place of the largest weight + fresh noise, the first of equal ones; None if it is below the threshold."""
-        scale = 1 / Fraction(epsilon)
+        scale = 1 / epsilon_used(epsilon)
         if scale <= _LARGEST_BULK:
             noise = discrete_laplace_array(scale, len(weights), self._random)
         else:

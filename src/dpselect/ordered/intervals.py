@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
 from dpselect.ordered.domains import Codes, Domain, Doubles, Grid, WholeNumbers, exact_decimal, threshold_in
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
@@ -300,7 +301,7 @@ def exponential_interior_point(
     ...                            random=keyed_source(1))
     5
     """
-    rate = Fraction(epsilon) if isinstance(epsilon, Fraction) else Fraction(number("epsilon", epsilon))
+    rate = epsilon if isinstance(epsilon, Fraction) else epsilon_used(number("epsilon", epsilon))
     if not Fraction(1, 10**9) <= rate <= 10**6:
         raise ArgumentError("epsilon must be at least 1e-9 and at most 1e6")
     domain = _domain(sorted_values, lower, upper, granularity)

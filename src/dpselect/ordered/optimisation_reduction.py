@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, SupportsIndex, get_args
 
@@ -28,6 +27,7 @@ from dpselect.ordered.spending import reserve
 from dpselect.ordered.tree_log import TreeLogParameters
 from dpselect.ordered.tree_log_tuning import cumulative_rows, tuned_cumulative
 from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["LowerBoundReduction", "interior_point_instance", "maximize_by_interior_point", "reduction_error"]
@@ -153,7 +153,7 @@ def maximize_by_interior_point(
         )
         return replace(found, value=None if found.value is None else first + min(int(found.value), size - 1))
     payment = reserve(spender, guarantee, label=label)
-    rate = Fraction(guarantee.pure_epsilon) / (2 * _DISTANCE)
+    rate = epsilon_used(guarantee.pure_epsilon) / (2 * _DISTANCE)
     place = exponential_interior_point(points, lower=0, upper=size - 1, epsilon=rate, monotonic=True, random=source)
     return Release(
         value=first + int(place), guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable

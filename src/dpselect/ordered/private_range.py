@@ -24,6 +24,7 @@ from dpselect.ordered.sources import read_values
 from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["private_range", "quantile_interval", "range_guarantee"]
@@ -64,7 +65,7 @@ def private_range(
     guarantee = range_guarantee(epsilon=epsilon, adjacency=adjacency)
     payment = reserve(spender, guarantee, label=label)
     column = source.ranked(domain)
-    half = Fraction(epsilon) / 2
+    half = epsilon_used(epsilon) / 2
     rate = quantile_rate(Fraction(0), half, adjacency, shifted=True)  # the same at q = 1
     shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
     ends = [
@@ -135,7 +136,7 @@ def quantile_interval(
         assume_sorted=assume_sorted,
     )
     domain = declared.domain
-    rate = quantile_rate(fraction, Fraction(epsilon) / 2, adjacency, units=declared.units, shifted=True)
+    rate = quantile_rate(fraction, epsilon_used(epsilon) / 2, adjacency, units=declared.units, shifted=True)
     shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
     one = quantile_guarantee(epsilon=epsilon / 2.0, q=fraction, adjacency=adjacency)
     guarantee = compose(one, one)

@@ -18,6 +18,7 @@ from dpselect.ordered.small_domain import MOST_CODES, draw_flipped
 from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
@@ -212,7 +213,7 @@ def quantile(
         assume_sorted=assume_sorted,
     )
     domain, units = declared.domain, declared.units
-    rate = quantile_rate(fraction, Fraction(epsilon), adjacency, units=units)
+    rate = quantile_rate(fraction, epsilon_used(epsilon), adjacency, units=units)
     small = domain.size <= MOST_CODES
     chosen: Mechanism = mechanism if mechanism != "auto" else "permute_and_flip" if small else "exponential"
     guarantee = quantile_guarantee(epsilon=epsilon, q=fraction, mechanism=chosen, adjacency=adjacency)

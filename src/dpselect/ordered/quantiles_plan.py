@@ -19,6 +19,7 @@ from dpselect.ordered.small_domain import MOST_CODES
 from dpselect.ordered.tree_quantiles import tree_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.output_amounts import epsilon_used
 
 __all__ = ["Method", "QuantilesPlan", "quantiles_guarantee", "quantiles_plan"]
 
@@ -113,12 +114,12 @@ def quantiles_plan(
     if chosen == "recursive":
         cuts = cutting_tree(wanted)
         guarantee = recursive_guarantee(cuts, epsilon, adjacency)
-        each = Fraction(equal_share(epsilon, max(cut.level for cut in cuts) + 1))
+        each = epsilon_used(equal_share(epsilon, max(cut.level for cut in cuts) + 1))
         rates = [cut_rate(cut.share, each, adjacency) / units for cut in cuts]
     elif chosen == "tree":
-        rates, guarantee = [Fraction(epsilon)], tree_guarantee(epsilon, adjacency)
+        rates, guarantee = [epsilon_used(epsilon)], tree_guarantee(epsilon, adjacency)
     elif chosen == "joint":
-        rates = [joint_rate(wanted, Fraction(epsilon), adjacency)]
+        rates = [joint_rate(wanted, epsilon_used(epsilon), adjacency)]
         guarantee = bounded_range(epsilon=epsilon, adjacency=adjacency)
     elif chosen == "slice":
         assert delta is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -20,6 +19,7 @@ from dpselect.ordered.spending import reserve
 from dpselect.ordered.thresholds import coded, labels_of_numbers
 from dpselect.ordered.untyped import typed, with_presence
 from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["Rectangle", "axis_domains", "learn_rectangle"]
@@ -158,7 +158,7 @@ def _sides(
                     sorted(columns[axis][part].tolist()),
                     lower=0,
                     upper=domains[axis].size - 1,
-                    epsilon=Fraction(plan.rate),
+                    epsilon=epsilon_used(plan.rate),
                     monotonic=True,
                     random=source,
                 )

@@ -12,6 +12,7 @@ from dpselect.ordered.intervals import RankedColumn, draw_ranked
 from dpselect.ordered.quantile import quantile_rate
 from dpselect.ordered.scattered import Part
 from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
 __all__ = ["Cut", "cut_rate", "cutting_tree", "equal_share", "recursive_codes", "recursive_guarantee"]
@@ -70,7 +71,7 @@ def equal_share(epsilon: float, parts: int) -> float:
     0.5
     """
     share = epsilon / parts
-    return share if Fraction(share) * parts <= Fraction(epsilon) else math.nextafter(share, 0.0)
+    return share if Fraction(share) * parts <= epsilon_used(epsilon) else math.nextafter(share, 0.0)
 
 
 def recursive_guarantee(cuts: Sequence[Cut], epsilon: float, adjacency: Adjacency) -> Guarantee:

@@ -17,6 +17,7 @@ from dpselect.ordered.quantile import quantile_rate, rank_error
 from dpselect.ordered.scattered import Part
 from dpselect.ordered.slice_price import reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
 __all__ = ["Slicing", "plan_slices", "slice_codes"]
@@ -51,7 +52,7 @@ class Slicing:
     @property
     def rates(self) -> list[Fraction]:
         """Of the exponential mechanism in each slice: one row more or less is a range of `computation_epsilon`."""
-        epsilon = Fraction(self.computation_epsilon)
+        epsilon = epsilon_used(self.computation_epsilon)
         return [quantile_rate(share, epsilon, Adjacency.ADD_OR_REMOVE_ONE) for share in self.shares]
 
     def guarantee(self, adjacency: Adjacency) -> Guarantee:

@@ -8,7 +8,6 @@ which an interior point may misclassify every negative row, is there by itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
 
 import numpy as np
@@ -30,6 +29,7 @@ from dpselect.ordered.threshold_plan import (
 )
 from dpselect.ordered.untyped import typed, with_presence
 from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["Side", "Threshold", "boundary_points", "coded", "error_runs", "labels_of_numbers", "learn_threshold"]
@@ -145,7 +145,7 @@ def learn_threshold(
         lengths, errors = error_runs(below, above, domain.size)
         if positives == "either":
             lengths, errors = np.tile(lengths, 2), np.append(errors, len(below) + len(above) - errors)
-        rate = threshold_rate(epsilon=Fraction(guarantee.pure_epsilon), method=method, adjacency=adjacency)
+        rate = threshold_rate(epsilon=epsilon_used(guarantee.pure_epsilon), method=method, adjacency=adjacency)
         turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=source), domain.size + 1)
     else:
         points = boundary_points(below, above, domain.size, half)

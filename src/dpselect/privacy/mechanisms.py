@@ -96,7 +96,7 @@ def pure_dp(*, epsilon: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) ->
     >>> pure_dp(epsilon=1).epsilon(delta=0)
     1.0
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
     profile = RandomizedResponseProfile(epsilon, theorem="pure differential privacy")
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
@@ -119,8 +119,8 @@ def approximate_dp(*, epsilon: SupportsFloat, delta: SupportsFloat, adjacency: A
     >>> g.epsilon(delta=1e-6), g.epsilon(delta=1e-7)
     (1.0, inf)
     """
-    epsilon = number("epsilon", epsilon, at_least=0.0)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
+    epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
+    delta = number("delta", delta, at_least=0.0, below=1.0, rounding="up")
     profile = RandomizedResponseProfile(epsilon, delta, theorem="approximate differential privacy")
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
@@ -139,7 +139,7 @@ def zcdp(*, rho: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guaran
 
     The Gaussian mechanism of mu = sqrt(2 rho) satisfies it: nothing valid for all of them is below that one.
     """
-    rho = number("rho", rho, at_least=0.0)
+    rho = number("rho", rho, at_least=0.0, rounding="up")
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
         theorem="zero-concentrated differential privacy (Bun, Steinke 2016)",
@@ -155,8 +155,8 @@ def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: A
     `orders` above 1 and strictly increasing, `epsilons` of the same length; the bounds hold in both directions. The
     Gaussian mechanism whose line through the origin stays below all of them satisfies it.
     """
-    orders = tuple(number("orders", o, above=1.0) for o in orders)
-    epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False) for e in epsilons)
+    orders = tuple(number("orders", o, above=1.0, rounding="down") for o in orders)
+    epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False, rounding="up") for e in epsilons)
     curve = TabulatedRenyi(orders, epsilons)
     slope = min(e / o for e, o in zip(epsilons, orders, strict=True))
     return Guarantee(
@@ -176,8 +176,8 @@ def from_profile(
     `epsilons` >= 0 and strictly increasing; chords in exp(epsilon) between the points, which lie above the true
     (convex) profile; past the last point its delta holds. The pair whose curve is made of these chords satisfies it.
     """
-    epsilons = tuple(number("epsilons", e, at_least=0.0) for e in epsilons)
-    deltas = tuple(number("deltas", d, at_least=0.0, at_most=1.0) for d in deltas)
+    epsilons = tuple(number("epsilons", e, at_least=0.0, rounding="up") for e in epsilons)
+    deltas = tuple(number("deltas", d, at_least=0.0, at_most=1.0, rounding="up") for d in deltas)
     pure = min((e for e, d in zip(epsilons, deltas, strict=False) if d == 0.0), default=float("inf"))
     profile = TabulatedProfile(epsilons, deltas)
     return Guarantee(
@@ -196,7 +196,7 @@ def laplace(*, scale: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> G
     >>> laplace(scale=2).epsilon(delta=0)
     0.5
     """
-    scale = number("scale", scale, above=0.0)
+    scale = number("scale", scale, above=0.0, rounding="down")
     epsilon = 1.0 / scale
     if math.isfinite(epsilon) and Fraction(epsilon) * Fraction(scale) < 1:
         epsilon = math.nextafter(epsilon, math.inf)
@@ -218,7 +218,7 @@ def gaussian(*, noise_multiplier: SupportsFloat, adjacency: Adjacency | str = _D
     >>> round(gaussian(noise_multiplier=4).epsilon(delta=1e-6), 4)
     1.0607
     """
-    noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0)
+    noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0, rounding="down")
     mu = 1.0 / noise_multiplier
     profile = GaussianProfile(mu)
     return Guarantee(
@@ -245,8 +245,8 @@ def dp_sgd(
     distribution in closed form for a step and composed by transforms, rounded up. Raises `AdjacencyError` under
     replace-one, where it does not apply.
     """
-    noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0)
-    sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0)
+    noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0, rounding="down")
+    sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0, rounding="up")
     steps = integer("steps", steps, at_least=1)
     adjacency = parse_adjacency(adjacency)
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:

@@ -53,8 +53,8 @@ class OutputGuarantee:
         if not callable(self.cell):
             raise TypeError("cell must be a callable from outputs to cells")
         if self.supremum is not None:
-            object.__setattr__(self, "supremum", number("supremum", self.supremum, at_least=0.0))
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0))
+            object.__setattr__(self, "supremum", number("supremum", self.supremum, at_least=0.0, rounding="up"))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0, rounding="up"))
         object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
         if callable(self.epsilons):
             if self.supremum is None:
@@ -62,7 +62,7 @@ class OutputGuarantee:
             return
         if not self.epsilons:
             raise ArgumentError("epsilons must have at least one cell")
-        parsed = {cell: number("epsilons", value, at_least=0.0) for cell, value in self.epsilons.items()}
+        parsed = {cell: number("epsilons", value, at_least=0.0, rounding="up") for cell, value in self.epsilons.items()}
         object.__setattr__(self, "epsilons", MappingProxyType(parsed))
         if self.supremum is not None and self.supremum < max(parsed.values()):
             raise ArgumentError(f"supremum must be at least every price, got {self.supremum!r}")
@@ -88,7 +88,7 @@ class OutputGuarantee:
     def price(self, cell: Hashable) -> float:
         """The epsilon of a cell. Raises `ArgumentError`, without quoting the cell, when it has none."""
         if callable(self.epsilons):
-            priced = number("epsilons", self.epsilons(cell), at_least=0.0)
+            priced = number("epsilons", self.epsilons(cell), at_least=0.0, rounding="up")
             if priced > self.worst_epsilon:
                 raise ArgumentError("epsilons: the price of this cell is above the declared supremum")
             return priced

@@ -7,8 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import fraction_up
 
-__all__ = ["Exact", "charged_amount", "charged_price", "granted_amount", "noise_epsilon"]
+__all__ = ["Exact", "charged_amount", "charged_price", "epsilon_used", "granted_amount", "noise_epsilon"]
 
 Exact = int | float | str | Decimal | Fraction
 
@@ -53,6 +54,18 @@ def noise_epsilon(value: float | Fraction) -> Fraction:
     That covers the difference between a double and its decimal, and the rounding of a `charged_price`.
     """
     return Fraction(value) * (1 - Fraction(1, 2**50))
+
+
+def epsilon_used(value: float | Fraction) -> Fraction:
+    """The exact epsilon to run at, where a double that is not below `value` is charged: never above the charge.
+
+    A double stands for its shortest decimal in a budget, which may lie below it.
+
+    >>> epsilon_used(0.1) == Fraction(1, 10) < Fraction(0.1), epsilon_used(Fraction(1, 3)), epsilon_used(0.5)
+    (True, Fraction(1, 3), Fraction(1, 2))
+    """
+    exact = Fraction(value)
+    return min(exact, charged_amount("epsilon", fraction_up(exact)))
 
 
 def granted_amount(name: str, value: Exact) -> Fraction:

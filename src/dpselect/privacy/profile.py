@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+_SMALLEST = 5e-324
 _ROOT_TAU = float(np.sqrt(2.0 * np.pi))
 _ROUND_DOWN = 2e-12
 """What closed forms are lowered by, relatively, where they must not lie above the truth."""
@@ -192,8 +193,9 @@ class RandomizedResponseProfile(SymmetricProfile):
     def at(self, epsilons: Array) -> Array:
         """failure + (1 - failure) (exp(epsilon0) - exp(e))_+ / (1 + exp(epsilon0))."""
         inside = -np.expm1(np.minimum(epsilons - self.epsilon0, 0.0)) / (1.0 + np.exp(-self.epsilon0))
-        total = (self.failure + (1.0 - self.failure) * inside) * ROUND_UP
-        return np.where(inside > 0.0, total, self.failure)
+        # below epsilon0 it is positive, also where half of it is no double
+        total = np.maximum((self.failure + (1.0 - self.failure) * inside) * ROUND_UP, _SMALLEST)
+        return np.where(epsilons < self.epsilon0, total, self.failure)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,8 @@ def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
         renyi = curve(orders)
         tail, price = np.log(excess / orders), -np.log(delta) / excess
         epsilon = renyi + tail + price - np.log(orders) / excess + _ROUNDING * (renyi - tail + price + 1.0)
-        return np.where(delta * delta + np.expm1(-renyi) >= 0.0, 0.0, np.maximum(epsilon, 0.0))
+        # below 1e-150 the square would be no double
+        return np.where((delta > 1e-150) & (delta * delta + np.expm1(-renyi) >= 0.0), 0.0, np.maximum(epsilon, 0.0))
 
     start = at(SEARCH_ORDERS)
     i = int(np.argmin(start))

@@ -77,15 +77,15 @@ def block_grid(size: int) -> Domain:
 def private_median(grid: Domain, *, rho: float, queries: int, random: RandomSource) -> Answer:
     """The exponential median on a grid, with `rho` of concentrated privacy for all questions together."""
     epsilon = math.sqrt(8.0 * rho / queries)
-    return lambda values: float(exponential_median(values, grid, epsilon=epsilon, random=random))
+    return lambda values: float(exponential_median(values, grid, epsilon=epsilon, random=random).value)
 
 
 def certified_answer(plan: BlockPlan, grid: Domain, random: RandomSource) -> Answer:
     """The mechanism of a plan."""
     noise = plan.noise
     if noise is None:
-        return lambda values: float(exponential_median(values, grid, epsilon=plan.epsilon, random=random))
-    return lambda values: float(search_median(values, grid, noise=noise, random=random))
+        return lambda values: float(exponential_median(values, grid, epsilon=plan.epsilon, random=random).value)
+    return lambda values: float(search_median(values, grid, noise=noise, random=random).value)
 
 
 # ---- analysts

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import discrete_laplace, grid_at_most, noisy_count, noisy_count_guarantee, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate
@@ -112,7 +113,7 @@ def noisy_value(
     price = pure_dp(epsilon=number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**30), adjacency=adjacency)
     step = grid_at_most(width / _STEPS)
     # floor(x + 1/2) of two numbers d apart differ by at most d + 1 steps
-    scale = (Fraction(width) / Fraction(step) + 1) / Fraction(price.pure_epsilon)
+    scale = (Fraction(width) / Fraction(step) + 1) / epsilon_used(price.pure_epsilon)
     steps = (round_to_grid(values, step) / step).astype(np.int64)
 
     def score(index: Any, random: RandomSource) -> float:

@@ -22,6 +22,7 @@ from dpselect.mechanisms import discrete_laplace, grid_at_most, round_to_grid
 from dpselect.mechanisms.scores import read_parts
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp, pure_dp
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate
 
@@ -72,7 +73,7 @@ def noisy_score_candidate(
 
     # floor(x + 1/2) of two numbers at most d apart differ by at most d + 1 whole steps, _STEPS <= d < 2 _STEPS
     grids = [grid_at_most(bound / _STEPS) for bound in bounds]
-    scales = [(Fraction(d) / Fraction(g) + 1) / Fraction(price) for d, g in zip(bounds, grids, strict=True)]
+    scales = [(Fraction(d) / Fraction(g) + 1) / epsilon_used(price) for d, g in zip(bounds, grids, strict=True)]
     steps = [int(round_to_grid(v, g) / g) for v, g in zip(values, grids, strict=True)]
 
     def run(random: RandomSource) -> tuple[float, int]:

@@ -61,7 +61,7 @@ def exponential_medians() -> Subject:
     """`exponential_median`."""
     return looped(
         "median by the exponential mechanism",
-        lambda values, random: exponential_median(values, GRID, epsilon=1.0, random=random),
+        lambda values, random: exponential_median(values, GRID, epsilon=1.0, random=random).value,
         MOVED,
         exponential_median_guarantee(epsilon=1.0),
     )
@@ -72,7 +72,7 @@ def searched_medians() -> Subject:
     noise = SearchNoise.of_deviation(3, 2.0)
     return looped(
         "median by binary search",
-        lambda values, random: search_median(values, GRID, noise=noise, random=random),
+        lambda values, random: search_median(values, GRID, noise=noise, random=random).value,
         MOVED,
         search_median_guarantee(noise),
     )
