@@ -126,6 +126,9 @@ class Given:
     steps: int
     scale: int
     values: tuple[int, ...]
+    mu: float = 1.0
+    fresh: float = 0.5
+    shared: float = 0.5
 
     def draw(self, random: RandomSource | None = None) -> NDArray[np.int64]:
         return np.array(self.values, dtype=np.int64)

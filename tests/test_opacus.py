@@ -229,6 +229,17 @@ ADAPTIVE = {
 }
 
 
+def test_the_loader_of_a_memory_manager_is_named():
+    """Its batches are Poisson samples all the same: it is the loader of `make_private` that says at which rate."""
+    from opacus.utils.batch_memory_manager import BatchMemoryManager
+
+    optimizer, loader = made_private()
+    cut = BatchMemoryManager(data_loader=loader, max_physical_batch_size=2, optimizer=optimizer)
+    with cut as cut_up, pytest.raises(ArgumentError, match="BatchMemoryManager"):
+        engine_guarantee(optimizer, cut_up, steps=30, size_is_public=True)
+    assert engine_guarantee(optimizer, loader, steps=30, size_is_public=True).epsilon(delta=1e-5) > 0.0
+
+
 @pytest.mark.parametrize(
     ("options", "match"),
     [

@@ -24,6 +24,7 @@ from dpselect.ordered.rectangle_plan import RectanglePlan, rectangle_plan, recta
 from dpselect.ordered.rectangles import Rectangle, learn_rectangle
 from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, pure_dp
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import keyed_source
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
@@ -47,7 +48,7 @@ class Slices:
 
         def draw(values, **options):
             assert options["monotonic"]
-            assert options["epsilon"] == Fraction(self.plan.rate)
+            assert options["epsilon"] == epsilon_used(self.plan.rate)
             assert (options["lower"], options["upper"]) == (0, size - 1)
             self.values.append(tuple(values))
             return 0

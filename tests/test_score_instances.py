@@ -11,6 +11,7 @@ import pytest
 from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
+from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Geometric
 from dpselect.selection import select_best
@@ -160,6 +161,6 @@ def test_the_noise_covers_the_rounding_of_the_scores(sensitivity, epsilon, monke
             for v in (low, high)
         )
         furthest = max(furthest, (Fraction(theirs) - Fraction(ours)) / step)
-        assert furthest <= scales[-1] * Fraction(epsilon)
+        assert furthest <= scales[-1] * epsilon_used(epsilon)
     assert furthest >= Fraction(sensitivity) / step
-    assert scales[-1] * Fraction(epsilon) == Fraction(sensitivity) / step + 1
+    assert scales[-1] * epsilon_used(epsilon) == Fraction(sensitivity) / step + 1

@@ -58,7 +58,7 @@ def exponential_median(
         rate=epsilon_used(epsilon) / 2,
         random=source,
     )
-    guarantee = _price(epsilon)
+    guarantee = _exponential_price(epsilon)
     return Release(value=grid.decode(code), guarantee=guarantee, replayable=source.replayable)
 
 
@@ -100,7 +100,7 @@ def search_median(
             middle = (low + high) // 2
             count = int(np.count_nonzero(codes <= np.uint64(middle)))
             low, high = (low, middle) if count * scale + step >= wanted else (middle + 1, high)
-    guarantee = _price(noise)
+    guarantee = _search_price(noise)
     return Release(value=grid.decode(low), guarantee=guarantee, replayable=source.replayable)
 
 
@@ -112,11 +112,14 @@ def search_median_guarantee(noise: SearchNoise) -> Guarantee:
 
 
 @lru_cache(maxsize=64)
-def _price(parameter: float | SearchNoise) -> Guarantee:
-    """Of a median, by its epsilon or its noise: many are asked for at one price."""
-    if isinstance(parameter, SearchNoise):
-        return search_median_guarantee(parameter)
-    return exponential_median_guarantee(epsilon=parameter)
+def _exponential_price(epsilon: float) -> Guarantee:
+    """Many medians are asked for at one price."""
+    return exponential_median_guarantee(epsilon=epsilon)
+
+
+@lru_cache(maxsize=64)
+def _search_price(noise: SearchNoise) -> Guarantee:
+    return search_median_guarantee(noise)
 
 
 def _quantile(quantile: Fraction) -> Fraction:
