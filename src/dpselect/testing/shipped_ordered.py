@@ -300,7 +300,7 @@ METHODS = (  # rows at either end, draws, planted
     ("tree_log_printed", 3, 8_000, 0.5),
     ("binary_search", 3, 8_000, 0.25),
 )
-FINE = {"delta": 0.02, "failure": 0.2}
+FINE = {"delta": 0.02, "failure_probability": 0.2}
 POINT = "ordered.interior_point"
 
 ORDERED = (
