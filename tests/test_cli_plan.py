@@ -59,6 +59,6 @@ def test_errors_name_flags(arguments, said, monkeypatch, capsys):
 
 
 def test_other_words_stay_as_they_are():
-    message = "privacy.delta and 'epsilon' and subsets at epsilon-delta; delta-curve. with --base"
+    message = "privacy.delta and 'epsilon', the delta and subsets at epsilon-delta; delta-curve. with --base"
     assert in_flags(message, ["plan"]) == message
     assert in_flags("epsilon", ["no such command"]) == "epsilon"

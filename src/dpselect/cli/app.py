@@ -89,9 +89,11 @@ def in_flags(message: str, arguments: list[str]) -> str:
         for option in command.params
         if option.param_type_name == "option"
     }
-    # a name in quotes, or a part of a longer name (privacy.delta, delta-curve), is something else
-    whole = re.compile(rf"(?<![\w.'\"-])({'|'.join(map(re.escape, flags))})(?![\w'\"-]|\.\w)")
-    return whole.sub(lambda found: flags[found[1]], message)
+    # a noun (the data, no claim), a name in quotes or a part of a longer one (privacy.delta) is something else
+    noun = r"\b(?:a|an|the|no|of|each|every|any|this|takes|makes)\s+"
+    names = "|".join(map(re.escape, flags))
+    whole = re.compile(rf"({noun})?(?<![\w.'\"-])({names})(?![\w'\"-]|\.\w)")
+    return whole.sub(lambda found: found[0] if found[1] else flags[found[2]], message)
 
 
 def _stop(error: Exception | str, status: int) -> None:
