@@ -1,13 +1,15 @@
 """Scores and queries that come in parts: memory maps, Arrow columns, Parquet files, streams read again."""
 
 import tracemalloc
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import ScoreChunks, SparseVector, exponential_mechanism, permute_and_flip, report_noisy_max
-from dpselect.mechanisms.scores import CHUNK
+from dpselect.mechanisms.scores import CHUNK, as_doubles, read_parts
 from dpselect.mechanisms.threshold_test import BLOCK
 from dpselect.randomness import keyed_source
 
@@ -142,3 +144,52 @@ def test_extra_memory_does_not_grow_with_a_memory_map(how, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 6e6
+
+
+ODD_ENTRIES = [2**64, -(2**64), 10**400, None, float("nan"), float("inf"), -0.0, 5e-324, Fraction(1, 3), True, "text"]
+ODD_ENTRIES += [Decimal("sNaN"), Decimal("1e999999"), np.float32(2), np.int8(2), object()]
+
+
+@pytest.mark.parametrize("odd", ODD_ENTRIES, ids=lambda odd: type(odd).__name__)
+def test_one_entry_of_a_list_never_raises(odd):
+    for numbers in ([0.0, 1, odd], [odd], np.array([0, 1, odd], dtype=object)):
+        if odd == "text" and len(numbers) == 1:
+            continue  # nothing but texts
+        for how in SELECTORS:
+            assert 0 <= select(how, numbers) < len(numbers)
+        assert len(answers(numbers, thresholds=1e300)) == len(numbers)
+
+
+def test_a_list_of_texts_is_refused():
+    for how in SELECTORS:
+        with pytest.raises(TypeError, match="scores must be numbers"):
+            select(how, ["private", "texts"])
+
+
+def test_a_missing_cell_does_not_change_what_a_chunk_means():
+    """A whole number beyond 2**53 is cut off there, whatever else its list or chunk holds."""
+    pyarrow = pytest.importorskip("pyarrow")
+    large = 2**60
+    whole = [np.array([large, 0]), [large, 0], [large, None], [large, 0.5], [large, 2**70], [large, -1, 2**63]]
+    whole += [pyarrow.array([large, 0]), pyarrow.array([large, None]), np.array([large, None], dtype=object)]
+    for part in whole:
+        (found,) = read_parts(ScoreChunks(lambda part=part: iter([part])), "scores")()
+        assert as_doubles(found)[0] == 2.0**53
+    for part in [
+        np.array([True, False]),
+        pyarrow.array([True, None]),
+        pyarrow.array([None, None]),
+        np.array([1, None]),
+    ]:
+        mixed = ScoreChunks(lambda part=part: iter([np.zeros(2), part, np.array([900])]))
+        assert [select(how, mixed) for how in SELECTORS] == [4, 4, 4]
+
+
+def test_one_query_and_a_batch_of_queries_are_cut_off_alike():
+    for value in (2**64, 10**400, 2**53 + 1, -(10**400)):
+        sure = value > 0
+        assert answers([value], thresholds=2.0**53 - 1e6).tolist() == [sure]
+        assert answers([value], thresholds=2.0**53 + 1e6).tolist() == [False]
+        for bar, expected in ((2.0**53 - 1e6, sure), (2.0**53 + 1e6, False)):
+            sv = SparseVector(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=5, random=keyed_source(1))
+            assert sv.above(value, bar) is expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, SupportsFloat, SupportsIndex
 
@@ -23,11 +24,13 @@ __all__ = [
     "SessionError",
     "StartingProcessError",
     "StudyError",
+    "expect",
     "flag",
     "integer",
     "missing_extra",
     "number",
     "public_text",
+    "rational",
     "secret_number",
 ]
 
@@ -168,9 +171,15 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
             raise ArgumentError(f"{name} must be a whole number, got {value!r}") from None
         whole = int(parsed)
     if (at_least is not None and whole < at_least) or (at_most is not None and whole > at_most):
-        limits = [f"{w} {v}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
-        raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {value!r}")
+        limits = [f"{w} {_shown(v)}" for w, v in (("at least", at_least), ("at most", at_most)) if v is not None]
+        got = _shown(value) if isinstance(value, int) else repr(value)
+        raise ArgumentError(f"{name} must be a whole number {' and '.join(limits)}, got {got}")
     return whole
+
+
+def _shown(whole: int) -> str:
+    """Without hundreds of digits, of which Python refuses to write more than 4,300."""
+    return str(whole) if whole.bit_length() < 200 else f"{'-' if whole < 0 else ''}2**{whole.bit_length() - 1} or more"
 
 
 def flag(name: str, value: object) -> bool:
@@ -203,14 +212,38 @@ def public_text(name: str, value: str, *, longest: int = 200) -> str:
     return str(value)
 
 
-def secret_number(name: str, value: SupportsFloat) -> float:
+def rational(name: str, value: SupportsFloat) -> Fraction:
+    """A public number that `number` has let pass, exactly; NumPy's numbers as the Python numbers that they equal.
+
+    >>> rational("scale", 0.5), rational("scale", Fraction(1, 3))
+    (Fraction(1, 2), Fraction(1, 3))
+    """
+    if isinstance(value, np.integer):
+        value = int(value)
+    return Fraction(value if isinstance(value, (int, float, Fraction, Decimal)) else number(name, value))
+
+
+def expect(name: str, value: object, *kinds: type) -> None:
+    """Raise `TypeError`, naming the argument, unless the value is of one of these kinds.
+
+    >>> expect("plan", 3, int)
+    """
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"{name} must be of type {wanted}, got {type(value).__name__}")
+
+
+def secret_number(name: str, value: SupportsFloat | None) -> float:
     """Parse a number that comes from the data: NaN and infinities pass, and the error does not show it.
 
-    A whole number beyond the range of a double is cut off to an infinity. Raises `TypeError` for what is no number.
+    What is missing (None) is NaN, as a signalling NaN is, and a number beyond the range of a double is cut off to an
+    infinity. Raises `TypeError` for what is no number.
 
     >>> secret_number("score", 10**400)
     inf
     """
+    if value is None or (isinstance(value, Decimal) and value.is_nan()):
+        return math.nan
     if not isinstance(value, (str, bytes, bytearray)):
         try:
             return float(value)

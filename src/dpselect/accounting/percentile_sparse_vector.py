@@ -57,7 +57,7 @@ def percentile_sparse_vector(
     """
     base = promise("base", base)
     epsilon = number("epsilon", epsilon, above=0.0)
-    tests = None if max_queries is None else integer("max_queries", max_queries, at_least=1)
+    tests = None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
     terms = {
         "mechanism": "percentile-sparse-vector",
         "base": dict(base.terms),
@@ -110,7 +110,7 @@ def halting_cutoffs(
     """
     power = 12.0 * number("epsilon_run", epsilon_run, at_least=0.0) / number("epsilon", epsilon, above=0.0)
     target = number("target", target, above=0.0, below=1.0)
-    queries = integer("queries", queries, at_least=1)
+    queries = integer("queries", queries, at_least=1, at_most=1 << 1000)
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     centre = math.log(target) - math.log1p(-target)
     wide, narrow = power * math.log((queries + 1.0) / beta), -power * math.log(beta)

@@ -14,7 +14,7 @@ from typing import SupportsFloat
 
 from dpselect.accounting.best_of import best_of
 from dpselect.accounting.calibrate import calibrate
-from dpselect.errors import ArgumentError, BudgetError, integer, number
+from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
@@ -204,6 +204,8 @@ def plan(
     )
     delta = number("delta", delta, at_least=0.0, below=1.0)
     total = None if epsilon is None else number("epsilon", epsilon, above=0.0)
+    for family in families:
+        expect("families", family, Family)
     limited = [family.under(max_runs) for family in families]
     if not limited:
         raise ArgumentError("families must hold at least one family")

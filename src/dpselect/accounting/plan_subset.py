@@ -10,7 +10,7 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of import best_of
 from dpselect.accounting.plan import FAMILIES, Family, Goal, laws_for
 from dpselect.accounting.subset_tuning import FinalRows, tune_on_subset
-from dpselect.errors import ArgumentError, BudgetError, number
+from dpselect.errors import ArgumentError, BudgetError, expect, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Repetitions
@@ -95,6 +95,7 @@ def plan_subset(
     elif goal != Goal():
         raise ArgumentError("give repetitions, or a goal and limits to choose the law by, not both")
     else:
+        expect("repetitions", repetitions, Repetitions)
         laws = [(str(repetitions.describe()["law"]), repetitions)]
     run = cache(lambda index: promise("what base returns", base(_STEP**index)))
     options = []

@@ -160,7 +160,7 @@ def sampled_sparse_vector(
     base = promise("base", base)
     if not isinstance(statistic, SmoothedOdds):
         raise TypeError("statistic must be a SmoothedOdds: odds are compared here")
-    queries = integer("max_queries", max_queries, at_least=1)
+    queries = integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
     theorem, tails = _odds_failure(base, statistic, queries)
     return _price("sampled-sparse-vector", "Theorem 4.4", base, statistic, epsilon, queries, theorem, tails)
 
@@ -268,7 +268,7 @@ def sampled_halting_cutoffs(
     slack = number("slack", slack, above=0.0, below=1.0)
     epsilon = number("epsilon", epsilon, above=0.0)
     target = number("target", target, above=0.0, below=1.0)
-    queries = integer("queries", queries, at_least=1)
+    queries = integer("queries", queries, at_least=1, at_most=1 << 1000)
     beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
     power = 6.0 * statistic.sensitivity / epsilon
     centre = statistic.statistic(statistic.samples * target)

@@ -79,7 +79,7 @@ def runs_needed(
     >>> f"{10**needed.log10_samples:.2e}", f"{10**needed.log10_passing:.5e}"
     ('5.83e+58', '1.49882e-57')
     """
-    count = integer("candidates", candidates, at_least=1)
+    count = integer("candidates", candidates, at_least=1, at_most=1 << 1000)
     grid = integer("thresholds", thresholds, at_least=1)
     epsilon = number("epsilon_run", epsilon_run, at_least=0.0)
     extra = number("epsilon_search", epsilon_search, above=0.0)

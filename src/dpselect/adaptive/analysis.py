@@ -105,13 +105,13 @@ class AdaptiveAnalysis(Session):
         source = resolve(random)
         self._random, self._jobs, self._spender, self._label = source, jobs, spender, label
         beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
-        checks = integer("verifications", verifications, at_least=0)
+        checks = integer("verifications", verifications, at_least=0, at_most=1 << 1000)
         if validity_only and spender is not None:
             raise ArgumentError("validity_only=True promises nothing to a row, so there is nothing to spend")
         share = beta / 2.0 if checks else beta
         plan, reason = choose_mechanism(
-            queries=integer("queries", queries, at_least=1),
-            grid_size=integer("grid_size", grid_size, at_least=2),
+            queries=integer("queries", queries, at_least=1, at_most=1 << 1000),
+            grid_size=integer("grid_size", grid_size, at_least=2, at_most=1 << 1000),
             failure_probability=share,
             rank=number("rank", rank, above=0.0, below=0.5 if upper_rank is None else 1.0),
             upper_rank=None if upper_rank is None else number("upper_rank", upper_rank, below=1.0),

@@ -204,7 +204,7 @@ def splitting_blocks(queries: int, failure_probability: SupportsFloat, rank: Sup
     >>> [splitting_blocks(10**i, 0.05) for i in range(6)]
     [13, 27, 43, 57, 73, 89]
     """
-    k, rank = integer("queries", queries, at_least=1), number("rank", rank, above=0.0, below=0.5)
+    k, rank = integer("queries", queries, at_least=1, at_most=1 << 1000), number("rank", rank, above=0.0, below=0.5)
     target = number("failure_probability", failure_probability, above=0.0, below=1.0) / k
     blocks = 1
     while 2.0 * float(binom.sf((blocks - 1) // 2, blocks, rank)) * (1.0 + _SAFE) > target:

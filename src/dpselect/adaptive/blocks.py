@@ -189,7 +189,7 @@ def plan_blocks(
     plan = BlockPlan(
         mechanism="binary_search",
         queries=integer("queries", queries, at_least=1, at_most=10**9),
-        grid_size=integer("grid_size", grid_size, at_least=2),
+        grid_size=integer("grid_size", grid_size, at_least=2, at_most=1 << 1000),
         rank=low,
         failure_probability=number("failure_probability", failure_probability, at_least=1e-12, below=1.0),
         blocks=0,

@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from dpselect.adaptive.block_plan import BlockPlan, exponential_loss, splitting_blocks
 from dpselect.adaptive.certificate import no_promise
 from dpselect.adaptive.transfer import gaussian_mu_of_range, range_of_gaussian_mu
-from dpselect.errors import ArgumentError, integer
+from dpselect.errors import ArgumentError, expect, integer
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee
@@ -104,7 +104,8 @@ def choice_error(plan: BlockPlan, *, candidates: int) -> ChoiceError:
     >>> round(found.on_blocks, 3), round(found.on_fresh_rows, 3)
     (0.158, 0.176)
     """
-    others = integer("candidates", candidates, at_least=2) - 1
+    expect("plan", plan, BlockPlan)
+    others = integer("candidates", candidates, at_least=2, at_most=1 << 1000) - 1
     k, beta = plan.queries, plan.failure_probability
     if plan.mechanism == "splitting":
         each = splitting_blocks(k, beta, plan.rank)

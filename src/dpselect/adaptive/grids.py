@@ -121,7 +121,7 @@ def logarithmic_grid(lower: SupportsFloat, upper: SupportsFloat, *, ratio: Suppo
     """
     low, high = _ends(number("lower", lower, above=0.0), upper)
     step = number("ratio", ratio, at_least=1.0 + 2.0**-30)
-    size = math.floor(math.log(high / low) / math.log(step) + 1e-9) + 1
+    size = math.floor((math.log(high) - math.log(low)) / math.log(step) + 1e-9) + 1
     return LogarithmicGrid(low, step, integer("the number of grid points", size, at_least=1, at_most=1 << 53))
 
 

@@ -115,14 +115,14 @@ def plan_means(
     """
     beta = number("failure_probability", failure_probability, at_least=1e-12, at_most=0.25)
     start = MeanPlan(
-        queries=integer("queries", queries, at_least=1),
+        queries=integer("queries", queries, at_least=1, at_most=1 << 60),
         rows=integer("rows", rows, at_least=1, at_most=1 << 30),
         failure_probability=beta,
         error=math.inf,
         noise_error=0.0,
         deviation=1.0,
     )
-    most = math.log(number("largest_mu", largest_mu, above=0.0, at_most=1.0))
+    most = math.log(number("largest_mu", largest_mu, at_least=1e-9, at_most=1.0))
     best, at, reach = start, (min(math.log(0.1), most), 4.5), (5.0, 4.0)
     for _ in range(9):
         for log_mu in np.linspace(at[0] - reach[0], min(at[0] + reach[0], most), 13):
@@ -190,6 +190,8 @@ class AdaptiveMeans(Session):
 
         Raises `BudgetError` when no question is left or the spender refuses.
         """
+        if not callable(function):
+            raise TypeError("function must be callable")  # before anything is charged
         low, high = number("lower", lower), number("upper", upper)
         if not low < high:
             raise ArgumentError("lower must be below upper")

@@ -38,7 +38,7 @@ def _parameters(grid_size: int, failure: SupportsFloat, epsilon: SupportsFloat, 
     int, float, float, float
 ]:  # fmt: skip
     return (
-        integer("grid_size", grid_size, at_least=1),
+        integer("grid_size", grid_size, at_least=1, at_most=1 << 1000),
         number("failure_probability", failure, above=0.0, below=1.0),
         number("epsilon", epsilon, above=0.0),
         number("accuracy", accuracy, above=0.0, at_most=1.0),
@@ -78,7 +78,7 @@ def exact_exponential_failure(*, grid_size: int, blocks: int, epsilon: SupportsF
     >>> round(exact_exponential_failure(grid_size=6, blocks=8, epsilon=1, accuracy=0.5), 7)
     0.4238831
     """
-    size = integer("grid_size", grid_size, at_least=1)
+    size = integer("grid_size", grid_size, at_least=1, at_most=1 << 1000)
     m = integer("blocks", blocks, at_least=1)
     epsilon = number("epsilon", epsilon, at_least=0.0)
     bad = math.ceil(round((1.0 + number("accuracy", accuracy, above=0.0, at_most=1.0)) * m / 2.0, 9))
@@ -125,7 +125,7 @@ def least_exponential_blocks(
 
 def search_steps(grid_size: int) -> int:
     """Probes of a binary search over the grid: ceil(log2 |T|)."""
-    return (integer("grid_size", grid_size, at_least=1) - 1).bit_length()
+    return (integer("grid_size", grid_size, at_least=1, at_most=1 << 1000) - 1).bit_length()
 
 
 def search_median_blocks(

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, expect, number, rational
 from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.intervals import SortedColumn, draw_code
 from dpselect.privacy import Adjacency, Guarantee, Release, gaussian
@@ -48,6 +49,7 @@ def exponential_median(
     >>> exponential_median([2, 3, 3, 7, 9], integer_grid(0, 10), epsilon=20.0, random=keyed_source(1)).value
     3
     """
+    expect("grid", grid, Domain)
     epsilon = number("epsilon", epsilon, at_least=1e-9, at_most=1e6)
     source = resolve(random)
     ordered = np.sort(_filled(values, grid))
@@ -88,6 +90,8 @@ def search_median(
     >>> search_median([2, 3, 3, 7, 9], integer_grid(0, 10), noise=noise, random=keyed_source(1)).value
     3
     """
+    expect("grid", grid, Domain)
+    expect("noise", noise, SearchNoise)
     if search_steps(grid.size) > noise.steps:
         raise ArgumentError(f"grid must have at most 2**{noise.steps} points, which the noise was planned for")
     source = resolve(random)
@@ -106,6 +110,7 @@ def search_median(
 
 def search_median_guarantee(noise: SearchNoise) -> Guarantee:
     """The Gaussian trade-off of one search per replaced block; composes exactly with others."""
+    expect("noise", noise, SearchNoise)
     claimed = gaussian(noise_multiplier=1.0 / noise.mu, adjacency=Adjacency.REPLACE_ONE)
     terms = {"mechanism": "binary-search-median", "steps": noise.steps, "fresh": noise.fresh, "shared": noise.shared}
     return replace(claimed, terms=terms, theorem="Gaussian counts along a binary search, partly shared noise")
@@ -123,13 +128,12 @@ def _search_price(noise: SearchNoise) -> Guarantee:
 
 
 def _quantile(quantile: Fraction) -> Fraction:
-    if not 0 < quantile < 1:
-        raise ArgumentError("quantile must be above 0 and below 1")
-    return Fraction(quantile)
+    number("quantile", quantile, above=0.0, below=1.0)
+    return rational("quantile", quantile)
 
 
 def _filled(values: ArrayLike, grid: Domain) -> NDArray[np.float64]:
-    found = np.asarray(values, dtype=np.float64).reshape(-1)
+    found = as_vector("values", values).reshape(-1)
     missing = np.isnan(found)
     # always copied, so that the time does not tell whether a value is missing
     return np.where(missing, float(grid.decode(0)), found)

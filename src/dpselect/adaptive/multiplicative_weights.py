@@ -88,9 +88,9 @@ def plan_multiplicative_weights(
     beta = number("failure_probability", failure_probability, at_least=1e-9, below=1.0)
     low_rank = number("rank", rank, at_least=1e-3, below=0.49)
     plan = WeightsPlan(
-        queries=integer("queries", queries, at_least=1),
+        queries=integer("queries", queries, at_least=1, at_most=1 << 1000),
         universe=integer("universe", universe, at_least=2, at_most=_LARGEST),
-        grid_size=integer("grid_size", grid_size, at_least=2),
+        grid_size=integer("grid_size", grid_size, at_least=2, at_most=1 << 1000),
         rank=low_rank,
         failure_probability=beta,
         blocks=0,

@@ -77,7 +77,7 @@ def plan_analysis(
     """
     if statistic not in ("any", "bounded_mean"):
         raise ArgumentError(f"statistic must be 'any' or 'bounded_mean', got {statistic!r}")
-    rows = integer("rows", rows, at_least=1)
+    rows = integer("rows", rows, at_least=1, at_most=1 << 1000)
     public: Any = {"queries": queries, "grid_size": grid_size, "failure_probability": failure_probability}
     found = [
         _option(name, plan_blocks(**public, rank=rank, mechanism=name), rows)

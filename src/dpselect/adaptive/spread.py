@@ -143,6 +143,6 @@ def hoeffding_subsample(*, rank: SupportsFloat, error: SupportsFloat, width: Sup
     >>> hoeffding_subsample(rank=1e-6, error=0.1)
     2764
     """
-    rank, error = number("rank", rank, above=0.0, below=1.0), number("error", error, above=0.0)
-    width = number("width", width, above=0.0)
+    rank, error = number("rank", rank, above=0.0, below=1.0), number("error", error, at_least=1e-100)
+    width = number("width", width, above=0.0, at_most=1e50)
     return math.ceil(width * width * -math.log(rank) / (2.0 * error * error) * (1.0 + 1e-12))

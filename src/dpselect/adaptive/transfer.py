@@ -148,8 +148,8 @@ def transfer_bound(
     guarantee = promise("guarantee", guarantee)
     if guarantee.adjacency.value != "replace_one":
         raise ArgumentError("guarantee must be for the adjacency replace_one: the number of blocks is public")
-    c, rank, _, accuracy = _ranks(sample_rank, rank, 0.5, min(float(accuracy_failure), 0.499))
     accuracy = number("accuracy_failure", accuracy_failure, at_least=0.0, at_most=1.0)
+    c, rank, _, _ = _ranks(sample_rank, rank, 0.5, min(accuracy, 0.499))
 
     def proved(beta: float) -> bool:
         return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)

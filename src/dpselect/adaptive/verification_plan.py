@@ -154,7 +154,7 @@ def plan_verification(
     """
     rank = number("rank", rank, above=0.0, below=0.5)
     plan = VerificationPlan(
-        queries=integer("queries", queries, at_least=1),
+        queries=integer("queries", queries, at_least=1, at_most=1 << 1000),
         refusals=integer("refusals", refusals, at_least=1, at_most=100_000),
         rank=rank,
         margin=number("margin", margin, above=0.0, below=rank),

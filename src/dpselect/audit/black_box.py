@@ -20,7 +20,7 @@ from dpselect.audit.judging import judge
 from dpselect.audit.outputs import Outputs, as_outputs, joined
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit
 from dpselect.audit.subject import Subject
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
@@ -66,7 +66,8 @@ def audit(
     >>> audit(claimed_less, draws=100_000, random=keyed_source("doctest")).violated
     True
     """
-    draws = integer("draws", draws, at_least=_LEAST)
+    expect("subject", subject, Subject)
+    draws = integer("draws", draws, at_least=_LEAST, at_most=1 << 40)
     confidence, delta = _parsed(subject.claim, confidence, delta)
     source = resolve(random)
     choosing = draws // 2

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpselect.audit.black_box import reported_delta
 from dpselect.audit.result import DATA_OVER_NEIGHBOUR, NEIGHBOUR_OVER_DATA, Audit, shortened
 from dpselect.audit.subject import FiniteSubject, Subject
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, expect, number
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 
@@ -48,6 +48,7 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
     >>> found.violated, round(found.epsilon_lower, 6)
     (True, 0.693147)
     """
+    expect("subject", subject, FiniteSubject)
     delta = reported_delta(subject.claim, delta)
     tolerance = number("tolerance", tolerance, at_least=0.0, at_most=1e-3)
     labels = list(dict.fromkeys((*subject.data, *subject.neighbour)))

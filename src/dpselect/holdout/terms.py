@@ -187,7 +187,7 @@ def choose_plan(
     if mechanism not in ("best", *MECHANISMS):
         raise ArgumentError(f"mechanism must be best or one of {', '.join(MECHANISMS)}, got {mechanism!r}")
     rows = integer("rows", rows, at_least=4, at_most=1 << 26)
-    questions = integer("questions", questions, at_least=1)
+    questions = integer("questions", questions, at_least=1, at_most=1 << 1000)
     answers = integer("answers", answers, at_least=1, at_most=questions)
     chance = number("failure_probability", failure_probability, at_least=1e-12, at_most=0.25)
     least = rows // 2 if rarer is None else integer("rarer", rarer, at_least=4, at_most=rows // 2)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.gated import gated, logistic_error_shift, released_or_none
-from dpselect.errors import ArgumentError, flag, integer, number
+from dpselect.errors import ArgumentError, expect, flag, integer, number
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
@@ -87,6 +87,8 @@ def gated_release(
         delta=delta,
     )
     scale = max(test_steps, train_steps or 0) / noise_epsilon(float(test_epsilon))
+    if spender is not None:
+        expect("spender", spender, Spender)
     source = resolve(random)
     receipt, identifier = None, secrets.token_hex(16)
     if spender is not None:

@@ -87,7 +87,7 @@ class PrivateRectangleClassifier(RuleClassifier):
             columns = getattr(self, "n_features_in_", None)
         if columns is None:
             raise ArgumentError("columns must be given before a fit")
-        axes = integer("columns", columns, at_least=1)
+        axes = integer("columns", columns, at_least=1, at_most=1 << 1000)
         domains = axis_domains(np.dtype(np.float64), axes, self.lower, self.upper, self.granularity)
         return rectangle_plan(
             dimensions=axes,

@@ -18,6 +18,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
 from dpselect.mechanisms.noise_reduction import GradualRelease
+from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
 from dpselect.privacy.gaussian_stopping import stopping_delta
@@ -102,13 +103,11 @@ def brownian_reduction(
     guarantee = brownian_guarantee(
         noise_multipliers=noise_multipliers, delta=delta, boundary=boundary, adjacency=adjacency
     )
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub":
+    if np.asarray(value).dtype.kind not in "fiubO":
         raise ArgumentError("value must be an array of real numbers")
+    array = as_vector("value", value)
     source = resolve(random)
-    step = _averages(
-        array.astype(np.float64), _decreasing(noise_multipliers), number("sensitivity", sensitivity, above=0.0), source
-    )
+    step = _averages(array, _decreasing(noise_multipliers), number("sensitivity", sensitivity, above=0.0), source)
     return GradualRelease(step, guarantee, replayable=source.replayable)
 
 

@@ -118,6 +118,6 @@ def generalised_exponential_mechanism(
     0
     """
     mechanism = GeneralisedExponentialMechanism(
-        sensitivities=tuple(sensitivities), epsilon=float(epsilon), failure_probability=failure_probability
+        sensitivities=tuple(sensitivities), epsilon=number("epsilon", epsilon), failure_probability=failure_probability
     )
     return mechanism.select(scores, random=random)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.scores import as_vector
 
 __all__ = ["add_on_grid", "grid_at_most", "round_to_grid", "rounding_sensitivity"]
 
@@ -37,10 +38,7 @@ def _units(values: ArrayLike, granularity: float) -> NDArray[np.float64]:
     The division by a power of two and the distance to the floor are exact, so this is the function of real numbers
     that `add_on_grid` speaks of. (`numpy.rint` is not: it sends 0.5 to 0 and 1.5 to 2.)
     """
-    given = np.asarray(values)
-    if given.dtype.kind not in "fiub":
-        raise TypeError(f"values must be numbers, got dtype {given.dtype}")
-    finite = np.nan_to_num(given.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    finite = np.nan_to_num(as_vector("values", values), nan=0.0, posinf=0.0, neginf=0.0)
     with np.errstate(over="ignore"):
         scaled = np.clip(finite / granularity, -_EXACT, _EXACT)
     floor = np.floor(scaled)
@@ -101,4 +99,5 @@ def rounding_sensitivity(dimension: int, granularity: float) -> float:
     >>> rounding_sensitivity(4, 0.25) >= 0.5
     True
     """
+    dimension = integer("dimension", dimension, at_least=0, at_most=1 << 1000)
     return _granularity(granularity) * math.sqrt(dimension) * (1.0 + 2.0**-50)

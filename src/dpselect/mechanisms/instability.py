@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.scores import as_vector
 
 __all__ = ["changes_until", "largest_gap", "sensitivity_of_middle", "smallest_gap", "sorted_units"]
 
@@ -28,8 +29,11 @@ def sorted_units(values: ArrayLike, granularity: float) -> Units:
     Each is rounded by itself, and NaN or infinite ones become 0, so that neighbours stay neighbours. Raises
     `ArgumentError` unless the values are one-dimensional, real and not empty (the number of rows is public).
     """
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "fiub" or not array.size:
+    try:
+        array = as_vector("values", values)
+    except TypeError:
+        array = np.empty(0)
+    if array.ndim != 1 or not array.size:
         raise ArgumentError("values must be a one-dimensional array of real numbers with at least one row")
     return np.sort((round_to_grid(array, granularity) / granularity).astype(np.int64))
 

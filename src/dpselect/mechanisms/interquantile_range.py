@@ -144,7 +144,8 @@ class InterquantileRange:
         return math.exp(min(max(exponent, -700.0), 700.0))
 
     def _ratio(self, count: int) -> float:
-        return 1.0 + 1.0 / math.log(count) if self.ratio is None else self.ratio
+        # of fewer than two values there is no range to look for; any ratio does
+        return 1.0 + 1.0 / math.log(max(count, 2)) if self.ratio is None else self.ratio
 
     def _edges(self, count: int, shifted: bool) -> NDArray[np.int64]:
         """The first whole width of every bin, and one that no width reaches."""

@@ -16,8 +16,9 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, BudgetError, number
+from dpselect.errors import ArgumentError, BudgetError, expect, number
 from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import Adjacency, OutputGuarantee
@@ -160,10 +161,11 @@ def laplace_reduction(
     """
     guarantee = laplace_reduction_guarantee(epsilons=epsilons, adjacency=parse_adjacency(adjacency))
     source = resolve(random)
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub":
+    # a whole number of any size is whole
+    whole = isinstance(value, int) or np.asarray(value).dtype.kind in "iub"
+    if np.asarray(value).dtype.kind not in "fiubO":
         raise ArgumentError("value must be an array of real numbers")
-    whole = array.dtype.kind in "iub"
+    array = as_vector("value", value)
     steps = _sensitivity_in_steps(sensitivity, granularity, array.size, whole=whole)
     rates = [epsilon_used(epsilon) / steps for epsilon in _increasing(epsilons)]
     if 1 / rates[0] > _WIDEST or rates[-1] > 2**60:
@@ -353,6 +355,7 @@ def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:
 
 
 def _check_fresh(session: GradualRelease) -> None:
+    expect("session", session, GradualRelease)
     if session.released:
         raise ArgumentError("session must be fresh: it has released levels already")
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import SupportsIndex
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.privacy import Adjacency, Guarantee, pure_dp, zcdp
 from dpselect.privacy.output_amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
@@ -81,7 +81,7 @@ def _one_parameter(epsilon: float | Fraction | None, noise_multiplier: float | F
 def _rational(name: str, value: float | Fraction) -> Fraction:
     """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
     number(name, value, at_least=2.0**-60, at_most=2.0**60)
-    return Fraction(value)
+    return rational(name, value)
 
 
 def _up(value: Fraction) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, flag, number
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output_amounts import epsilon_used
@@ -43,8 +43,7 @@ class ScoreMechanism:
             parsed = number(name, getattr(self, name), at_least=_SMALLEST, at_most=_LARGEST)
             object.__setattr__(self, name, parsed)
         object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
-        if self.monotonic not in (True, False):
-            raise ArgumentError(f"monotonic must be True or False, got {self.monotonic!r}")
+        flag("monotonic", self.monotonic)
 
     @property
     def rate(self) -> Fraction:

@@ -2,23 +2,24 @@
 
 What a score that is not an ordinary number means is decided here, once, and never by an error, which would tell
 something of the data: NaN ranks as -inf, +inf as the largest double (a cut-off that moves no two scores apart), and
-whole numbers beyond 2**53 are cut off there. Everything else that is wrong (the dtype, the shape, no score at all)
-is public and raises.
+whole numbers beyond 2**53 are cut off there. In a list, and in an array of objects, each entry is read by itself: what
+is missing or no number is NaN there, since one such entry makes the dtype of all. Everything else that is wrong (the
+dtype of an array, a list of nothing but texts or complex numbers, the shape, no score at all) is public and raises.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, secret_number
 
-__all__ = ["CHUNK", "ScoreChunks", "Scores", "as_doubles", "read_parts", "read_scores"]
+__all__ = ["CHUNK", "ScoreChunks", "Scores", "as_doubles", "as_score", "as_vector", "read_parts", "read_scores"]
 
 Array = NDArray[np.float64]
 CHUNK = 1 << 15
@@ -84,17 +85,81 @@ def as_doubles(piece: NDArray[Any]) -> Array:
     return piece.astype(np.float64, copy=False)
 
 
+def as_score(name: str, value: Any) -> float:
+    """One number as `as_doubles` has it. Raises `TypeError` for what is no number, without showing it."""
+    if isinstance(value, (int, np.integer)):
+        return float(min(max(int(value), -_WHOLE), _WHOLE))
+    return secret_number(name, value)
+
+
+def as_vector(name: str, numbers: ArrayLike) -> Array:
+    """An array of numbers as doubles, the entries of a list one by one; its shape stays. Raises `TypeError`."""
+    if isinstance(numbers, (list, tuple)) and not any(isinstance(one, (list, tuple, np.ndarray)) for one in numbers):
+        return as_doubles(_of_list(numbers, name))
+    array = np.asarray(numbers)
+    if array.dtype == object:
+        return _of_objects(array.reshape(-1), name).reshape(array.shape)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, got dtype {array.dtype}")
+    return as_doubles(array)
+
+
+def _score_or_nan(value: Any) -> float:
+    try:
+        return as_score("score", value)
+    except TypeError:
+        return math.nan
+
+
 def _tame(chunk: Array) -> Array:
     return np.minimum(np.fmax(chunk, -np.inf), _LARGEST)
 
 
 def _part(part: ArrayLike, name: str) -> NDArray[Any]:
+    if hasattr(part, "null_count") and hasattr(part, "fill_null"):
+        return _of_arrow(part, name)
+    if isinstance(part, (list, tuple)):
+        return _of_list(part, name)
     array = np.asanyarray(part)
+    if array.dtype == object and array.ndim == 1:
+        return _of_objects(array, name)
     if array.ndim != 1:
         raise ArgumentError(f"{name} must be one-dimensional, got {array.ndim} dimensions")
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be doubles or whole numbers, got dtype {array.dtype}")
     return array
+
+
+def _of_list(part: Sequence[Any], name: str) -> NDArray[Any]:
+    """The type that NumPy gives to a list depends on each of its entries; what comes out of this does not."""
+    if any(isinstance(entry, (list, tuple, np.ndarray)) for entry in part):
+        raise ArgumentError(f"{name} must be one-dimensional")
+    array = np.asarray(part)
+    if array.dtype.kind in "iub" or (array.dtype.kind == "f" and not np.any(np.abs(array) > _WHOLE)):
+        return array
+    entries = np.empty(len(part), dtype=object)
+    entries[:] = part
+    return _of_objects(entries, name)
+
+
+def _of_objects(entries: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Each entry by itself; a vector of nothing but texts is a mistake that a single entry does not make."""
+    if len(entries) and all(isinstance(entry, (str, bytes, complex)) for entry in entries):
+        raise TypeError(f"{name} must be numbers")
+    return np.array([_score_or_nan(entry) for entry in entries], dtype=np.float64)
+
+
+def _of_arrow(part: Any, name: str) -> NDArray[Any]:
+    """An Arrow array, whose whole numbers become doubles where one is missing: they are cut off as all others are."""
+    if any(word in str(part.type) for word in ("string", "binary", "date", "time", "list", "struct")):
+        raise TypeError(f"{name} must be doubles or whole numbers, got {part.type}")
+    if not part.null_count:
+        return _part(np.asarray(part), name)
+    if str(part.type).startswith(("int", "uint")):
+        doubles = np.array(as_doubles(np.asarray(part.fill_null(0))), dtype=np.float64)
+        doubles[np.asarray(part.is_null())] = np.nan
+        return doubles
+    return _part(np.asarray(part), name)
 
 
 def read_parts(numbers: ArrayLike | ScoreChunks, name: str) -> Callable[[], Iterator[NDArray[Any]]]:

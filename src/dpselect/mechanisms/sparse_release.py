@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
+from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, OutputGuarantee
@@ -151,6 +152,8 @@ class SparseRelease:
 
     def scale(self, positives: int, negatives: int) -> float:
         """The scale of the noise on each value after a session with so many answers of either kind."""
+        positives = integer("positives", positives, at_least=1, at_most=self.max_positives)
+        negatives = integer("negatives", negatives, at_least=0)
         return float(Fraction(self.sensitivity) / self.price.epsilon_each(positives, negatives))
 
     def release(
@@ -166,7 +169,7 @@ class SparseRelease:
         `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (owed).
         """
         random = resolve(random)
-        vector = np.asarray(values, dtype=np.float64)
+        vector = as_vector("values", values)
         session = SparseVector(
             epsilon_threshold=self.epsilon_threshold,
             epsilon_queries=self.epsilon_queries,
@@ -206,7 +209,7 @@ def balanced_split(*, epsilon: float, max_positives: int, monotonic: bool = Fals
     [0.0393822626, 0.4606177374]
     """
     epsilon = number("epsilon", epsilon, above=0.0)
-    most = integer("max_positives", max_positives, at_least=1)
+    most = integer("max_positives", max_positives, at_least=1, at_most=1 << 1000)
     first = epsilon / (1.0 + (most if monotonic else 2.0 * most) ** (2.0 / 3.0))
     second = epsilon - first
     while charged_amount("epsilon", first) + charged_amount("epsilon", second) > charged_amount("epsilon", epsilon):

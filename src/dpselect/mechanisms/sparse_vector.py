@@ -12,8 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
-from dpselect.mechanisms.scores import ScoreChunks, read_parts
-from dpselect.mechanisms.sparse_vector_prices import refined_sparse_vector_guarantee, sparse_vector_guarantee
+from dpselect.mechanisms.scores import ScoreChunks, as_score, read_parts
+from dpselect.mechanisms.sparse_vector_prices import (
+    MOST_POSITIVES,
+    refined_sparse_vector_guarantee,
+    sparse_vector_guarantee,
+)
 from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
@@ -25,7 +29,6 @@ __all__ = ["SparseVector"]
 
 _SMALLEST, _LARGEST = 2.0**-300, 2.0**300
 _BATCH = 1 << 22
-_MOST_POSITIVES = 100_000
 
 
 class SparseVector(Session):
@@ -54,8 +57,9 @@ class SparseVector(Session):
     noise: it cannot be copied or pickled and refuses to answer in a forked child, where it would give two sessions one
     noise.
 
-    A value that is NaN counts as -inf; a threshold that is NaN raises `ArgumentError`, as do parameters out of range
-    or thresholds of another length. `BudgetError`: asked after the session has halted, or for more than `max_queries`.
+    A value that is NaN or None counts as -inf, and whole numbers are cut off at 2**53; a threshold that is NaN raises
+    `ArgumentError`, as do parameters out of range or thresholds of another length. `BudgetError`: asked after the
+    session has halted, or for more than `max_queries`.
 
     >>> from dpselect.randomness import keyed_source
     >>> sv = SparseVector(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2, random=keyed_source(1))
@@ -80,8 +84,10 @@ class SparseVector(Session):
         super().__init__()
         self._epsilon_threshold = _parameter("epsilon_threshold", epsilon_threshold)
         self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
-        self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=_MOST_POSITIVES)
-        self._max_queries = None if max_queries is None else integer("max_queries", max_queries, at_least=1)
+        self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
+        self._max_queries = (
+            None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
+        )
         self._monotonic = bool(monotonic)
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
@@ -130,7 +136,7 @@ class SparseVector(Session):
     @answers
     def above(self, value: SupportsFloat, threshold: SupportsFloat) -> bool:
         """Whether the noisy value reaches the noisy threshold."""
-        query, level = secret_number("value", value), _public(threshold)
+        query, level = as_score("value", value), _public(threshold)
         self._check(1)
         before = self._positives
         # an answer that is interrupted was a positive one, for all that anybody may know
@@ -205,7 +211,10 @@ def _public(threshold: SupportsFloat) -> float:
 
 
 def _thresholds(thresholds: ArrayLike, count: int) -> NDArray[np.float64]:
-    threshold = np.asarray(thresholds, dtype=np.float64)
+    try:
+        threshold = np.asarray(thresholds, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        raise TypeError("thresholds must be doubles") from None  # without their values
     if threshold.shape not in ((), (count,)):
         raise ArgumentError("thresholds must be one number or as many as values")
     if np.isnan(threshold.sum()) and np.isnan(threshold).any():

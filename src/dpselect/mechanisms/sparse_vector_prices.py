@@ -23,6 +23,8 @@ __all__ = [
     "sparse_vector_guarantee",
 ]
 
+MOST_POSITIVES = 100_000
+
 
 def _answers(answers: ArrayLike) -> NDArray[np.bool_]:
     """A session's answers; anything else is refused, since a cell of a wrong output may be too cheap."""
@@ -71,10 +73,13 @@ def sparse_vector_guarantee(
     >>> sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2).epsilons[1]
     2.0
     """
+    most = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
+    epsilon_threshold = number("epsilon_threshold", epsilon_threshold, at_least=0.0, at_most=1e300)
+    epsilon_queries = number("epsilon_queries", epsilon_queries, at_least=0.0, at_most=1e300)
     first, total = (charged_amount("epsilon", epsilon) for epsilon in (epsilon_threshold, epsilon_queries))
     return OutputGuarantee(
         cell=number_of_positives,
-        epsilons={c: charged_price(first + total * c / max_positives) for c in range(max_positives + 1)},
+        epsilons={c: charged_price(first + total * c / most) for c in range(most + 1)},
         adjacency=adjacency,
     )
 
@@ -158,9 +163,9 @@ def refined_sparse_vector_guarantee(
     price = AnswerPrice(
         epsilon_threshold=number("epsilon_threshold", epsilon_threshold, above=0.0),
         epsilon_queries=number("epsilon_queries", epsilon_queries, above=0.0),
-        max_positives=integer("max_positives", max_positives, at_least=1),
+        max_positives=integer("max_positives", max_positives, at_least=1, at_most=1 << 1000),
         monotonic=bool(monotonic),
-        max_queries=None if max_queries is None else integer("max_queries", max_queries, at_least=1),
+        max_queries=None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000),
     )
     return OutputGuarantee(
         cell=answer_counts, epsilons=price, supremum=charged_price(price.supremum), adjacency=adjacency

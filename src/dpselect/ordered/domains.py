@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ Codes = NDArray[np.uint64] | list[int]
 """uint64 for domains of at most 2**64 values, Python integers beyond."""
 
 
+@runtime_checkable
 class Domain(Protocol):
     """An ordered set of `size` values."""
 

@@ -84,7 +84,7 @@ def interior_point(
     adjacency = parse_adjacency(adjacency)
     domain = _domain(domain_size, lower, upper)
     if expected_rows is not None:
-        expected_rows = integer("expected_rows", expected_rows, at_least=0)
+        expected_rows = integer("expected_rows", expected_rows, at_least=0, at_most=1 << 1000)
     rows = _container(values, domain)
     # under replace_one the number of rows is public
     known = len(rows) if adjacency is Adjacency.REPLACE_ONE and expected_rows is None else expected_rows
@@ -155,7 +155,7 @@ def choose_method(
     """
     adjacency = parse_adjacency(adjacency)
     if expected_rows is not None:
-        expected_rows = integer("expected_rows", expected_rows, at_least=0)
+        expected_rows = integer("expected_rows", expected_rows, at_least=0, at_most=1 << 1000)
     elif adjacency is Adjacency.REPLACE_ONE:
         raise ArgumentError("expected_rows must be given: under replace_one 'auto' goes by the number of rows")
     return _plan("auto", domain_size, epsilon, delta, failure_probability, adjacency, expected_rows).method

@@ -111,7 +111,10 @@ def quantile_rate(
 
 def parse_quantile(q: SupportsFloat | Fraction) -> Fraction:
     """q as a fraction: a float stands for its shortest decimal, so that 0.1 is one tenth."""
-    return q if isinstance(q, Fraction) and 0 <= q <= 1 else exact_decimal(number("q", q, at_least=0.0, at_most=1.0))
+    exact = q if isinstance(q, Fraction) and 0 <= q <= 1 else exact_decimal(number("q", q, at_least=0.0, at_most=1.0))
+    if exact.denominator.bit_length() > 60:  # ranks are counted in parts of it
+        raise ArgumentError("q must have a denominator below 2**60: round it")
+    return exact
 
 
 def parse_epsilon(epsilon: SupportsFloat) -> float:

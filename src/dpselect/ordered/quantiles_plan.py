@@ -96,7 +96,8 @@ def quantiles_plan(
     """
     epsilon = parse_epsilon(epsilon)
     adjacency = parse_adjacency(adjacency)
-    expected_rows = integer("expected_rows", expected_rows, at_least=1)
+    expected_rows = integer("expected_rows", expected_rows, at_least=1, at_most=1 << 1000)
+    units = integer("units", units, at_least=1)
     wanted = tuple(sorted({parse_quantile(q) for q in qs}))
     if not wanted:
         raise ArgumentError("qs must hold at least one quantile")

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.runs import draw_from_runs, relative_coin, weight_at_least
 from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
@@ -68,6 +69,8 @@ class RisingAndFalling:
 
     def find_peak(self, lower: int, upper: int) -> int:
         """A place from lower to upper where the score is largest: the first one that has risen enough, or the last."""
+        lower = integer("lower", lower)
+        upper = integer("upper", upper, at_least=lower)
         low, high = lower - 1, upper
         while high - low > 1:
             middle = (low + high) // 2
@@ -229,7 +232,7 @@ def maximize_over_runs(
     """
     mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
     places = [int(start) for start in starts]
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_vector("scores", scores)
     ends = [*places[1:], integer("upper", upper) + 1]
     lengths = [end - start for start, end in zip(places, ends, strict=True)] if places else []
     if not places or values.shape != (len(places),) or min(lengths) < 1:
@@ -253,5 +256,5 @@ def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:
     >>> quasi_concave_hull([0, 2, 1, 3, 0]).tolist()
     [0.0, 2.0, 2.0, 3.0, 0.0]
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_vector("scores", scores)
     return np.minimum(np.maximum.accumulate(values), np.maximum.accumulate(values[::-1])[::-1])

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, SupportsFloat, SupportsIndex, get_args
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.mechanisms.noisy_count import noisy_count_guarantee
 from dpselect.ordered.quantile import parse_epsilon
@@ -247,7 +247,8 @@ def rectangle_rows(plan: RectanglePlan, *, error: SupportsFloat) -> int:
     >>> rectangle_rows(rectangle_plan(dimensions=1, domain_size=2**32, epsilon=1.0), error=0.1)
     9120
     """
-    xi = number("error", error, above=0.0, below=1.0)
+    expect("plan", plan, RectanglePlan)
+    xi = number("error", error, at_least=1e-12, below=1.0)
     d, part = plan.dimensions, plan.failure_probability / 8.0
     most = plan.consumed
     enough_positives = plan.least_count + (plan.least_count - most)

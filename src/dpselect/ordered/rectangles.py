@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.noisy_count import noisy_count
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.intervals import exponential_interior_point
@@ -183,7 +183,7 @@ def axis_domains(dtype: np.dtype[Any], axes: int, lower: Any, upper: Any, granul
 
 def _for_each_axis(name: str, value: Any, axes: int) -> list[Any]:
     if not isinstance(value, (list, tuple, np.ndarray)):
-        return [value] * axes
+        return [value] * integer("columns", axes, at_least=1, at_most=1 << 24)
     if len(value) != axes:
         raise ArgumentError(f"{name} must be one value or one for each axis")
     return list(value)

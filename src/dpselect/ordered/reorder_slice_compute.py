@@ -15,7 +15,7 @@ from typing import Any, Protocol, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, flag, integer, number
 from dpselect.ordered.interior_point_draws import SecretDraws
 from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_compute_guarantee, swap_of
 from dpselect.ordered.spending import reserve
@@ -170,13 +170,13 @@ class ReorderSliceCompute(Session):
         random: RandomSource | None = None,
     ) -> None:
         super().__init__()
-        self._most = None if slices is None else integer("slices", slices, at_least=1)
-        self._computations = integer("computations", computations, at_least=1)
-        self._applications = integer("applications", applications, at_least=1)
+        self._most = None if slices is None else integer("slices", slices, at_least=1, at_most=1 << 1000)
+        self._computations = integer("computations", computations, at_least=1, at_most=1 << 20)
+        self._applications = integer("applications", applications, at_least=1, at_most=1 << 20)
         self._adjacency = parse_adjacency(adjacency)
         self._grow = maps_grow
-        if maps_grow not in (None, True, False):
-            raise ArgumentError("maps_grow must be None, True or False")
+        if maps_grow is not None:
+            flag("maps_grow", maps_grow)
         self._noise = (
             None if slice_epsilon is None else number("slice_epsilon", slice_epsilon, at_least=1e-5, at_most=2)
         )

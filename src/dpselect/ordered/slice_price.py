@@ -351,7 +351,7 @@ def slice_price(
     if swap.adjacency is not Adjacency.REPLACE_ONE:
         raise AdjacencyError("swap must be a guarantee for replace_one")
     if slices is not None:
-        slices = integer("slices", slices, at_least=1)
+        slices = integer("slices", slices, at_least=1, at_most=1 << 1000)
     return SlicePrice(parsed, insertion, swap, slices, integer("applications", applications, at_least=1), maps_grow)
 
 

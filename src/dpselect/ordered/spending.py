@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from dpselect.errors import expect
 from dpselect.privacy import Guarantee, Receipt, Spender
 from dpselect.privacy.promises import promise
 
@@ -29,6 +30,8 @@ def reserve(spender: Spender | None, guarantee: Guarantee, *, label: str) -> Pay
     It is durable when this returns. Raises `BudgetError` when the spender refuses.
     """
     guarantee = promise("guarantee", guarantee)
+    if spender is not None:
+        expect("spender", spender, Spender)
     payment = Payment(spender, secrets.token_hex(16))
     if spender is not None:
         spender.reserve(guarantee, label=label, identifier=payment.identifier)

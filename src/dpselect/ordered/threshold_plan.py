@@ -126,7 +126,12 @@ def threshold_guarantee(
         claimed = replace(step, adjacency=Adjacency.ADD_OR_REMOVE_ONE)
         if adjacency is Adjacency.REPLACE_ONE:
             claimed = swap_of(claimed)
-    terms = {"mechanism": "threshold", "method": method, "epsilon": float(epsilon), "delta": float(delta)}
+    terms = {
+        "mechanism": "threshold",
+        "method": method,
+        "epsilon": float(epsilon),
+        "delta": number("delta", delta, at_least=0.0, below=1.0),
+    }
     if method == "interior-point":
         terms["interior"] = interior
     # another mechanism than those whose worst case is known exactly
@@ -270,9 +275,9 @@ def threshold_rows(
     688
     """
     size = integer("domain_size", domain_size, at_least=1)
-    xi = number("error", error, above=0.0, below=1.0)
+    xi = number("error", error, at_least=1e-12, below=1.0)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-    parsed = number("epsilon", epsilon, above=0.0)
+    parsed = number("epsilon", epsilon, at_least=1e-12)
     rate = float(threshold_rate(epsilon=Fraction(parsed), method=method, adjacency=adjacency))
     if method != "errors" and (either_side or not realisable):
         raise ArgumentError("method: only 'errors' learns the direction or has a bound when labels may be wrong")

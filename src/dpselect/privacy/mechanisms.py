@@ -247,7 +247,7 @@ def dp_sgd(
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0, rounding="down")
     sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0, rounding="up")
-    steps = integer("steps", steps, at_least=1)
+    steps = integer("steps", steps, at_least=1, at_most=1 << 1000)
     adjacency = parse_adjacency(adjacency)
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("dp_sgd is proved for add_or_remove_one; compose your own event for replace_one")

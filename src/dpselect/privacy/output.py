@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, expect, number
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms import approximate_dp
@@ -60,6 +60,7 @@ class OutputGuarantee:
             if self.supremum is None:
                 raise ArgumentError("supremum must be given: prices by a function have no largest one to reserve")
             return
+        expect("epsilons", self.epsilons, Mapping)
         if not self.epsilons:
             raise ArgumentError("epsilons must have at least one cell")
         parsed = {cell: number("epsilons", value, at_least=0.0, rounding="up") for cell, value in self.epsilons.items()}

@@ -6,7 +6,7 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, rational
 from dpselect.numerics import fraction_up
 
 __all__ = ["Exact", "charged_amount", "charged_price", "epsilon_used", "granted_amount", "noise_epsilon"]
@@ -53,7 +53,7 @@ def noise_epsilon(value: float | Fraction) -> Fraction:
 
     That covers the difference between a double and its decimal, and the rounding of a `charged_price`.
     """
-    return Fraction(value) * (1 - Fraction(1, 2**50))
+    return rational("epsilon", value) * (1 - Fraction(1, 2**50))
 
 
 def epsilon_used(value: float | Fraction) -> Fraction:
@@ -64,7 +64,7 @@ def epsilon_used(value: float | Fraction) -> Fraction:
     >>> epsilon_used(0.1) == Fraction(1, 10) < Fraction(0.1), epsilon_used(Fraction(1, 3)), epsilon_used(0.5)
     (True, Fraction(1, 3), Fraction(1, 2))
     """
-    exact = Fraction(value)
+    exact = rational("epsilon", value)
     return min(exact, charged_amount("epsilon", fraction_up(exact)))
 
 

@@ -21,9 +21,9 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import number
+from dpselect.errors import number, rational
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
-from dpselect.randomness.source import RandomSource, resolve
+from dpselect.randomness.source import RandomSource, parse_shape, resolve
 
 __all__ = ["discrete_gaussian_array"]
 
@@ -53,8 +53,8 @@ def discrete_gaussian_array(
     True
     """
     number("variance", variance, at_least=2.0**-60, at_most=_LARGEST)
-    table, random = _table(Fraction(variance)), resolve(random)
-    shape = size if isinstance(size, tuple) else (size,)
+    table, random = _table(rational("variance", variance)), resolve(random)
+    shape = parse_shape(size)
     drawn = np.empty(math.prod(shape), dtype=np.int64)
     for start in range(0, len(drawn), _CHUNK):
         part = drawn[start : start + _CHUNK]

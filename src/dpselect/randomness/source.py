@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import operator
 import os
 import threading
@@ -22,7 +23,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, ForkedSourceError, integer, number
+from dpselect.errors import ForkedSourceError, integer, number
 from dpselect.randomness.session import Unrepeatable
 from dpselect.randomness.starting import refuse_while_starting
 
@@ -30,6 +31,12 @@ __all__ = ["RandomSource", "keyed_source", "resolve", "system_source"]
 
 _BUFFER = 1 << 12
 Shape = int | tuple[int, ...]
+
+
+def parse_shape(size: Shape) -> tuple[int, ...]:
+    """The lengths of the axes. Raises `TypeError` or `ArgumentError`."""
+    lengths = size if isinstance(size, tuple) else (size,)
+    return tuple(integer("size", length, at_least=0, at_most=1 << 40) for length in lengths)
 
 
 class RandomSource(Unrepeatable):
@@ -75,13 +82,16 @@ class RandomSource(Unrepeatable):
         if isinstance(label, bool):
             raise TypeError("label must be a string or a whole number")
         # a NumPy integer is the same label as the whole number it equals; 1 and "1" are different labels
-        name = f"str:{label}".encode() if isinstance(label, str) else f"int:{operator.index(label)}".encode()
+        name = (
+            f"str:{label}".encode("utf-8", "surrogatepass")
+            if isinstance(label, str)
+            else f"int:{operator.index(label)}".encode()
+        )
         return RandomSource(hmac.new(self._key, b"dpselect spawn " + name, hashlib.sha256).digest())
 
     def bytes(self, count: int) -> bytes:
         """`count` uniform random bytes."""
-        if count < 0:
-            raise ArgumentError(f"count must be at least 0, got {count}")  # it would wind the stream back
+        count = integer("count", count, at_least=0, at_most=1 << 44)  # fewer than none would wind the stream back
         with self._lock:
             self._check_process()
             if count > _BUFFER:
@@ -119,8 +129,8 @@ class RandomSource(Unrepeatable):
 
     def words(self, size: Shape) -> NDArray[np.uint64]:
         """An array of uniform 64-bit words."""
-        count = int(np.prod(size))
-        return np.frombuffer(self.bytes(8 * count), dtype="<u8").reshape(size)
+        shape = parse_shape(size)
+        return np.frombuffer(self.bytes(8 * math.prod(shape)), dtype="<u8").reshape(shape)
 
     def uniform(self, size: Shape) -> NDArray[np.float64]:
         """Uniform doubles on the odd multiples of 2**-53 in (0, 1); never 0 and never 1."""
@@ -205,7 +215,7 @@ def keyed_source(key: bytes | str | int) -> RandomSource:
     kind: Literal["bytes", "str", "int"] = (
         "bytes" if isinstance(key, bytes) else "str" if isinstance(key, str) else "int"
     )
-    material = key if isinstance(key, bytes) else str(key).encode()
+    material = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
     return RandomSource(hashlib.sha256(b"dpselect key " + kind.encode() + b":" + material).digest())
 
 

@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, number, rational
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
-from dpselect.randomness.source import RandomSource, resolve
+from dpselect.randomness.source import RandomSource, parse_shape, resolve
 
 __all__ = [
     "discrete_gaussian",
@@ -33,7 +33,7 @@ _LARGEST = 2.0**20
 def _rational(name: str, value: Fraction | float) -> Fraction:
     """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
     number(name, value, at_least=2.0**-60, at_most=2.0**60)
-    return Fraction(value)
+    return rational(name, value)
 
 
 def exponential_coin(exponent: Fraction | float, random: RandomSource | None = None) -> bool:
@@ -46,9 +46,8 @@ def exponential_coin(exponent: Fraction | float, random: RandomSource | None = N
     True
     """
     random = resolve(random)
-    exponent = Fraction(exponent)
-    if exponent < 0:
-        raise ArgumentError("exponent must be at least 0")
+    number("exponent", exponent, at_least=0.0)
+    exponent = rational("exponent", exponent)
     whole = math.floor(exponent)
     for _ in range(whole):
         if not _small_coin(Fraction(1), random):
@@ -72,7 +71,7 @@ def geometric(probability: Fraction | float, random: RandomSource | None = None)
     1
     """
     number("probability", probability, above=0.0, at_most=1.0)
-    failure = 1 - Fraction(probability)
+    failure = 1 - rational("probability", probability)
     uniform = LazyUniform(resolve(random))
 
     def exceeds(count: int) -> bool:
@@ -136,7 +135,8 @@ def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = 
     Canonne, Kamath, Steinke (2020), Algorithm 3. The variance of X is at most `variance` (their Corollary 9).
     """
     random = resolve(random)
-    variance = Fraction(variance)
+    number("variance", variance)
+    variance = rational("variance", variance)
     if variance <= 0:
         raise ArgumentError(f"variance must be above 0, got {variance!r}")
     t = math.isqrt(math.floor(variance)) + 1
@@ -161,8 +161,8 @@ def discrete_laplace_array(
     True
     """
     number("scale", scale, at_least=2.0**-60, at_most=_LARGEST)
-    exact, random = Fraction(scale), resolve(random)
-    shape = size if isinstance(size, tuple) else (size,)
+    exact, random = rational("scale", scale), resolve(random)
+    shape = parse_shape(size)
     drawn = np.empty(math.prod(shape), dtype=np.int64)
     for start in range(0, len(drawn), _BLOCK):
         part = drawn[start : start + _BLOCK]

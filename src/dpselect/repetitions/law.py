@@ -157,7 +157,7 @@ class Repetitions(ABC):
         >>> round(Poisson(mean=10).pgf(0.5), 10)
         0.006737947
         """
-        at = np.asarray(s, dtype=np.float64)
+        at = _doubles("s", s)
         if not np.all(at >= 0.0):
             raise ArgumentError("s must be at least 0")
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -173,8 +173,8 @@ class Repetitions(ABC):
         >>> Poisson(mean=10).increment(complement_after=0.0, mass=1e-20)
         1e-19
         """
-        before = np.clip(np.asarray(complement_after, dtype=np.float64), 0.0, 1.0)
-        step = np.clip(np.asarray(mass, dtype=np.float64), 0.0, 1.0)
+        before = np.clip(_doubles("complement_after", complement_after), 0.0, 1.0)
+        step = np.clip(_doubles("mass", mass), 0.0, 1.0)
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             return _like(complement_after, self._increment(*np.broadcast_arrays(before, step)))
 
@@ -188,7 +188,7 @@ class Repetitions(ABC):
         >>> round(Geometric.with_mean(mean=10).success_probability(1e-3), 10)
         0.0099108028
         """
-        at = np.asarray(p, dtype=np.float64)
+        at = _doubles("p", p)
         if not np.all((at >= 0.0) & (at <= 1.0)):
             raise ArgumentError("p must be between 0 and 1")
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
@@ -333,8 +333,14 @@ def _like(given: Value, values: FloatArray) -> Value:
     return float(values) if np.ndim(given) == 0 and np.ndim(values) == 0 else values  # type: ignore[return-value]
 
 
+def _doubles(name: str, value: Value) -> FloatArray:
+    if np.ndim(value) == 0:
+        return np.asarray(number(name, value, finite=False))
+    return np.asarray(value, dtype=np.float64)
+
+
 def _whole(name: str, value: Value) -> FloatArray:
-    whole = np.asarray(value, dtype=np.float64)
+    whole = _doubles(name, value)
     if not np.all(whole == np.floor(whole)):
         raise ArgumentError(f"{name} must be whole numbers")
     return whole

@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, integer
+from dpselect.errors import ArgumentError, expect, integer
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions.law import Repetitions
 from dpselect.repetitions.poisson import Poisson
@@ -43,6 +43,7 @@ def split_counts(law: Repetitions, weights: Weights, *, random: RandomSource | N
     >>> int(counts.sum()), int(counts[1])
     (5, 0)
     """
+    expect("law", law, Repetitions)
     totals = list(accumulate(_whole(weights)))
     source = resolve(random)
     counts = np.zeros(len(totals), dtype=np.int64)
@@ -62,6 +63,7 @@ def independent_counts(law: Repetitions, weights: Weights) -> tuple[Poisson, ...
     >>> [part.mean for part in independent_counts(Poisson(mean=6.0), [1, 2])]
     [2.0, 4.0]
     """
+    expect("law", law, Repetitions)
     if not isinstance(law, Poisson):
         raise ArgumentError(
             f"the counts of candidates are independent for the Poisson law only, not for {law.law_name}: the sum of "
@@ -77,7 +79,7 @@ def independent_counts(law: Repetitions, weights: Weights) -> tuple[Poisson, ...
 def _whole(weights: Weights) -> list[int]:
     """The same proportions in whole numbers."""
     if isinstance(weights, int):
-        return [1] * integer("weights", weights, at_least=1)
+        return [1] * integer("weights", weights, at_least=1, at_most=1 << 24)
     try:
         exact = [Fraction(weight) for weight in weights]
     except (TypeError, ValueError, OverflowError):

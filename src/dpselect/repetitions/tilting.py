@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import ArgumentError, expect, number
 from dpselect.repetitions.exact_walk import power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.law import FloatArray, Repetitions
@@ -30,6 +30,7 @@ class Tilted(FiniteLaw):
     factor: float
 
     def __post_init__(self) -> None:
+        expect("law", self.law, Repetitions)
         if self.law.limit is None or self.law.limit > LARGEST_TABLE:
             raise ArgumentError(f"law must have a limit of at most {LARGEST_TABLE}")
         object.__setattr__(self, "factor", number("factor", self.factor, above=0.0, at_most=1.0))

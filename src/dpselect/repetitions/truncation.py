@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpselect.errors import ArgumentError, integer
+from dpselect.errors import ArgumentError, expect, integer
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.law import FloatArray, Repetitions
 
@@ -23,6 +23,7 @@ class _Truncated(FiniteLaw):
     limit: int
 
     def __post_init__(self) -> None:
+        expect("law", self.law, Repetitions)
         object.__setattr__(self, "limit", integer("limit", self.limit, at_least=1, at_most=LARGEST_TABLE))
 
     @property
@@ -103,5 +104,6 @@ def capped(law: Repetitions, limit: int) -> Repetitions:
     >>> capped(law, 3).pmf(3), round(law.at_most(3).pmf(3), 12)
     (0.25, 0.142857142857)
     """
+    expect("law", law, Repetitions)
     limit = integer("limit", limit, at_least=1)
     return law if law.limit is not None and law.limit <= limit else Capped(law=law, limit=limit)

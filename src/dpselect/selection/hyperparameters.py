@@ -113,7 +113,7 @@ def tuning_candidate(
         raise TypeError("train must be callable: train(candidate, random) -> model")
     if not callable(correct):
         raise TypeError("correct must be callable: correct(model) -> number of correct validation rows")
-    count = integer("candidates", candidates, at_least=1)
+    count = integer("candidates", candidates, at_least=1, at_most=1 << 1000)
     epsilon = number("validation_epsilon", validation_epsilon, above=0.0)
     noisy_count_guarantee(epsilon=epsilon)
 

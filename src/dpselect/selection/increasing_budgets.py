@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.pure_bounds import pure_shift
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
@@ -85,6 +85,7 @@ def increasing_budgets_guarantee(
     """
     guarantees = promises("guarantees", guarantees)
     base = number("delta", delta, at_least=0.0, below=1.0)
+    expect("repetitions", repetitions, Repetitions)
     if not guarantees:
         raise ArgumentError("guarantees must hold at least one level")
     adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in guarantees)

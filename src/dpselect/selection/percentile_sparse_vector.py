@@ -105,7 +105,7 @@ class PercentileSparseVector(Session):
         )
         share = number("target", target, above=0.0, below=1.0)
         self._target = math.log(share) - math.log1p(-share)
-        self._left = None if max_queries is None else integer("max_queries", max_queries, at_least=1)
+        self._left = None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
         half = float(epsilon) / 2.0
         self._test = SparseVector(
             epsilon_threshold=half,

@@ -77,7 +77,7 @@ class SampledSparseVector(Session):
         super().__init__()
         guarantee = promise("guarantee", guarantee)
         self._price = sampled_sparse_vector(guarantee, statistic=statistic, epsilon=epsilon, max_queries=max_queries)
-        self._statistic, self._left = statistic, integer("max_queries", max_queries, at_least=1)
+        self._statistic, self._left = statistic, integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
         self._target = statistic.statistic(statistic.samples * number("target", target, above=0.0, below=1.0))
         self._source = resolve(random)
         half = float(epsilon) / 2.0

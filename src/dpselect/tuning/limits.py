@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, expect, integer, number
 
 __all__ = ["LimitReachedError", "Limits", "count", "counting"]
 
@@ -50,6 +50,7 @@ class Limits:
     failure_is_private: bool = False
 
     def __post_init__(self) -> None:
+        expect("counts", self.counts, Mapping)
         counts = {str(name): integer(f"counts[{name!r}]", most, at_least=0) for name, most in self.counts.items()}
         object.__setattr__(self, "counts", counts)
         if self.seconds is not None:

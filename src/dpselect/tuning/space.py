@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
@@ -200,6 +200,7 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
     >>> parse_space({"rate": {"law": "uniform", "low": 0, "high": 1}}).describe()
     {'rate': {'law': 'uniform', 'low': 0.0, 'high': 1.0}}
     """
+    expect("description", description, Mapping)
     parameters: dict[str, Distribution] = {}
     for name, settings in description.items():
         if not isinstance(settings, Mapping) or settings.get("law") == "grid":

@@ -1,0 +1,326 @@
+"""For `tests/test_public_contract.py`: calls of what has no example of its own, and why the rest is not called."""
+
+from __future__ import annotations
+
+_PURE = "pure_dp(epsilon=0.5)"
+_SWAP = "pure_dp(epsilon=0.4, adjacency='replace_one')"
+_LAW = "Geometric.with_mean(mean=4)"
+
+SAMPLES: dict[str, str] = {
+    "adaptive.EffectiveRounds": (
+        "EffectiveRounds(np.arange(30000) % 2.0, rounds=2, queries=15, subsample_size=1, failure_probability=0.9)"
+    ),
+    "adaptive.MultiplicativeWeights": (
+        "MultiplicativeWeights(np.arange(80000) % 2, universe=2, queries=3, grid_size=2, failure_probability=0.9)"
+    ),
+    "adaptive.SearchNoise": "SearchNoise(3, 0.1, 0.1)",
+    "adaptive.cantelli_tail": "cantelli_tail(2.0)",
+    "adaptive.certifies": (
+        f"certifies({_SWAP}, sample_rank=0.375, rank=0.25, failure_probability=0.05, accuracy_failure=1e-4)"
+    ),
+    "adaptive.certifies_interval": (
+        f"certifies_interval({_SWAP}, sample=(0.375, 0.625), population=(0.25, 0.75), failure_probability=0.05, "
+        "accuracy_failure=1e-4)"
+    ),
+    "adaptive.explicit_grid": "explicit_grid([1.0, 2.0, 4.0])",
+    "adaptive.exponential_median_guarantee": "exponential_median_guarantee(epsilon=1.0)",
+    "adaptive.float_grid": "float_grid(0.0, 1.0)",
+    "adaptive.integer_grid": "integer_grid(0, 7)",
+    "adaptive.rank_from_mean_deviation": "rank_from_mean_deviation(8.0)",
+    "adaptive.rank_from_standard_deviation": "rank_from_standard_deviation(4.0)",
+    "adaptive.search_median_guarantee": "search_median_guarantee(SearchNoise.of_deviation(3, 2.0))",
+    "adaptive.splitting_blocks": "splitting_blocks(10, 0.05)",
+    "audit.audit_guesses": f"audit_guesses([1, 0, 1], [True, True, False], {_PURE})",
+    "learners.EarlyStopping": (
+        "EarlyStopping(stops=[10, 40], delta=1e-5, score=PublicValidation(np.eye(2), np.arange(2)), rule=Reached(0.9))"
+    ),
+    "learners.PrivateValidation": "PrivateValidation(np.eye(2), np.arange(2), nominal_rows=2, epsilon=0.5)",
+    "learners.PublicValidation": "PublicValidation(np.eye(2), np.arange(2))",
+    "mechanisms.GeneralisedExponentialMechanism": (
+        "GeneralisedExponentialMechanism(sensitivities=[1.0, 2.0], epsilon=1)"
+    ),
+    "mechanisms.LargeMarginMechanism": ("LargeMarginMechanism(candidates=3, sensitivity=1.0, epsilon=1.0, delta=1e-6)"),
+    "mechanisms.SmoothSensitivityMechanism": (
+        "SmoothSensitivityMechanism(candidates=3, smoothness=0.01, base_epsilon=0.5, base_delta=1e-6)"
+    ),
+    "mechanisms.discrete_gaussian": "discrete_gaussian(4.0)",
+    "numerics.log_weighted_sum": "log_weighted_sum([0.0, 1.0], [1.0, 1.0])",
+    "ordered.Ordered": "Ordered(column=0)",
+    "ordered.choose_method": "choose_method(domain_size=2**64, epsilon=1, delta=1e-6)",
+    "ordered.interior_point_rows": "interior_point_rows('exponential', domain_size=2**64, epsilon=1, delta=1e-6)",
+    "privacy.compose": f"compose({_PURE}, {_PURE})",
+    "privacy.dp_sgd": "dp_sgd(noise_multiplier=2.0, sampling_rate=0.01, steps=10)",
+    "privacy.from_profile": "from_profile([0.5, 1.0], [1e-2, 1e-3])",
+    "privacy.renyi_dp": "renyi_dp(orders=[2.0, 4.0], epsilons=[0.1, 0.2])",
+    "privacy.worst_of": f"worst_of({_PURE}, {_PURE})",
+    "privacy.zcdp": "zcdp(rho=0.01)",
+    "randomness.discrete_gaussian": "discrete_gaussian(4.0)",
+    "randomness.resolve": "resolve(None)",
+    "randomness.system_source": "system_source()",
+    "repetitions.Capped": f"Capped(law={_LAW}, limit=9)",
+    "repetitions.Conditioned": f"Conditioned(law={_LAW}, limit=9)",
+    "repetitions.Geometric": "Geometric(gamma=0.25)",
+    "repetitions.Tilted": "Tilted(law=Capped(law=Geometric.with_mean(mean=4), limit=9), factor=0.5)",
+    "selection.select_first_by_sampling": (
+        "from dpselect.accounting.sampled_percentile import SmoothedOdds\n"
+        "select_first_by_sampling([(lambda random: (1.0, None), 0.5)], guarantee=pure_dp(epsilon=0.01), "
+        "statistic=SmoothedOdds(samples=20, smoothing=20.0, sensitivity=2.0), epsilon=8.0, max_queries=2)"
+    ),
+    "selection.tuning_candidate": (
+        "tuning_candidate(lambda place, random: place, candidates=2, correct=lambda m: m, validation_epsilon=0.5)"
+    ),
+    "tuning.GaussianProcessProposer": "GaussianProcessProposer()",
+    "tuning.IntegerUniform": "IntegerUniform(1, 9)",
+    "tuning.Uniform": "Uniform(0.0, 1.0)",
+}
+
+_RECORD = "a record that functions of this library fill with what they have checked"
+_HANDLE = "made by a class method; its arguments are not a user's"
+_FILES = "works on files, and has tests of its own for them"
+_FOREIGN = "takes an object of another library"
+_SUBJECT = "describes an audit; wrong ones fail when the audit runs"
+_ESTIMATOR = "a scikit-learn estimator: held to scikit-learn's own checks"
+
+EXEMPT: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "adaptive.AnalysisPlan",
+            "adaptive.BlockPlan",
+            "adaptive.Certificate",
+            "adaptive.ChoiceError",
+            "adaptive.ConcentratedPlan",
+            "adaptive.MeanPlan",
+            "adaptive.VerificationPlan",
+            "adaptive.Verified",
+            "audit.Audit",
+            "holdout.Choice",
+            "holdout.Score",
+            "holdout.Terms",
+            "integrations.sklearn.SearchPlan",
+            "ledger.Amounts",
+            "ledger.Charge",
+            "ledger.Head",
+            "mechanisms.SparseAnswers",
+            "ordered.QuantileRelease",
+            "ordered.QuantilesRelease",
+            "ordered.Rectangle",
+            "ordered.RectanglePlan",
+            "ordered.SlicePrices",
+            "privacy.DominatingPair",
+            "privacy.Guarantee",
+            "privacy.RealisedPrice",
+            "privacy.Receipt",
+            "privacy.Release",
+            "privacy.Statement",
+            "selection.Tuned",
+            "selection.TwoSetGuarantee",
+            "selection.TwoSetRelease",
+            "study.StudyRun",
+            "tuning.Observation",
+            "tuning.TrialOutput",
+            "tuning.TuneResult",
+        ),
+        _RECORD,
+    ),
+    **dict.fromkeys(
+        (
+            "adaptive.Verification",
+            "holdout.Holdout",
+            "holdout.SavedAnalysis",
+            "ledger.Budget",
+            "ledger.Ledger",
+            "ledger.PricedBudget",
+            "mechanisms.GradualRelease",
+            "ordered.SqlTable",
+            "randomness.RandomSource",
+            "study.ReleasedModel",
+        ),
+        _HANDLE,
+    ),
+    **dict.fromkeys(
+        (
+            "holdout.Holdout.create",
+            "holdout.Holdout.open",
+            "holdout.Holdout.score",
+            "holdout.SavedAnalysis.create",
+            "holdout.SavedAnalysis.open",
+            "holdout.SavedAnalysis.estimate",
+            "ledger.Ledger.open",
+            "ledger.Ledger.create_budget",
+            "ledger.Ledger.verify",
+            "ledger.export_lines",
+            "ledger.import_lines",
+            "ordered.open_column",
+            "report.render_page",
+            "report.search_facts",
+            "study.Study",
+            "study.check_study",
+            "study.law_of",
+            "study.load_model",
+            "study.load_study",
+            "study.parse_study",
+            "study.remake_report",
+            "study.run_study",
+            "study.study_schema",
+            "tuning.FileSpender",
+            "tuning.check_store",
+            "tuning.tune",
+            "integrations.optuna.tune",
+        ),
+        _FILES,
+    ),
+    **dict.fromkeys(
+        (
+            "integrations.optuna.IndependentSampler",
+            "integrations.sklearn.stated_epsilon",
+            "privacy.from_dp_event",
+            "audit.label_scores",
+            "integrations.optuna.rehearse",
+            "integrations.optuna.IndependentTrial",
+        ),
+        _FOREIGN,
+    ),
+    **dict.fromkeys(("audit.FiniteSubject", "audit.Subject", "audit.sampled"), _SUBJECT),
+    **dict.fromkeys(("ordered.EachRow", "ordered.Kept", "ordered.Steps"), "holds functions of the caller as they are"),
+    **dict.fromkeys(("tuning.InlineExecutor", "tuning.ProcessExecutor", "tuning.JoblibExecutor"), "starts processes"),
+    **dict.fromkeys(
+        ("numerics.largest_unsafe", "numerics.smallest_safe", "numerics.minimise"),
+        "an inner loop over a function of its caller",
+    ),
+    "selection.select_without_threshold": "asks for more runs than anybody can make, in its example too",
+    "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",
+    "adaptive.plan_multiplicative_weights": "in `adaptive.MultiplicativeWeights`, which is tried",
+    "ordered.cumulative_interior_point": "behind `interior_point`, which checks",
+    "ordered.reorder_slice_compute_guarantee": "in `ordered.ReorderSliceCompute`, which is tried",
+    "privacy.Adjacency": "an enumeration",
+    "repetitions.Repetitions.quantile": "the laws' own tests",
+}
+"""Public names that are not called here, each with the reason."""
+
+DEAR: set[str] = {
+    "accounting.iterative",
+    "accounting.plan",
+    "accounting.plan_subset",
+    "adaptive.AdaptiveAnalysis",
+    "adaptive.AdaptiveAnalysis.estimate",
+    "adaptive.AdaptiveMeans",
+    "adaptive.AdaptiveMeans.mean",
+    "adaptive.EffectiveRounds",
+    "adaptive.MultiplicativeWeights",
+    "adaptive.certifies_interval",
+    "adaptive.choice_error",
+    "adaptive.plan_analysis",
+    "adaptive.plan_concentrated",
+    "holdout.choose_plan",
+    "integrations.sklearn.PrivateSearchCV.fit",
+    "learners.DPSGDClassifier.fit",
+    "learners.EarlyStopping.open",
+    "mechanisms.brownian_guarantee",
+    "mechanisms.brownian_reduction",
+    "ordered.noise_pays_from",
+    "ordered.slice_prices",
+    "selection.SampledSparseVector",
+    "selection.SampledSparseVector.above",
+    "selection.amplify",
+    "selection.search_threshold",
+    "selection.select_with_dummies",
+    "selection.select_without_threshold_by_hand",
+}
+"""Tried in the slow tests only: a call takes long."""
+
+DATA: set[str] = {
+    "X",
+    "X_test",
+    "codes",
+    "column",
+    "data",
+    "failing",
+    "gap",
+    "included",
+    "labels",
+    "log_odds",
+    "passing",
+    "predictions",
+    "rows",
+    "scores",
+    "value",
+    "values",
+    "weights",
+    "y",
+    "y_test",
+}
+"""Parameters that hold what is private. All others are public."""
+
+PUBLIC_HERE: dict[str, str] = {
+    "repetitions.split_counts:weights": "public proportions",
+    "repetitions.independent_counts:weights": "public proportions",
+    "numerics.log_weighted_sum:weights": "public",
+    "adaptive.plan_analysis:rows": "their number",
+    "adaptive.plan_means:rows": "their number",
+    "holdout.choose_plan:rows": "their number",
+    "mechanisms.dwork_lei_delta:rows": "their number",
+    "numerics.fraction_up:value": "public",
+    "numerics.sum_up:values": "public",
+    "selection.weighted_mixture:weights": "public proportions",
+    "selection.log_odds:passing": "a probability that the caller computed: a wrong one is his mistake, not a row's",
+    "selection.log_odds:failing": "likewise",
+}
+"""Parameters with such a name that are public."""
+
+_SECONDS = "a value at the end of its range takes long"
+_INNER = "refused in the words of what it is handed to"
+
+OPEN: dict[str, str] = {
+    "accounting.plan:delta": _SECONDS,
+    "adaptive.AdaptiveAnalysis.estimate:granularity": _SECONDS,
+    "adaptive.EffectiveRounds:rounds": _INNER,
+    "adaptive.EffectiveRounds:margin": _INNER,
+    "adaptive.plan_verification:margin": _INNER,
+    "adaptive.SearchNoise:fresh": _INNER,
+    "adaptive.SearchNoise:shared": _INNER,
+    "adaptive.transfer_bound:rank": _SECONDS,
+    "adaptive.uniform_grid:granularity": _INNER,
+    "audit.audit:draws": _INNER,
+    "integrations.optuna.IndependentTrial.suggest_float:low": "checked by Optuna",
+    "integrations.optuna.IndependentTrial.suggest_float:high": "checked by Optuna",
+    "integrations.sklearn.PublicTransformer.fit:sample_weight": "checked by the wrapped transformer",
+    "accounting.conditional_sampling:floor": _INNER,
+    "accounting.threshold_stopping:stop_probability": _INNER,
+    "learners.gated_logistic_regression:test_epsilon": _INNER,
+    "learners.gated_release:test_epsilon": _INNER,
+    "mechanisms.SparseRelease.release:threshold": _INNER,
+    "mechanisms.brownian_guarantee:delta": _INNER,
+    "mechanisms.brownian_reduction:delta": _INNER,
+    "mechanisms.brownian_reduction:sensitivity": _INNER,
+    "mechanisms.discrete_gaussian:variance": _INNER,
+    "randomness.discrete_gaussian:variance": _INNER,
+    "ordered.interior_point_guarantee:domain_size": "a whole number of NumPy is not one of Python",
+    "numerics.fraction_up:value": "an inner function of rationals",
+    "ordered.quantiles:granularity": "a single-precision number of NumPy is not read exactly",
+    "numerics.log1mexp:x": "an inner function of doubles",
+    "numerics.log_weighted_sum:axis": "an inner function of doubles",
+    "ordered.interior_point:values": "a list of whole numbers with a missing one is refused as a list",
+    "ordered.learn_rectangle:upper": _INNER,
+    "ordered.learn_rectangle:failure_probability": _INNER,
+    "ordered.learn_threshold:upper": _INNER,
+    "ordered.maximize_by_interior_point:scores": "whole numbers, of which a missing one is refused",
+    "ordered.noise_pays_from:delta": _SECONDS,
+    "ordered.quantile:upper": _INNER,
+    "ordered.rectangle_plan:failure_probability": _INNER,
+    "ordered.slice_prices:slices": _SECONDS,
+    "ordered.slice_prices:applications": _SECONDS,
+    "privacy.dp_sgd:noise_multiplier": "a division by zero at denormal noise",
+    "randomness.exponential_coin:exponent": _INNER,
+    "randomness.geometric:probability": _SECONDS,
+    "repetitions.Repetitions.pmf:k": "NaN at infinity",
+    "selection.SampledSparseVector:max_queries": _INNER,
+    "selection.select_above:stop_probability": _INNER,
+    "selection.select_acceptable:floor": _INNER,
+    "selection.select_without_threshold_by_hand:stop_probability": _INNER,
+    "selection.threshold_grid:count": _SECONDS,
+    "selection.select_hyperparameters:validation_epsilon": _INNER,
+    "selection.tuning_candidate:validation_epsilon": _INNER,
+    "tuning.LogUniform.sample:random": "handed on by `tune`, which checks it",
+    "tuning.split_rows:count": _INNER,
+}
+"""Parameters for which the contract is known not to hold, each with what is amiss: none is a data value that shows."""
