@@ -74,9 +74,10 @@ def model_bytes(
         "columns": [{"name": name, "facts": column.model_dump(exclude_none=True)} for name, column in columns.items()],
     }
     buffer = io.BytesIO()
-    arrays = {f"weights_{i}": np.asarray(w) for i, w in enumerate(weights)}
+    # numbers, of which nothing is pickled; `allow_pickle=` would be taken for an array's name by NumPy 1
+    arrays = {f"weights_{i}": np.asarray(w, dtype=np.float64) for i, w in enumerate(weights)}
     text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
-    np.savez(buffer, allow_pickle=False, description=text, **arrays)
+    np.savez(buffer, description=text, **arrays)
     return buffer.getvalue()
 
 
