@@ -75,7 +75,7 @@ def model_bytes(
     }
     buffer = io.BytesIO()
     # numbers, of which nothing is pickled; `allow_pickle=` would be taken for an array's name by NumPy 1
-    arrays = {f"weights_{i}": np.asarray(w, dtype=np.float64) for i, w in enumerate(weights)}
+    arrays: dict[str, Any] = {f"weights_{i}": np.asarray(w, dtype=np.float64) for i, w in enumerate(weights)}
     text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
     np.savez(buffer, description=text, **arrays)
     return buffer.getvalue()
