@@ -24,7 +24,7 @@ import numpy as np
 from dpselect.accounting.optimal.atoms import Array
 from dpselect.repetitions import Repetitions
 
-__all__ = ["Masses", "largest_fall", "least_fall", "n_growth", "released", "s_growth"]
+__all__ = ["Masses", "largest_fall", "least_fall", "n_growth", "nothing", "released", "s_growth"]
 
 _ROUNDING = 1e-12
 _SLOPE_ROUNDING = 1e-11
@@ -84,10 +84,10 @@ def _bent(law: Repetitions, first: bool, least: Array, most: Array, between: tup
     u = np.where(rising, *between)
     second, third = law.second_derivative(u), law.third_derivative(u)
     fall = np.where(rising, largest_fall(law, u, released(law, u)), least_fall(law, u))
-    # h'' = (2 f - phi''(1 - u)) / u, and a mean of t^2 phi'''(1 - t u) over t in [0, 1]
+    # h'' = (2 f - phi''(1 - u)) / u, and a mean of t^2 phi'''(1 - t u) over t in [0, 1]; 2 f and phi'' agree as u -> 0
     with np.errstate(invalid="ignore", divide="ignore"):
         quotient = (2.0 * fall - second) / u
-    most_bend = np.fmin(float(law.third_derivative(0.0)) / 3.0, quotient)
+        most_bend = np.fmin(float(law.third_derivative(0.0)) / 3.0, quotient + _ROUNDING * second / u)
     bend = np.where(rising, most * most_bend, least * np.fmax(third / 3.0, quotient))
     return np.asarray(bend + second if first else bend)
 
@@ -100,6 +100,15 @@ def released(law: Repetitions, u: Array) -> Array:
     """h(u) = (1 - phi(1 - u)) / u, E[T] at 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(u > 0.0, law.success_probability(u) / u, law.mean)
+
+
+def nothing(law: Repetitions, u: Array, rejected: Array) -> Array:
+    """phi(1 - u), the probability of "none", for rejected = 1 - u.
+
+    Where u is small only u itself tells how near 1 - u is to 1, and with many tries that decides.
+    """
+    near = float(law.pmf(0.0)) + law.increment(complement_after=u, mass=rejected)
+    return np.where(u < 0.5, near, law.pgf(rejected))
 
 
 def largest_fall(law: Repetitions, u: Array, h: Array) -> Array:

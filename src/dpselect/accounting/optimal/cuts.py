@@ -24,7 +24,15 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Array, Atoms
 from dpselect.accounting.optimal.cut_sides import Sides, atom_at, last_atom
-from dpselect.accounting.optimal.cut_slopes import Masses, largest_fall, least_fall, n_growth, released, s_growth
+from dpselect.accounting.optimal.cut_slopes import (
+    Masses,
+    largest_fall,
+    least_fall,
+    n_growth,
+    nothing,
+    released,
+    s_growth,
+)
 from dpselect.accounting.optimal.direction import LARGEST_EPSILON, Bracketed
 from dpselect.accounting.optimal.recursion import ROUND_DOWN
 from dpselect.numerics import ROUND_UP
@@ -174,7 +182,7 @@ class Cuts(Bracketed):
         """A and A' at cuts x <= y."""
         low, high = self._sides.below(x), self._sides.above(y)
         u = np.minimum(low + high, 1.0)
-        return self._mass(none, high, released(self.law, u), self._sides.rejected(x, y, u))
+        return self._mass(none, high, u, self._sides.rejected(x, y, u))
 
     def _search(self, epsilon: float) -> Found:
         """What is found at an epsilon; remembered, because upper and lower come from one search."""
@@ -233,7 +241,7 @@ class Cuts(Bracketed):
         low, low_end, high, high_start = t.below(x_0), t.below(x_1), t.above(y_1), t.above(y_0)
         u_0 = np.minimum(low + high, 1.0)
         h_0 = released(law, u_0)
-        masses = self._mass(none, high, h_0, t.rejected(x_0, y_1, u_0))
+        masses = self._mass(none, high, u_0, t.rejected(x_0, y_1, u_0))
         values = masses[0] - scale * masses[1]
 
         # What A gains by more N or S, per mass, falls with u: bounds at the smallest and the largest u of either way.
@@ -282,7 +290,7 @@ class Cuts(Bracketed):
         # A rises with S and falls with N
         u = np.minimum(np.array([low[0] + high_start[0], low_end[1] + high[1]]), 1.0)
         left = np.array([1.0 - u[0], t.rejected(x_1, y_1, u)[1]])
-        most = self._mass(none, np.array([high_start[0], high[1]]), released(law, u), left)
+        most = self._mass(none, np.array([high_start[0], high[1]]), u, left)
         # A - A' is at most its largest slopes times P'(N) - P(N) and P(S) - P'(S), both small where losses are
         shift_n = np.maximum(low[1] - low[0] - n_step * np.minimum(np.expm1(_clipped(n_loss)), 0.0), 0.0)
         shift_s = np.maximum(high[0] - high[1] - s_step * np.minimum(np.expm1(_clipped(-s_loss)), 0.0), 0.0)
@@ -294,10 +302,10 @@ class Cuts(Bracketed):
         rounding = _ROUNDING * np.where(sharp <= crude, masses[0] + scale * masses[1], most[0])
         return _Bounds(values, masses, np.minimum(sharp, crude), rounding, still_open)
 
-    def _mass(self, none: bool, high: Array, h: Array, rejected: Array) -> Array:
+    def _mass(self, none: bool, high: Array, u: Array, rejected: Array) -> Array:
         """P(S) h(u), and with it the probability of "none" if the adversary's set holds it."""
-        released = self.chance * high * h
-        return released + self.chance * self.law.pgf(rejected) + (1.0 - self.chance) if none else released
+        mass = self.chance * high * released(self.law, u)
+        return mass + self.chance * nothing(self.law, u, rejected) + (1.0 - self.chance) if none else mass
 
     @cached_property
     def _sides(self) -> Sides:

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from dpselect.accounting.optimal.atoms import Array
+from dpselect.accounting.optimal.cut_slopes import nothing, released
 from dpselect.numerics import ROUND_UP
 from dpselect.repetitions import Repetitions
 
@@ -67,7 +68,7 @@ def _cells(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tup
         h_near, h_far = released(tries, near), released(tries, far)
         slope_near = np.exp(tries.log_derivative(np.minimum(near, 1.0)))
         slope_far = np.exp(tries.log_derivative(np.minimum(far, 1.0)))
-        none_near, none_far = tries.pgf(near_left), tries.pgf(far_left)
+        none_near, none_far = nothing(tries, near, near_left), nothing(tries, far, far_left)
         cost = np.maximum(epsilon + np.log(h_near) - np.log(h_far), np.log(none_near) - np.log(none_far))
         crude = np.maximum(
             epsilon + np.log(h_near[0]) - np.log(h_far[1]),
@@ -79,9 +80,3 @@ def _cells(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tup
         )
         sharp = cost[0] + np.maximum(rise, 0.0) * (right - left)
     return np.fmin(crude, np.where(np.isfinite(left), sharp, np.inf)), cost[1]
-
-
-def released(tries: Repetitions, u: Array) -> Array:
-    """h(u) = (1 - phi(1 - u)) / u, E[T] at u = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(u > 0.0, tries.success_probability(u) / u, tries.mean)
