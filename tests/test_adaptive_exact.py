@@ -120,15 +120,14 @@ def test_the_exact_sampler_agrees_with_the_fast_one(monkeypatch: pytest.MonkeyPa
 
 
 @dataclass(frozen=True)
-class Given:
-    """Noise that the test sets."""
+class Given(SearchNoise):
+    """Noise that the test sets, in halves of a count."""
 
-    steps: int
-    scale: int
-    values: tuple[int, ...]
-    mu: float = 1.0
-    fresh: float = 0.5
-    shared: float = 0.5
+    values: tuple[int, ...] = ()
+
+    @property
+    def scale(self) -> int:
+        return 2
 
     def draw(self, random: RandomSource | None = None) -> NDArray[np.int64]:
         return np.array(self.values, dtype=np.int64)
@@ -154,7 +153,7 @@ def test_the_search_follows_its_noise_on_all_data() -> None:
     grid = integer_grid(0, size - 1)
     for values in data_sets(size, blocks):
         for noise in lattice:
-            given: Any = Given(steps, 2, noise)
+            given = Given(steps, 0.5, 0.5, noise)
             found = search_median(values, grid, noise=given, random=keyed_source(1)).value
             assert found == plain_search(values, size, tuple(step / 2 for step in noise))
 

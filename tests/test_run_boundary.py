@@ -96,7 +96,7 @@ def test_nothing_of_a_failed_run_leaves(mechanism, kind, capfd, caplog, recwarn)
     calls = []
     streams = sys.stdout, sys.stderr, logging.root.manager.disable, list(warnings.filters)
     MECHANISMS[mechanism](failing_with(kind, calls))
-    assert len(calls) == RUNS.get(mechanism, len(calls)) >= (mechanism != "above")
+    assert len(calls) == RUNS.get(mechanism, len(calls))  # the others may draw no run
     shown = capfd.readouterr()
     assert SECRET not in shown.out + shown.err + caplog.text
     assert not [one for one in recwarn if SECRET in str(one.message)]
