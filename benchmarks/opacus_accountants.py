@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from opacus.accountants import GaussianAccountant, PRVAccountant, RDPAccountant
 
-from dpselect.integrations.opacus_state import history_guarantee
+from dpselect.integrations.opacus.state import history_guarantee
 
 DELTA = 1e-5
 TRAININGS = [(1.0, 0.01, 1000), (4.0, 0.2, 60), (0.7, 0.05, 200), (1.0, 0.001, 100_000), (8.0, 0.5, 500)]

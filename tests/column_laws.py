@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from dpselect.ordered import open_column
-from dpselect.ordered.declared import declare_column
+from dpselect.ordered.sources.declared import declare_column
 
 ORDINARY = 1000
 

@@ -26,7 +26,7 @@ PACKAGES = (
 )
 NEEDS_EXTRA = {
     "dpselect.integrations.optuna": "optuna",
-    "dpselect.integrations.optuna_trial": "optuna",
+    "dpselect.integrations.optuna.trial": "optuna",
     "dpselect.integrations.opacus": "torch",
 }
 
@@ -75,14 +75,14 @@ def on_cluster(backend: str) -> Callable[[], object]:
 
 def read_state() -> object:
     """An accountant's state saved by torch."""
-    from dpselect.integrations.opacus_state import _load_weights
+    from dpselect.integrations.opacus.state import _load_weights
 
     return _load_weights("state.pt")
 
 
 def diffprivlib_model() -> object:
     """A diffprivlib accountant."""
-    from dpselect.integrations.sklearn_diffprivlib import fresh_accountant
+    from dpselect.integrations.sklearn.diffprivlib_models import fresh_accountant
 
     return fresh_accountant()
 

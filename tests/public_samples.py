@@ -62,7 +62,7 @@ SAMPLES: dict[str, str] = {
     "repetitions.Geometric": "Geometric(gamma=0.25)",
     "repetitions.Tilted": "Tilted(law=Capped(law=Geometric.with_mean(mean=4), limit=9), factor=0.5)",
     "selection.select_first_by_sampling": (
-        "from dpselect.accounting.sampled_percentile import SmoothedOdds\n"
+        "from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds\n"
         "select_first_by_sampling([(lambda random: (1.0, None), 0.5)], guarantee=pure_dp(epsilon=0.01), "
         "statistic=SmoothedOdds(samples=20, smoothing=20.0, sensitivity=2.0), epsilon=8.0, max_queries=2)"
     ),

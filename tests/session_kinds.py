@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.accounting.sampled_percentile import SmoothedOdds
+from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.adaptive import AdaptiveAnalysis, AdaptiveMeans, EffectiveRounds, MultiplicativeWeights
 from dpselect.holdout import SavedAnalysis
 from dpselect.learners import EarlyStopping, PublicValidation
@@ -18,7 +18,7 @@ from dpselect.learners.early_stopping import Run
 from dpselect.mechanisms import ScoreChunks, SparseVector, brownian_reduction, laplace_reduction
 from dpselect.ordered import Ordered, ReorderSliceCompute
 from dpselect.privacy import OutputGuarantee, gaussian, pure_dp
-from dpselect.privacy.output_filter import OutputFilter, additive
+from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.randomness.session import Session
 from dpselect.selection import PercentileSparseVector, SampledSparseVector
 

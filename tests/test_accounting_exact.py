@@ -13,9 +13,9 @@ import pytest
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of import smallest_of
-from dpselect.accounting.lemma7 import with_empty_outcome
-from dpselect.accounting.pure_bounds import pure_shift
-from dpselect.accounting.theorems import composition_bound, refined_theorem_2, theorem_2
+from dpselect.accounting.best_of_k.lemma7 import with_empty_outcome
+from dpselect.accounting.best_of_k.pure_bounds import pure_shift
+from dpselect.accounting.best_of_k.theorems import composition_bound, refined_theorem_2, theorem_2
 from dpselect.repetitions import (
     BetaBinomial,
     Binomial,

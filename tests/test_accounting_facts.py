@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
-from dpselect.accounting.theorems import corollary_4, theorem_6
+from dpselect.accounting.best_of_k.theorems import corollary_4, theorem_6
 from dpselect.numerics import minimise
 from dpselect.privacy import gaussian, pure_dp
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi, log_delta_at_orders

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of, calibrate, mixture
-from dpselect.accounting.conditional import conditional_sampling, corollary_16, proposition_15
+from dpselect.accounting.candidates.conditional import conditional_sampling, corollary_16, proposition_15
 from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, BudgetError
 from dpselect.privacy import (
     Adjacency,

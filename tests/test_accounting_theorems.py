@@ -12,10 +12,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
-from dpselect.accounting.feasible_region import GaussianTradeOff, renyi_trade_off
-from dpselect.accounting.lemma7 import lemma_7, with_empty_outcome
-from dpselect.accounting.pure_bounds import pure_best_of, pure_shift
-from dpselect.accounting.theorems import (
+from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, renyi_trade_off
+from dpselect.accounting.best_of_k.lemma7 import lemma_7, with_empty_outcome
+from dpselect.accounting.best_of_k.pure_bounds import pure_best_of, pure_shift
+from dpselect.accounting.best_of_k.theorems import (
     composition_bound,
     corollary_3,
     corollary_4,

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-import dpselect.ordered.intervals as intervals
+import dpselect.ordered.order_statistics.intervals as intervals
 from dpselect.adaptive import (
     SearchNoise,
     choice_error,

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpselect.accounting.adaptive_proposals import adaptive_best_of
+from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.privacy import pure_dp, worst_of
 from dpselect.randomness import keyed_source

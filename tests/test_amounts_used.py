@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpselect.accounting.named import law_named
 from dpselect.adaptive import exponential_median, exponential_median_guarantee, integer_grid
 from dpselect.errors import ArgumentError, number
-from dpselect.integrations.sklearn_scoring import scoring_of
+from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.mechanisms import (
     ExponentialMechanism,
     PermuteAndFlip,
@@ -27,7 +27,7 @@ from dpselect.mechanisms import (
     noisy_count_guarantee,
 )
 from dpselect.privacy import OutputGuarantee, approximate_dp, gaussian, laplace, pure_dp, zcdp
-from dpselect.privacy.output_amounts import charged_amount, epsilon_used
+from dpselect.privacy.output.amounts import charged_amount, epsilon_used
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Tabulated, from_description
 

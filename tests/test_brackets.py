@@ -46,11 +46,11 @@ from dpselect.privacy.below import (
     ComposedBelow,
     composed_below,
 )
-from dpselect.privacy.discretise import PairEnclosure
-from dpselect.privacy.loss_below import Positive, compose_below, dots_below, joined
-from dpselect.privacy.loss_composition import Losses
-from dpselect.privacy.output_optimal import composition_delta
-from dpselect.privacy.pairs import ProfilePairs
+from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined
+from dpselect.privacy.losses.composition import Losses
+from dpselect.privacy.output.optimal_composition import composition_delta
+from dpselect.privacy.losses.pairs import ProfilePairs
 from dpselect.privacy.profile import GaussianProfile, RenyiProfile, both_directions
 from dpselect.repetitions import (
     BetaBinomial,

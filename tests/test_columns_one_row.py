@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered import open_column
 from dpselect.ordered.domains import Doubles, WholeNumbers
-from dpselect.ordered.interior_point import _codes, _container
+from dpselect.ordered.interior_points.interior_point import _codes, _container
 from tests import column_laws as laws
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")

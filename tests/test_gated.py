@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpselect.accounting.gated import gated, logistic_error_shift, noise_unit, released_or_none
+from dpselect.accounting.stopping.gated import gated, logistic_error_shift, noise_unit, released_or_none
 from dpselect.errors import ArgumentError
 from dpselect.learners import OutputPerturbationClassifier, gated_logistic_regression, gated_release
 from dpselect.learners.gated import _ERROR_STEP, _HeldOut, _score_margin
 from dpselect.learners.output_perturbation import _add_spherical_noise
 from dpselect.ledger import Ledger
 from dpselect.privacy import OutputGuarantee, approximate_dp, pure_dp
-from dpselect.privacy.output_oracle import satisfies
+from dpselect.privacy.output.oracle import satisfies
 from dpselect.randomness import keyed_source
 
 ROUNDING = 1e-12  # sums of a few dozen masses

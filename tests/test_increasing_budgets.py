@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Ledger
 from dpselect.privacy import OutputGuarantee, approximate_dp, gaussian, pure_dp
-from dpselect.privacy.output_oracle import output_delta, satisfies
+from dpselect.privacy.output.oracle import output_delta, satisfies
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import (
     Binomial,

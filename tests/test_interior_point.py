@@ -16,19 +16,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError
-from dpselect.ordered.binary_search import draw_binary_search
-from dpselect.ordered.dyadic import DyadicParameters, depth_scores, draw_dyadic
-from dpselect.ordered.interior_point import (
+from dpselect.ordered.interior_points.binary_search import draw_binary_search
+from dpselect.ordered.interior_points.dyadic import DyadicParameters, depth_scores, draw_dyadic
+from dpselect.ordered.interior_points.interior_point import (
     choose_method,
     cumulative_interior_point,
     interior_point,
     interior_point_guarantee,
 )
-from dpselect.ordered.interior_point_draws import SecretDraws
-from dpselect.ordered.interior_point_rows import METHODS, binary_search_noise, interior_point_rows, plan_method
-from dpselect.ordered.search_tree import heavy_path, interior_scores
-from dpselect.ordered.stable_choice import StableChoice
-from dpselect.ordered.tree_log_tuning import tuned_cumulative
+from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.interior_points.rows import METHODS, binary_search_noise, interior_point_rows, plan_method
+from dpselect.ordered.interior_points.search_tree import heavy_path, interior_scores
+from dpselect.ordered.interior_points.stable_choice import StableChoice
+from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import Adjacency, approximate_dp, gaussian, pure_dp
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import claims, exact_law, worst_excess

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.accounting import calibrate, iterative
-from dpselect.accounting.iterative import StoppingPoint
-from dpselect.accounting.optimal_stopping import StoppingGame, approximate_steps_delta
+from dpselect.accounting.stopping.iterative import StoppingPoint
+from dpselect.accounting.stopping.optimal_stopping import StoppingGame, approximate_steps_delta
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.ledger import InteractionOpenError, Ledger
 from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp, zcdp
-from dpselect.privacy.output_optimal import composition_delta
-from dpselect.privacy.output_oracle import output_delta
+from dpselect.privacy.output.optimal_composition import composition_delta
+from dpselect.privacy.output.oracle import output_delta
 
 ROUNDING = 1e-12  # sums of a few hundred products of masses, in double precision
 TENTHS = list(range(10, 101, 10))

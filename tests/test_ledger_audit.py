@@ -20,9 +20,9 @@ from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.ledger.accounting import Options
 from dpselect.ledger.entries import amounts_to_text, cell_text
 from dpselect.ledger.fold import Account, MemoryBooks
-from dpselect.ledger.kinds import ACCOUNTINGS
+from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp
-from dpselect.privacy.output_oracle import output_delta
+from dpselect.privacy.output.oracle import output_delta
 from dpselect.testing.exact import finite_guarantee
 from tests.test_output_guarantees import asymmetric, randomized_response, tight_delta
 

@@ -8,11 +8,11 @@ import pickle
 import pytest
 
 from dpselect.accounting import iterative
-from dpselect.accounting.sampled_search import smoothed_odds
+from dpselect.accounting.candidates.sampled_search import smoothed_odds
 from dpselect.ledger import InteractionOpenError, Ledger
 from dpselect.mechanisms import SparseRelease, SparseVector, brownian_reduction, laplace_reduction
 from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp
-from dpselect.privacy.output_calculus import coarsen, first_answer, mixture, parallel, pointwise_minimum
+from dpselect.privacy.output.calculus import coarsen, first_answer, mixture, parallel, pointwise_minimum
 from dpselect.selection import PercentileSparseVector, SampledSparseVector
 
 STEP = pure_dp(epsilon=0.1)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
-from dpselect.accounting.lower_bounds import selector_lower_bound
-from dpselect.accounting.threshold import threshold_stopping
+from dpselect.accounting.candidates.lower_bounds import selector_lower_bound
+from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Logarithmic

@@ -33,9 +33,9 @@ from dpselect.mechanisms.noise_reduction import (
     stay_probability,
 )
 from dpselect.privacy import OutputGuarantee, gaussian
-from dpselect.privacy.ex_post import ExPostRelease
-from dpselect.privacy.gaussian_stopping import stopping_delta
-from dpselect.privacy.output_oracle import output_delta
+from dpselect.privacy.output.ex_post import ExPostRelease
+from dpselect.privacy.output.gaussian_stopping import stopping_delta
+from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
 from dpselect.testing.broken_sparse_vectors import corrected
 

@@ -25,7 +25,7 @@ opacus = pytest.importorskip("opacus")
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
-from dpselect.integrations.opacus_state import OWED, history_guarantee, read_history
+from dpselect.integrations.opacus.state import OWED, history_guarantee, read_history
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import compose, dp_sgd
 from dpselect.randomness import keyed_source

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpselect.privacy import Guarantee, approximate_dp, dp_sgd, from_profile, gaussian, laplace, pure_dp
-from dpselect.privacy.discretise import coarsen, loss_grid, pieces, splice
-from dpselect.privacy.pairs import GaussianPairs, ProfilePairs
+from dpselect.privacy.losses.discretise import coarsen, loss_grid, pieces, splice
+from dpselect.privacy.losses.pairs import GaussianPairs, ProfilePairs
 from dpselect.privacy.profile import GaussianProfile
 from dpselect.testing.exact import finite_guarantee
 

@@ -16,7 +16,7 @@ from dpselect.accounting.optimal.columns import column_bounds
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
 from dpselect.accounting.optimal.recursion import attained, certified
 from dpselect.privacy import DominatingPair
-from dpselect.privacy.discretise import PairEnclosure
+from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.repetitions import (
     BetaBinomial,
     Binomial,
@@ -196,7 +196,7 @@ def test_lower_and_upper_meet_on_many_pairs() -> None:
     "law", [Geometric(gamma=0.1), Logarithmic(gamma=0.01), Poisson(mean=10), Fixed(count=5), Harmonic(limit=30)]
 )
 def test_columns_and_recursion_agree_on_a_gaussian_base(law: Repetitions) -> None:
-    from dpselect.privacy.pairs import GaussianPairs
+    from dpselect.privacy.losses.pairs import GaussianPairs
 
     atoms = Atoms.of(GaussianPairs(1.0)(300)[0].pessimistic)
     epsilons = np.array([0.5, 2.0, 5.0])

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from dpselect.accounting import best_of
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.integrations.optuna_mark import DRAWN, MARK
-from dpselect.integrations.optuna_price import BEST_OF_FIXED, COMPOSITION, price_study
-from dpselect.integrations.optuna_study import PastStudy, PastTrial, read_study
+from dpselect.integrations.optuna.mark import DRAWN, MARK
+from dpselect.integrations.optuna.price import BEST_OF_FIXED, COMPOSITION, price_study
+from dpselect.integrations.optuna.study import PastStudy, PastTrial, read_study
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import compose, gaussian
 from dpselect.repetitions import Fixed

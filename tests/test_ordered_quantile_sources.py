@@ -20,12 +20,12 @@ from dpselect.ordered import (
     quantile,
     quantiles,
 )
-from dpselect.ordered.columns import ChunkedColumn
-from dpselect.ordered.declared import declare_column
+from dpselect.ordered.sources.columns import ChunkedColumn
+from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.domains import Binades, Grid, WholeNumbers
-from dpselect.ordered.intervals import SortedColumn
-from dpselect.ordered.small_domain import rows_below
-from dpselect.ordered.sources import read_values
+from dpselect.ordered.order_statistics.intervals import SortedColumn
+from dpselect.ordered.order_statistics.small_domain import rows_below
+from dpselect.ordered.sources.adapters import read_values
 from dpselect.randomness import keyed_source
 
 FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
@@ -96,7 +96,7 @@ def test_chunks_of_any_type_agree_with_a_sorted_array(rows, dtype, pieces):
 
 
 def test_samples_that_mislead_cost_a_second_reading_and_nothing_else(monkeypatch):
-    monkeypatch.setattr("dpselect.ordered.columns._SAMPLE", 8)
+    monkeypatch.setattr("dpselect.ordered.sources.columns._SAMPLE", 8)
     # every value that the sample meets is 0
     values = np.where(np.arange(4000) % 4 == 0, 0.0, np.linspace(1.0, 9.0, 4000))
     column = ChunkedColumn(lambda: iter([values]), FLOAT_DOMAIN)
@@ -107,7 +107,7 @@ def test_samples_that_mislead_cost_a_second_reading_and_nothing_else(monkeypatch
 
 
 def test_ties_are_kept_as_counts(monkeypatch):
-    monkeypatch.setattr("dpselect.ordered.columns._KEEP", 1000)
+    monkeypatch.setattr("dpselect.ordered.sources.columns._KEEP", 1000)
     values = np.tile(np.array([0.0, 1.0, 1.0, 2.0]), 25_000)
     column = ChunkedColumn(lambda: iter(np.array_split(values, 50)), FLOAT_DOMAIN)
     window = column.window(1, 100_000)

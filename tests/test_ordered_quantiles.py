@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.ordered import quantiles, quantiles_guarantee, quantiles_plan
-from dpselect.ordered.columns import ChunkedColumn, CountedColumn
+from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn
 from dpselect.ordered.domains import Grid, WholeNumbers
-from dpselect.ordered.intervals import SortedColumn, window_of
-from dpselect.ordered.recursive_quantiles import cutting_tree, equal_share, recursive_codes
-from dpselect.ordered.scattered import ScatteredColumn, fine_bits
-from dpselect.ordered.tree_quantiles import TreeAnswer, _below, node_counts, tree_levels
+from dpselect.ordered.order_statistics.intervals import SortedColumn, window_of
+from dpselect.ordered.order_statistics.recursive import cutting_tree, equal_share, recursive_codes
+from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
+from dpselect.ordered.order_statistics.tree import TreeAnswer, _below, node_counts, tree_levels
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -118,7 +118,7 @@ def test_cutting_trees_are_balanced_and_know_their_ends(count):
 )
 def test_fine_places_stay_and_never_leave_their_value(rows, asked, whole):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpselect.ordered.scattered._WHOLE", 100 if whole else 0)
+        patch.setattr("dpselect.ordered.order_statistics.scattered._WHOLE", 100 if whole else 0)
         fine_places_stay(rows, asked)
 
 
@@ -243,7 +243,7 @@ def test_tree_noise_is_calibrated_and_without_noise_it_is_exact(monkeypatch, adj
         scales.append(scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr("dpselect.ordered.tree_quantiles.discrete_laplace_array", none)
+    monkeypatch.setattr("dpselect.ordered.order_statistics.tree.discrete_laplace_array", none)
     rows = np.sort(np.random.default_rng(2).integers(0, 121, 997))
     qs = [Fraction(k, 40) for k in range(1, 40)]
     released = quantiles(rows, qs=qs, lower=0, upper=120, epsilon=0.75, adjacency=adjacency)
@@ -261,7 +261,7 @@ def test_tree_noise_is_calibrated_and_without_noise_it_is_exact(monkeypatch, adj
 @pytest.mark.parametrize("size", [1, 5, 16, 17, 255, 256, 300, 4096])
 def test_stated_errors_of_trees_have_the_noise_of_every_node_of_a_running_count(size, monkeypatch):
     asked = []
-    monkeypatch.setattr("dpselect.ordered.tree_quantiles.sum_of_noise", lambda *given: asked.append(given) or 3.0)
+    monkeypatch.setattr("dpselect.ordered.order_statistics.tree.sum_of_noise", lambda *given: asked.append(given) or 3.0)
     TreeAnswer([0], 9, [0.5], Fraction(7, 2)).rank_errors([Fraction(1, 2)], size, 0.05)
     ((count, scale, failure),) = asked
     ones = [np.ones(len(level), dtype=np.int64) for level in node_counts(np.zeros(size, dtype=np.int64))]

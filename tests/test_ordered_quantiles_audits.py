@@ -15,10 +15,11 @@ from scipy.signal import fftconvolve
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger import InsufficientBudget, Ledger
-from dpselect.ordered import median, private_range, quantile, quantile_interval, quantiles, quantiles_plan
-from dpselect.ordered.declared import declare_column
-from dpselect.ordered.quantile import quantile_rate
-from dpselect.ordered.tree_quantiles import node_counts, sum_of_noise, tree_levels
+from dpselect.ordered import median, quantile, quantile_interval, quantiles, quantiles_plan
+from dpselect.ordered.order_statistics import private_range
+from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered.order_statistics.one import quantile_rate
+from dpselect.ordered.order_statistics.tree import node_counts, sum_of_noise, tree_levels
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -197,7 +198,7 @@ def test_ends_are_drawn_at_the_rate_of_shifted_targets(monkeypatch, call):
         rates.append(rate)
         return 0
 
-    monkeypatch.setattr(sys.modules["dpselect.ordered.private_range"], "draw_code", draw)
+    monkeypatch.setattr(sys.modules["dpselect.ordered.order_statistics.private_range"], "draw_code", draw)
     for adjacency in (ADD, REPLACE):
         released = call([1.0], epsilon=1.0, adjacency=adjacency)
         assert released.guarantee.epsilon(delta=0) == 1.0
@@ -238,7 +239,7 @@ def test_every_function_pays_before_it_reads(ledger, monkeypatch):
         assert spent == pytest.approx(released.guarantee.epsilon(delta=0), rel=1e-9)
         assert released.receipt.sequence is not None
         assert call().receipt is None
-    monkeypatch.setattr("dpselect.ordered.columns.ChunkedColumn._survey", lambda _: 1 / 0)
+    monkeypatch.setattr("dpselect.ordered.sources.columns.ChunkedColumn._survey", lambda _: 1 / 0)
     for call in calls:
         before = budget.remaining().epsilon
         with pytest.raises(ZeroDivisionError):
@@ -263,7 +264,7 @@ def test_a_run_that_is_killed_or_interrupted_stays_charged(tmp_path, stop, statu
     script = (
         "import os, signal, sys, time\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what runs in the background may ignore Ctrl-C
-        "from dpselect.ordered.columns import ChunkedColumn; from dpselect.cli.app import main\n"
+        "from dpselect.ordered.sources.columns import ChunkedColumn; from dpselect.cli.app import main\n"
         f"ChunkedColumn._survey = lambda _: {stop}\n"
         f"sys.argv = {['dpselect', 'quantile', str(tmp_path / 'rows.csv'), '--column', 'x', '--q', '0.5', '--epsilon', '2', '--lower', '0', '--upper', '99', '--ledger', where, '--budget', 'all']}\n"  # noqa: E501
         "main()"

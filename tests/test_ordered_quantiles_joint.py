@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpselect.ordered import joint_quantiles as joint
+from dpselect.ordered.order_statistics import joint
 from dpselect.ordered import quantiles, quantiles_plan
 from dpselect.ordered.domains import WholeNumbers
-from dpselect.ordered.intervals import SortedColumn
-from dpselect.ordered.joint_quantiles import _reach, joint_codes, joint_rate
+from dpselect.ordered.order_statistics.intervals import SortedColumn
+from dpselect.ordered.order_statistics.joint import _reach, joint_codes, joint_rate
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.randomness.lazy import exponential_enclosure

@@ -17,14 +17,14 @@ from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DataDependentClassesWarning, PrivateRectangleClassifier
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
 from dpselect.mechanisms import noisy_count_guarantee
-from dpselect.ordered import rectangles
+from dpselect.ordered.labelled_rows import rectangles
 from dpselect.ordered.domains import WholeNumbers
-from dpselect.ordered.interior_point_draws import SecretDraws
-from dpselect.ordered.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
-from dpselect.ordered.rectangles import Rectangle, learn_rectangle
-from dpselect.ordered.slice_price import plain_slicing_guarantee, reorder_slice_compute_guarantee
+from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
+from dpselect.ordered.labelled_rows.rectangles import Rectangle, learn_rectangle
+from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, pure_dp
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import keyed_source
 
 ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE

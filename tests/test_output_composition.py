@@ -8,7 +8,7 @@ import math
 import pytest
 
 from dpselect.errors import ArgumentError
-from dpselect.privacy.output_optimal import composition_delta, composition_family, first_improvement
+from dpselect.privacy.output.optimal_composition import composition_delta, composition_family, first_improvement
 from tests.test_output_guarantees import randomized_response
 
 # delta, the printed column (one more than the formula in every column), delta_1 at the formula's count and one before

@@ -19,10 +19,10 @@ from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
 from dpselect.ledger.accounting import worst
 from dpselect.privacy import OutputGuarantee, compose, pure_dp, worst_of
-from dpselect.privacy.output_amounts import charged_amount, charged_price, noise_epsilon
-from dpselect.privacy.output_calculus import coarsen, from_dp, from_subsets, mixture, parallel, pointwise_minimum
-from dpselect.privacy.output_filter import OutputFilter, additive
-from dpselect.privacy.output_oracle import output_delta, satisfies
+from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
+from dpselect.privacy.output.calculus import coarsen, from_dp, from_subsets, mixture, parallel, pointwise_minimum
+from dpselect.privacy.output.filter import OutputFilter, additive
+from dpselect.privacy.output.oracle import output_delta, satisfies
 from dpselect.repetitions import Logarithmic
 
 ROUNDING = 1e-13  # a handful of operations on masses of at most 1, in double precision

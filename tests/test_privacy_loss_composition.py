@@ -16,11 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpselect.privacy import Adjacency, compose, dp_sgd, laplace, loss_composition
-from dpselect.privacy.loss_composition import Losses, compose_distributions, compose_losses, unit_mass
-from dpselect.privacy.pld import LossProfile, event_loss, pair_from_pmf
+from dpselect.privacy import Adjacency, compose, dp_sgd, laplace
+from dpselect.privacy.losses import composition as loss_composition
+from dpselect.privacy.losses.composition import Losses, compose_distributions, compose_losses, unit_mass
+from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf
 from dpselect.privacy.profile import GaussianProfile, both_directions
-from dpselect.privacy.sampled_gaussian_loss import sampled_gaussian_losses
+from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 
 WIDTH = 0.01
 

@@ -21,8 +21,8 @@ from dpselect.mechanisms import Cascade, InterquantileRange, ProposeTestRelease,
 from dpselect.mechanisms.instability import sorted_units
 from dpselect.mechanisms.propose_test_release import answered
 from dpselect.privacy import OutputGuarantee
-from dpselect.privacy.output_calculus import coarsen, first_answer
-from dpselect.privacy.output_oracle import output_delta
+from dpselect.privacy.output.calculus import coarsen, first_answer
+from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
 from dpselect.testing.propose_test_laws import interquantile_range_law, pass_probability, trimmed_mean_law
 from tests.test_propose_test_release import ROUNDING, interquantile_range, needed_delta, trimmed_mean

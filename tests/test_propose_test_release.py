@@ -14,8 +14,8 @@ from dpselect.mechanisms import InterquantileRange, TrimmedMean
 from dpselect.mechanisms.instability import sensitivity_of_middle, sorted_units
 from dpselect.mechanisms.propose_test_release import answered
 from dpselect.privacy import OutputGuarantee
-from dpselect.privacy.output_calculus import coarsen
-from dpselect.privacy.output_oracle import output_delta
+from dpselect.privacy.output.calculus import coarsen
+from dpselect.privacy.output.oracle import output_delta
 from dpselect.testing.propose_test_laws import (
     BROKEN,
     interquantile_range_law,

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered import optimisation_reduction
-from dpselect.ordered.optimisation_reduction import (
+from dpselect.ordered.interior_points import optimisation_reduction
+from dpselect.ordered.interior_points.optimisation_reduction import (
     LowerBoundReduction,
     interior_point_instance,
     maximize_by_interior_point,
     reduction_error,
 )
-from dpselect.ordered.quasi_concave import (
+from dpselect.ordered.interior_points.quasi_concave import (
     RisingAndFalling,
     maximize_over_runs,
     maximize_quasi_concave,

@@ -15,13 +15,13 @@ import pytest
 
 import dpselect
 from dpselect.accounting import best_of, gated, iterative
-from dpselect.accounting.sampled_percentile import SmoothedCount, SmoothedOdds
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.errors import AdjacencyError, ArgumentError, PromiseError
 from dpselect.learners import gated_release
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import laplace_reduction, release_until
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, compose, pure_dp
-from dpselect.privacy.output_filter import OutputFilter, additive
+from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.repetitions import Fixed, Logarithmic
 from dpselect.tuning import FileSpender, Uniform
 
@@ -61,7 +61,7 @@ def search_cv(base: Any) -> Any:
 
 
 def past_study() -> Any:
-    from dpselect.integrations.optuna_study import PastStudy, PastTrial
+    from dpselect.integrations.optuna.study import PastStudy, PastTrial
 
     return PastStudy(name="s", directions=1, trials=(PastTrial(number=0, state="COMPLETE", begun=1),))
 
@@ -70,7 +70,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Every public name with a parameter that takes a guarantee: how to call it, and the arguments beside that one."""
     from dpselect import accounting as a
     from dpselect import adaptive, audit, learners, mechanisms, ordered, privacy, report, selection, tuning
-    from dpselect.privacy import output_calculus as calculus
+    from dpselect.privacy.output.guarantee import calculus
 
     ledger = Ledger.open(tmp_path / "ledger.db")
     budget = ledger.create_budget("rows", epsilon=5, delta=1e-4)
@@ -119,7 +119,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {"objective": never, "direction": "maximize", "repetitions": LAW, "ledger": Unspent()},
         ),
         "integrations.optuna_price.price_study": (
-            importlib.import_module("dpselect.integrations.optuna_price").price_study,
+            importlib.import_module("dpselect.integrations.optuna.price").price_study,
             {"study": past_study()},
         ),
         "integrations.sklearn.PrivateSearchCV": (search_cv, {}),
@@ -160,7 +160,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {**slicing, "slices": 4},
         ),
         "ordered.slice_prices": (ordered.slice_prices, {"delta": 1e-6, **slicing, "slices": 4}),
-        "privacy.ExPostRelease": (importlib.import_module("dpselect.privacy.ex_post").ExPostRelease, {"value": None}),
+        "privacy.ExPostRelease": (importlib.import_module("dpselect.privacy.output.ex_post").ExPostRelease, {"value": None}),
         "privacy.Release": (privacy.Release, {"value": None}),
         "privacy.compose": (compose, {}),
         "privacy.output_calculus.coarsen": (calculus.coarsen, {"merge": bool}),
@@ -173,7 +173,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         "privacy.output_calculus.pointwise_minimum": (calculus.pointwise_minimum, {}),
         "privacy.output_filter.OutputFilter.start": (OutputFilter(additive(epsilon=1)).start, {}),
         "privacy.output_oracle.satisfies": (
-            importlib.import_module("dpselect.privacy.output_oracle").satisfies,
+            importlib.import_module("dpselect.privacy.output.oracle").satisfies,
             {"pairs": []},
         ),
         "privacy.worst_of": (privacy.worst_of, {}),

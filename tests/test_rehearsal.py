@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from dpselect.accounting.sampled_percentile import SmoothedCount
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
 from dpselect.errors import ArgumentError, NothingFoundWarning
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.privacy import pure_dp

@@ -17,17 +17,17 @@ import pytest
 from scipy.stats import binom
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
-from dpselect.ordered.interior_point_draws import geometric_from_zero
-from dpselect.ordered.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
-from dpselect.ordered.slice_price import (
+from dpselect.ordered.interior_points.draws import geometric_from_zero
+from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
+from dpselect.ordered.slices.price import (
     plain_slicing_guarantee,
     reorder_slice_compute_guarantee,
     slice_price,
     swap_of,
 )
-from dpselect.ordered.slice_price_comparison import noise_pays_from, slice_prices
-from dpselect.ordered.slice_price_loss import SlicePairProfile
-from dpselect.ordered.synchronisation import failure_weights, synchronisation
+from dpselect.ordered.slices.price_comparison import noise_pays_from, slice_prices
+from dpselect.ordered.slices.price_loss import SlicePairProfile
+from dpselect.ordered.slices.synchronisation import failure_weights, synchronisation
 from dpselect.privacy import Adjacency, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.renyi import epsilon_from_renyi
 from dpselect.randomness import keyed_source

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpselect.privacy.output_optimal import composition_delta
+from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.randomness import keyed_source
 from dpselect.reproduce.output_dp import PAPER
 from dpselect.reproduce.output_dp_laws import largest_prefix_free_sum, least_steps_that_gain, sum_over_stops

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from dpselect.accounting.sampled_search import SmoothedCount, SmoothedOdds
+from dpselect.accounting.candidates.sampled_search import SmoothedCount, SmoothedOdds
 from dpselect.learners import gated_release
 from dpselect.privacy import pure_dp
 from dpselect.privacy.boundary import result_of, silence

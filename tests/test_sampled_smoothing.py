@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpselect.accounting.feasible_region import PureTradeOff
-from dpselect.accounting.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
-from dpselect.accounting.sampled_search import sampled_sparse_vector, smoothed_count, smoothed_odds, threshold_search
-from dpselect.accounting.smoothing import fewest_samples
+from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
+from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, smoothed_count, smoothed_odds, threshold_search
+from dpselect.accounting.candidates.smoothing import fewest_samples
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
 from tests.selection_laws import hockey_sticks, sampled_search_law

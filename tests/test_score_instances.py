@@ -11,7 +11,7 @@ import pytest
 from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Geometric
 from dpselect.selection import select_best

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
-from dpselect.accounting.threshold import threshold_stopping
+from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of, conditional_sampling
-from dpselect.accounting.dummies import select_among_dummies
-from dpselect.accounting.sampled_percentile import SmoothedCount, SmoothedOdds
-from dpselect.accounting.sampled_search import smoothed_count, smoothed_odds
-from dpselect.accounting.threshold import threshold_stopping
-from dpselect.accounting.without_threshold import runs_needed, without_threshold
+from dpselect.accounting.candidates.dummies import select_among_dummies
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
+from dpselect.accounting.candidates.sampled_search import smoothed_count, smoothed_odds
+from dpselect.accounting.candidates.threshold import threshold_stopping
+from dpselect.accounting.candidates.without_threshold import runs_needed, without_threshold
 from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, BudgetError
 from dpselect.mechanisms import SparseVector, noisy_count, noisy_count_guarantee
 from dpselect.privacy import approximate_dp, compose, gaussian, laplace, pure_dp

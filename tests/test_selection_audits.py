@@ -11,13 +11,13 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from dpselect.accounting import best_of, conditional_sampling
-from dpselect.accounting.dummies import select_among_dummies
-from dpselect.accounting.feasible_region import PureTradeOff
-from dpselect.accounting.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
-from dpselect.accounting.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
-from dpselect.accounting.sampled_search import sampled_sparse_vector, threshold_search
-from dpselect.accounting.threshold import threshold_stopping
-from dpselect.accounting.without_threshold import without_threshold
+from dpselect.accounting.candidates.dummies import select_among_dummies
+from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
+from dpselect.accounting.candidates.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
+from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, threshold_search
+from dpselect.accounting.candidates.threshold import threshold_stopping
+from dpselect.accounting.candidates.without_threshold import without_threshold
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import compose, gaussian, pure_dp, worst_of
 from dpselect.repetitions import Fixed, Geometric, Tabulated, capped

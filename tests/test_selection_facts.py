@@ -12,25 +12,25 @@ import pytest
 from scipy.stats import binom, poisson
 
 from dpselect.accounting import best_of
-from dpselect.accounting.dummies import (
+from dpselect.accounting.candidates.dummies import (
     dummy_probability_bound,
     dummy_runs_needed,
     reciprocal_shift,
     select_among_dummies,
     theorem_c_1,
 )
-from dpselect.accounting.feasible_region import PureTradeOff
+from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
-from dpselect.accounting.percentile_sparse_vector import halting_cutoffs, log_odds_sensitivity
-from dpselect.accounting.pure_bounds import pure_best_of
-from dpselect.accounting.random_stopping import (
+from dpselect.accounting.candidates.percentile_sparse_vector import halting_cutoffs, log_odds_sensitivity
+from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
+from dpselect.accounting.best_of_k.random_stopping import (
     theorem_3_2,
     theorem_3_3_failure,
     theorem_3_3_stop_probability,
     theorem_3_4,
     theorem_3_5,
 )
-from dpselect.accounting.sampled_percentile import (
+from dpselect.accounting.candidates.sampled_percentile import (
     SmoothedCount,
     SmoothedOdds,
     concentration_smoothing,
@@ -38,7 +38,7 @@ from dpselect.accounting.sampled_percentile import (
     lemma_4_3,
     lemma_4_3_smoothing,
 )
-from dpselect.accounting.sampled_search import (
+from dpselect.accounting.candidates.sampled_search import (
     sampled_halting_cutoffs,
     sampled_sparse_vector,
     smoothed_count,
@@ -47,8 +47,8 @@ from dpselect.accounting.sampled_search import (
     threshold_search_margin,
     threshold_search_samples,
 )
-from dpselect.accounting.threshold import threshold_stopping
-from dpselect.accounting.without_threshold import runs_needed
+from dpselect.accounting.candidates.threshold import threshold_stopping
+from dpselect.accounting.candidates.without_threshold import runs_needed
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import approximate_dp, gaussian, pure_dp
 from dpselect.repetitions import Fixed, Geometric, capped

@@ -245,7 +245,7 @@ BY_HAND = {
     "learners/early_stopping.py": "a plan that scikit-learn's clones share",
     "ledger/charge.py": "pickles as a receipt, which settles nothing",
     "ledger/refusals.py": "an exception with more than a message",
-    "privacy/output.py": "a value with a function that is found again by its name",
+    "privacy/output/guarantee.py": "a value with a function that is found again by its name",
     "randomness/source.py": "takes a fresh key in a forked child; shared by clones",
     "testing/executor_contract.py": "a test of executors",
     "tuning/orphans.py": "ends with its parent",

@@ -17,7 +17,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, PolynomialFeatures
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
-from dpselect.integrations.sklearn_scoring import Scoring
+from dpselect.integrations.sklearn.scoring import Scoring
 from dpselect.learners import OutputPerturbationClassifier, PublicRowCountWarning
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp

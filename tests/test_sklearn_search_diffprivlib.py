@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError, MissingExtraError
 from dpselect.integrations.sklearn import PrivateSearchCV, stated_epsilon
-from dpselect.integrations.sklearn_diffprivlib import fresh_accountant
-from dpselect.integrations.sklearn_known_classes import KnownClasses
+from dpselect.integrations.sklearn.diffprivlib_models import fresh_accountant
+from dpselect.integrations.sklearn.known_classes import KnownClasses
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
@@ -128,7 +128,7 @@ def test_a_model_is_taken_at_its_word_when_the_caller_says_so():
 
 @needs_diffprivlib
 def test_a_version_that_was_not_read_is_not_trusted(monkeypatch):
-    monkeypatch.setattr("dpselect.integrations.sklearn_diffprivlib.version", lambda name: "0.7.0")
+    monkeypatch.setattr("dpselect.integrations.sklearn.diffprivlib_models.version", lambda name: "0.7.0")
     with pytest.raises(ArgumentError, match=r"found 0\.7\.0"):
         search(logistic(), {}).fit(X, Y)
 

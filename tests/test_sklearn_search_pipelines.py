@@ -9,9 +9,9 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
-from dpselect.integrations.sklearn_guarantee import dense
-from dpselect.integrations.sklearn_scoring import Scoring
-from dpselect.integrations.sklearn_split import rows_to_parts
+from dpselect.integrations.sklearn.guarantee import dense
+from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.learners import OutputPerturbationClassifier, PrivateThresholdClassifier
 from dpselect.ledger import Ledger
 from dpselect.privacy import Adjacency, pure_dp

@@ -16,13 +16,13 @@ from sklearn.preprocessing import Normalizer
 from dpselect.accounting import best_of, mixture
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV, RowScore
-from dpselect.integrations.sklearn_distributions import describe_value, search_space
-from dpselect.integrations.sklearn_folds import FoldClassifier
-from dpselect.integrations.sklearn_guarantee import private_steps
-from dpselect.integrations.sklearn_rows import nominal_rows
-from dpselect.integrations.sklearn_scoring import Scoring
-from dpselect.integrations.sklearn_split import rows_to_parts
-from dpselect.integrations.sklearn_trial import pack, unpack
+from dpselect.integrations.sklearn.distributions import describe_value, search_space
+from dpselect.integrations.sklearn.folds import FoldClassifier
+from dpselect.integrations.sklearn.guarantee import private_steps
+from dpselect.integrations.sklearn.rows import nominal_rows
+from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.split import rows_to_parts
+from dpselect.integrations.sklearn.trial import pack, unpack
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier, PrivateRectangleClassifier
 from dpselect.mechanisms import noisy_count_guarantee
 from dpselect.privacy import Adjacency, approximate_dp, compose, dp_sgd, gaussian, pure_dp, worst_of

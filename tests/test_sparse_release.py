@@ -27,7 +27,7 @@ from dpselect.mechanisms import (
     sparse_vector_guarantee,
 )
 from dpselect.privacy import OutputGuarantee, pure_dp
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import keyed_source
 from dpselect.testing.broken_sparse_vectors import corrected
 from tests.test_ledger_audit import Mechanism, Record, advantage

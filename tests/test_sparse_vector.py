@@ -29,7 +29,7 @@ from dpselect.mechanisms import (
     sparse_vector_guarantee,
     threshold_test,
 )
-from dpselect.privacy.output_amounts import charged_amount, noise_epsilon
+from dpselect.privacy.output.amounts import charged_amount, noise_epsilon
 from dpselect.randomness import keyed_source
 from dpselect.testing.broken_sparse_vectors import BROKEN, SparseVectorLaw, corrected
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of, calibrate, mixture
-from dpselect.accounting.subset_tuning import SubsetRenyi, tune_on_subset
+from dpselect.accounting.best_of_k.subset_tuning import SubsetRenyi, tune_on_subset
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import approximate_dp, compose, dp_sgd, from_profile, gaussian, pure_dp, renyi_dp, zcdp
 from dpselect.privacy.mechanisms import RandomizedResponseRenyi

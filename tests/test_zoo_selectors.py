@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
-from dpselect.accounting.threshold import threshold_stopping
+from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.privacy import approximate_dp, compose, pure_dp
 from dpselect.repetitions import Geometric
 from dpselect.testing import naive_selectors as naive

@@ -20,9 +20,9 @@ from dpselect.errors import ArgumentError, expect, number, rational
 from dpselect.mechanisms.bounded_range import bounded_range
 from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.domains import Domain
-from dpselect.ordered.intervals import SortedColumn, draw_code
+from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
 from dpselect.privacy import Adjacency, Guarantee, Release, gaussian
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["exponential_median", "exponential_median_guarantee", "search_median", "search_median_guarantee"]

@@ -13,9 +13,9 @@ import typer
 from dpselect.accounting.named import base_named, parse_settings
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
-from dpselect.integrations.opacus_state import OWED, history_guarantee, read_history
-from dpselect.integrations.optuna_price import StudyPrice, price_study
-from dpselect.integrations.optuna_study import read_study
+from dpselect.integrations.opacus.state import OWED, history_guarantee, read_history
+from dpselect.integrations.optuna.price import StudyPrice, price_study
+from dpselect.integrations.optuna.study import read_study
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
 

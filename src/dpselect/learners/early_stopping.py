@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.iterative import iterative
+from dpselect.accounting.stopping.iterative import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms.noisy_count import noisy_count, noisy_count_guarantee

@@ -12,7 +12,7 @@ from typing import Any, Final, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.gated import gated, logistic_error_shift, released_or_none
+from dpselect.accounting.stopping.gated import gated, logistic_error_shift, released_or_none
 from dpselect.errors import ArgumentError, expect, flag, integer, number
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.output_perturbation import OutputPerturbationClassifier
@@ -23,7 +23,7 @@ from dpselect.mechanisms.noisy_count import discrete_laplace
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
-from dpselect.privacy.output_amounts import noise_epsilon
+from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["gated_logistic_regression", "gated_release"]

@@ -19,7 +19,7 @@ from dpselect.ledger.entries import amounts_to_text, canonical, cell_text
 from dpselect.ledger.fold import Account
 from dpselect.ledger.refusals import InsufficientBudget
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.promises import promise_or_output, refusal
 
 __all__ = ["Accounting", "Amounts", "Options", "OutputAccounting", "Price", "SequenceAccounting", "digest", "worst"]

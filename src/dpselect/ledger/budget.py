@@ -14,13 +14,13 @@ from dpselect.ledger.accounting import Amounts, Budgeted, Price, worst
 from dpselect.ledger.charge import Charge, Occurred
 from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text, without_books
 from dpselect.ledger.fold import WHOLE, Account, Reservation
-from dpselect.ledger.kinds import ACCOUNTINGS
+from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
-from dpselect.privacy.output_amounts import Exact, charged_amount
+from dpselect.privacy.output.amounts import Exact, charged_amount
 
 __all__ = ["Budget", "PricedBudget"]
 

@@ -28,7 +28,7 @@ from dpselect.ledger.entries import amounts_to_text
 from dpselect.ledger.fold import ALTERNATIVE, Account
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, gaussian
-from dpselect.privacy.output_amounts import charged_amount
+from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
 
 __all__ = ["RenyiAccounting"]

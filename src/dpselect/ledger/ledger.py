@@ -14,7 +14,7 @@ from dpselect.ledger.accounting import Amounts, Budgeted, Options
 from dpselect.ledger.budget import Budget
 from dpselect.ledger.entries import Body, Head
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
-from dpselect.ledger.kinds import ACCOUNTINGS
+from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
@@ -23,7 +23,7 @@ from dpselect.ledger.witness import WitnessPlace
 from dpselect.privacy import Adjacency, Receipt
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.notebook import grid
-from dpselect.privacy.output_amounts import Exact, granted_amount
+from dpselect.privacy.output.amounts import Exact, granted_amount
 
 __all__ = ["Ledger"]
 

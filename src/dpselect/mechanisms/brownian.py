@@ -21,7 +21,7 @@ from dpselect.mechanisms.noise_reduction import GradualRelease
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
-from dpselect.privacy.gaussian_stopping import stopping_delta
+from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["Boundary", "brownian_guarantee", "brownian_reduction", "linear_boundary", "mixture_boundary"]

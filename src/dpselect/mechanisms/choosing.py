@@ -15,7 +15,7 @@ from dpselect.mechanisms.scores import read_scores
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import coin, tail_enclosure
 

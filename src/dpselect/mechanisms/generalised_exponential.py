@@ -17,7 +17,7 @@ from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.scores import read_scores
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["GeneralisedExponentialMechanism", "generalised_exponential_mechanism"]

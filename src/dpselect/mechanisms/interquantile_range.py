@@ -16,7 +16,7 @@ from dpselect.mechanisms.instability import Units, changes_until, largest_gap, s
 from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import noise_epsilon
+from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_laplace
 

@@ -8,7 +8,7 @@ from typing import SupportsIndex
 
 from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.privacy import Adjacency, Guarantee, pure_dp, zcdp
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_gaussian, discrete_laplace
 

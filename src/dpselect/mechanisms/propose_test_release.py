@@ -13,8 +13,8 @@ from dpselect.errors import ArgumentError, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import charged_amount, charged_price, noise_epsilon
-from dpselect.privacy.output_calculus import first_answer
+from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
+from dpselect.privacy.output.calculus import first_answer
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import coin, tail_enclosure
 
@@ -107,7 +107,7 @@ class ProposeTestRelease:
 class Cascade:
     """Propose-test-release again and again on the same data until a stage answers: outputs (stage, value) or None.
 
-    `guarantee`: see `dpselect.privacy.output_calculus.first_answer`; with K equal stages the j-th answers at
+    `guarantee`: see `dpselect.privacy.output.calculus.first_answer`; with K equal stages the j-th answers at
     (j - 1) epsilon_test + (epsilon_test + epsilon_answer), none costs K epsilon_test, and delta is
     1 - (1 - delta)^K. (Lemma 10 of Hartmann et al. 2022 writes delta for two stages. That holds where `delta` bounds
     both stages together, not for what their Definition 9 asks of each.)

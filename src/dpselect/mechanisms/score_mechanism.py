@@ -9,7 +9,7 @@ from typing import Literal
 from dpselect.errors import ArgumentError, flag, number
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 
 __all__ = ["Method", "ScoreMechanism", "check_method", "pure_guarantee"]
 

@@ -21,7 +21,7 @@ from dpselect.mechanisms.sparse_vector_prices import (
 from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.privacy.output_amounts import noise_epsilon
+from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 

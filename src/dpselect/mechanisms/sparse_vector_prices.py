@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.privacy import Adjacency, OutputGuarantee
-from dpselect.privacy.output_amounts import charged_amount, charged_price
+from dpselect.privacy.output.amounts import charged_amount, charged_price
 
 __all__ = [
     "AnswerPrice",

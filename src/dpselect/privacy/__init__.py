@@ -2,7 +2,7 @@
 
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.compose import compose, worst_of
-from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.events import from_dp_event
 from dpselect.privacy.guarantee import Guarantee, Statement
 from dpselect.privacy.mechanisms import (
@@ -15,7 +15,7 @@ from dpselect.privacy.mechanisms import (
     renyi_dp,
     zcdp,
 )
-from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.realised import RealisedPrice
 from dpselect.privacy.release import Receipt, Release, Spender
 

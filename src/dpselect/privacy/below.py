@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.privacy.discretise import PairEnclosure, coarsen, loss_grid
-from dpselect.privacy.dominating_pair import DominatingPair
-from dpselect.privacy.loss_below import Positive, compose_below, dots_below, joined, lattice, positive_losses
-from dpselect.privacy.pairs import PairSource
+from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, loss_grid
+from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
+from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,
@@ -28,7 +28,7 @@ from dpselect.privacy.profile import (
     SymmetricProfile,
     extend,
 )
-from dpselect.privacy.sampled_gaussian_loss import sampled_gaussian_positive
+from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 
 __all__ = [
     "AttainedGaussian",

@@ -19,7 +19,7 @@ from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, parts_below
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.pld import LossProfile, event_loss, relation, suitable_interval
+from dpselect.privacy.losses.pld import LossProfile, event_loss, relation, suitable_interval
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
 

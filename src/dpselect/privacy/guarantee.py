@@ -17,10 +17,10 @@ from dpselect.errors import ArgumentError, BracketError, number
 from dpselect.numerics import largest_unsafe
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
-from dpselect.privacy.dominating_pair import DominatingPair
+from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.notebook import bound, card
-from dpselect.privacy.pairs import PairSource, ProfilePairs
-from dpselect.privacy.pld import LossProfile, LossSource, profile_loss
+from dpselect.privacy.losses.pairs import PairSource, ProfilePairs
+from dpselect.privacy.losses.pld import LossProfile, LossSource, profile_loss
 from dpselect.privacy.profile import (
     MinimumProfile,
     PrivacyProfile,

@@ -18,7 +18,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, smallest_safe
-from dpselect.privacy.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
+from dpselect.privacy.losses.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
 
 __all__ = [

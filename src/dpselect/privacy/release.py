@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.notebook import card
-from dpselect.privacy.output import OutputGuarantee
+from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import promise
 from dpselect.privacy.realised import RealisedPrice
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpselect.privacy.output_optimal import composition_delta, first_improvement
-from dpselect.privacy.output_oracle import output_delta
+from dpselect.privacy.output.optimal_composition import composition_delta, first_improvement
+from dpselect.privacy.output.oracle import output_delta
 from dpselect.reproduce.output_dp_laws import least_steps_that_gain
 from dpselect.reproduce.output_dp_noise import noise_on_the_test, sparse_vector_release
 from dpselect.reproduce.output_dp_stopping import early_stopping

@@ -8,9 +8,9 @@ from typing import Final
 from scipy.optimize import brentq
 
 from dpselect.accounting import iterative
-from dpselect.accounting.optimal_stopping import ApproximateStepsGame, approximate_steps_delta
+from dpselect.accounting.stopping.optimal_stopping import ApproximateStepsGame, approximate_steps_delta
 from dpselect.privacy import Guarantee, compose, gaussian, pure_dp
-from dpselect.privacy.output_optimal import composition_delta
+from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.reproduce.output_dp_laws import largest_prefix_free_sum, sum_over_stops
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpselect.accounting import best_of, threshold_stopping
-from dpselect.accounting.random_stopping import theorem_3_2, theorem_3_3_failure, theorem_3_4, theorem_3_5
+from dpselect.accounting.best_of_k.random_stopping import theorem_3_2, theorem_3_3_failure, theorem_3_4, theorem_3_5
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, Repetitions, capped

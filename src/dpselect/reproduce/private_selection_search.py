@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 from scipy import integrate, stats
 
-from dpselect.accounting.dummies import dummy_runs_needed, select_among_dummies, theorem_c_1
-from dpselect.accounting.lower_bounds import selector_lower_bound
-from dpselect.accounting.percentile_sparse_vector import halting_cutoffs
-from dpselect.accounting.sampled_percentile import concentration_smoothing, lemma_4_3_smoothing
-from dpselect.accounting.without_threshold import runs_needed
+from dpselect.accounting.candidates.dummies import dummy_runs_needed, select_among_dummies, theorem_c_1
+from dpselect.accounting.candidates.lower_bounds import selector_lower_bound
+from dpselect.accounting.candidates.percentile_sparse_vector import halting_cutoffs
+from dpselect.accounting.candidates.sampled_percentile import concentration_smoothing, lemma_4_3_smoothing
+from dpselect.accounting.candidates.without_threshold import runs_needed
 from dpselect.privacy import pure_dp
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 

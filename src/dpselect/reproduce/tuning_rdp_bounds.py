@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
 
 from dpselect.accounting import best_of
-from dpselect.accounting.theorems import corollary_4, theorem_6
+from dpselect.accounting.best_of_k.theorems import corollary_4, theorem_6
 from dpselect.privacy import gaussian, zcdp
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, log_delta_at_orders
 from dpselect.repetitions import Logarithmic, Poisson, Repetitions, TruncatedNegativeBinomial

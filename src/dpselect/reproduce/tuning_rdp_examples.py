@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from dpselect.accounting import best_of, conditional_sampling
-from dpselect.accounting.conditional import corollary_16
+from dpselect.accounting.candidates.conditional import corollary_16
 from dpselect.privacy import pure_dp, zcdp
 from dpselect.privacy.renyi import epsilon_from_renyi
 from dpselect.repetitions import Fixed, Geometric, Logarithmic, Poisson, Repetitions

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpselect.accounting import best_of
-from dpselect.accounting.theorems import theorem_2, theorem_6
+from dpselect.accounting.best_of_k.theorems import theorem_2, theorem_6
 from dpselect.privacy import Guarantee, compose, dp_sgd
 from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.repetitions import Poisson, Repetitions, TruncatedNegativeBinomial

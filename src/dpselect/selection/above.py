@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import SupportsFloat
 
-from dpselect.accounting.threshold import threshold_stopping
+from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import silence

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
-from dpselect.accounting.dummies import select_among_dummies
+from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import silence

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import discrete_laplace, grid_at_most, noisy_count, noisy_count_guarantee, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate

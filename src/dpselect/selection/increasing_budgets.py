@@ -16,13 +16,13 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.pure_bounds import pure_shift
+from dpselect.accounting.best_of_k.pure_bounds import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.ex_post import ExPostRelease
+from dpselect.privacy.output.ex_post import ExPostRelease
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promises
 from dpselect.randomness import resolve

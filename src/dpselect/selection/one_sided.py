@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import SupportsFloat
 
-from dpselect.accounting.sampled_percentile import SmoothedCount
-from dpselect.accounting.sampled_search import threshold_search, threshold_search_margin
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
+from dpselect.accounting.candidates.sampled_search import threshold_search, threshold_search_margin
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, Release
@@ -59,7 +59,7 @@ def search_threshold(
 
     The guarantee is (epsilon, delta) by `threshold_search`. Raises `ArgumentError` for thresholds that do not fall.
 
-    >>> from dpselect.accounting.sampled_search import smoothed_count
+    >>> from dpselect.accounting.candidates.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
     >>> base = pure_dp(epsilon=0.1)
     >>> counts = smoothed_count(base, samples=4000, thresholds=4, delta=1e-6, slack=0.25)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import SupportsFloat
 
-from dpselect.accounting.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
+from dpselect.accounting.candidates.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
 from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release

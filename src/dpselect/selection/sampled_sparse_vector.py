@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import SupportsFloat
 
-from dpselect.accounting.sampled_percentile import SmoothedOdds
-from dpselect.accounting.sampled_search import sampled_sparse_vector
+from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
+from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector
 from dpselect.errors import BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
@@ -55,7 +55,7 @@ class SampledSparseVector(Session):
     Raises `BoundUnavailableError` when no bound exists for these numbers. `BudgetError`: asked after the session ended.
 
     >>> from dpselect.privacy import pure_dp
-    >>> from dpselect.accounting.sampled_search import smoothed_odds
+    >>> from dpselect.accounting.candidates.sampled_search import smoothed_odds
     >>> base = pure_dp(epsilon=0.1)
     >>> counts = smoothed_odds(base, samples=1000, max_queries=5, delta=1e-6, slack=0.25)
     >>> search = SampledSparseVector(guarantee=base, statistic=counts, epsilon=8.0, max_queries=5)

@@ -22,7 +22,7 @@ from dpselect.mechanisms import discrete_laplace, grid_at_most, round_to_grid
 from dpselect.mechanisms.scores import read_parts
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp, pure_dp
-from dpselect.privacy.output_amounts import epsilon_used
+from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import SupportsFloat
 
-from dpselect.accounting.sampled_percentile import SmoothedCount
-from dpselect.accounting.without_threshold import RunsNeeded, runs_needed, without_threshold
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
+from dpselect.accounting.candidates.without_threshold import RunsNeeded, runs_needed, without_threshold
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.nothing_found import warn_if_nothing_found
@@ -116,7 +116,7 @@ def select_without_threshold_by_hand(
     the stopping's, which is below 2 epsilon_1. The number of later runs depends on the data and does not leave; the
     time it takes does, and is not covered. `rehearse`: as in `select_best`.
 
-    >>> from dpselect.accounting.sampled_search import smoothed_count
+    >>> from dpselect.accounting.candidates.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
     >>> base = pure_dp(epsilon=0.1)
     >>> counts = smoothed_count(base, samples=2000, thresholds=10, delta=1e-6, slack=0.25)

@@ -30,7 +30,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-import dpselect.integrations.sklearn_trial
+import dpselect.integrations.sklearn.trial
 import dpselect.study.learners
 import dpselect.study.outputs
 import dpselect.study.prepare
@@ -240,7 +240,7 @@ def _search(learner: str, folder: Path, *, numbered: bool = False) -> None:
         classes=sorted(table.classes),
         random=keyed_source(4),
     )
-    with _kept(dpselect.integrations.sklearn_trial, "train") as trained:
+    with _kept(dpselect.integrations.sklearn.trial, "train") as trained:
         search.fit(frame, labels)
     _dump(search, _winner(trained, search.best_params_ or {}), frame, folder)
 

@@ -27,7 +27,7 @@ from dpselect.ordered import (
     quantile_interval,
     quantiles,
 )
-from dpselect.ordered.tree_log_tuning import tuned_cumulative
+from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.testing.shipped import Shipped, label, looped, number_or_nan

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from dpselect.accounting import best_of
-from dpselect.accounting.sampled_percentile import SmoothedCount, SmoothedOdds
+from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.audit import Subject
 from dpselect.privacy import Release, pure_dp
 from dpselect.randomness import RandomSource, keyed_source

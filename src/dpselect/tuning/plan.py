@@ -11,7 +11,7 @@ from importlib.metadata import version
 from typing import Any, Final, SupportsFloat
 
 from dpselect.accounting import best_of
-from dpselect.accounting.adaptive_proposals import adaptive_best_of
+from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.privacy.promises import promises, refusal

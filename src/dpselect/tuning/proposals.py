@@ -4,7 +4,7 @@ A trial draws a pool of settings from the space and picks one of them with whole
 weighs the pool, each weight is brought into [lower_ratio, upper_ratio] with mean 1. So, given the past, the setting's
 law has a density in that box with respect to the space's law: averaged over the pool, the chance that the pick lies
 in a set is a weighted sum of the chances that the members do. That holds for every space, continuous or not, and is
-what `dpselect.accounting.adaptive_proposals` prices. Nothing that a proposer does can leave the box.
+what `dpselect.accounting.best_of_k.adaptive_proposals` prices. Nothing that a proposer does can leave the box.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.accounting.adaptive_proposals import Ratio
+from dpselect.accounting.best_of_k.adaptive_proposals import Ratio
 from dpselect.errors import ArgumentError, integer
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import DominatingPair
-from dpselect.privacy.discretise import pieces
+from dpselect.privacy.losses.discretise import pieces
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Array", "Atoms", "Index", "split_atoms"]

@@ -12,7 +12,7 @@ from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.direction import Bracketed
 from dpselect.accounting.optimal.profile import LowerProfile, TwoSided, UpperProfile
-from dpselect.privacy.discretise import pieces
+from dpselect.privacy.losses.discretise import pieces
 
 __all__ = ["FirstOfLowerProfile", "FirstOfProfile"]
 

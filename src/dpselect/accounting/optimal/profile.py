@@ -13,8 +13,8 @@ import numpy as np
 from dpselect.accounting.optimal.atoms import Array, Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
 from dpselect.privacy import DominatingPair
-from dpselect.privacy.discretise import PairEnclosure
-from dpselect.privacy.pairs import PairSource
+from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.profile import extend
 from dpselect.repetitions import Repetitions
 

@@ -1,0 +1,219 @@
+"""Hockey-stick bounds on the best of K runs from the base's privacy profile, for every law of K.
+
+With w(v) = phi'(1 - v), m = E[K], and T the base's trade-off in the matching direction, c(v) = log w(v) - log w(T(v)):
+
+- layered: H_e(A || A') <= w(1) h(1) + integral of -w'(v) h(v) dv, h(v) = min(v, H_{e - C(v)}(Q || Q')), C(v) the
+  largest shift up to v. Proof: the integrand w(u) [P - exp(e - c(u)) P']_+ with w written as a sum of layers
+  {u <= v}, on each of which c <= C(v), and whose mass under P is at most v.
+- shifted: H_e(A || A') <= m H_{e - c*}(Q || Q') with c* the largest shift (the layers taken together).
+- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws; see `krw_shift`.
+
+H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are kept apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.best_of_k.cells import Cells, partition
+from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_range, trade_offs
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Guarantee
+from dpselect.privacy.profile import PrivacyProfile, extend
+from dpselect.repetitions import (
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    Repetitions,
+    TruncatedNegativeBinomial,
+    ZeroTruncatedPoisson,
+)
+
+__all__ = ["BestOfProfile", "krw_shift", "layered_bound", "shifted_bound"]
+
+Array = NDArray[np.float64]
+
+_TABLE = 8192
+_MANY = 1024
+
+
+class Tabulated:
+    """A hockey-stick curve on a fine grid of losses, by chords in exp(loss): never below the curve, and fast.
+
+    The true curve is convex in exp(loss) and non-increasing, so chords between upper bounds on it are upper bounds.
+    """
+
+    def __init__(self, curve: Curve) -> None:
+        """`curve` gives the divergence at any real loss."""
+        reach = loss_range(curve)
+        self.losses = np.linspace(-reach, reach, _TABLE + 1)
+        self.factors, self.values = np.exp(self.losses), np.minimum.accumulate(curve(self.losses))
+
+    def __call__(self, losses: Array) -> Array:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.interp(np.exp(losses), self.factors, self.values, left=1.0) * ROUND_UP
+
+
+class ConvexHull:
+    """The lower convex hull, in exp(epsilon), of bounds on a divergence in both directions at epsilons >= 0.
+
+    The divergence is convex and non-increasing in exp(epsilon), and reciprocity gives it at negative epsilons.
+    """
+
+    def __init__(self, epsilons: Array, forward: Array, backward: Array) -> None:
+        """`epsilons` ascending from 0."""
+        mirrored = -np.expm1(-epsilons) + np.exp(-epsilons) * backward
+        x = np.concatenate(([0.0], np.exp(-epsilons[:0:-1]), np.exp(epsilons)))
+        y = np.concatenate(([1.0], mirrored[:0:-1], forward))
+        kept: list[int] = []
+        for i in range(x.size):
+            while len(kept) > 1:
+                a, b = kept[-2:]
+                if (y[b] - y[a]) * (x[i] - x[b]) <= (y[i] - y[b]) * (x[b] - x[a]):
+                    break
+                kept.pop()
+            kept.append(i)
+        self.factors, self.values = x[kept], np.minimum.accumulate(y[kept])
+
+    def __call__(self, epsilons: Array) -> Array:
+        with np.errstate(over="ignore"):
+            return np.interp(np.exp(epsilons), self.factors, self.values) * ROUND_UP
+
+
+def shifted_bound(cells: Cells, curve: Curve, mean: float, epsilons: Array) -> Array:
+    """m H_{e - c*}: the simplest of the bounds, good at small divergences."""
+    top = float(np.max(cells.shifts))
+    return mean * curve(epsilons - top) if np.isfinite(top) else np.ones_like(epsilons)
+
+
+def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
+    """The layer-cake bound, each layer bounded on its cell; certified by monotonicity alone."""
+    weights = np.exp(cells.log_weights)
+    layers = weights[:-1] - weights[1:]
+    shifts = np.maximum.accumulate(cells.shifts)
+    # layers that share a shift and lie above its divergence share h too, so cells past the largest shift are cheap
+    finite = np.isfinite(shifts)
+    losses = np.where(finite, epsilons[:, None] - np.where(finite, shifts, 0.0), -np.inf)
+    heights = np.minimum(cells.edges[1:], curve(losses))
+    return np.asarray((heights @ layers + weights[-1] * heights[:, -1]) * ROUND_UP)
+
+
+@singledispatch
+def krw_shift(law: Repetitions, loss: Array, divergence: Array) -> Array:  # noqa: ARG001
+    """A shift that holds for every event, from the base's divergence at each `loss` >= 0; inf where none is known.
+
+    Koskela, Redberg, Wang 2024 (arXiv 2402.06701), Theorems on truncated negative binomial, binomial and Poisson K.
+    Then A is (e + shift, E[K] delta(e))-private for every e; the smallest over losses may be taken.
+    """
+    return np.full(np.shape(loss), np.inf)
+
+
+@krw_shift.register(TruncatedNegativeBinomial)
+@krw_shift.register(Geometric)
+@krw_shift.register(Logarithmic)
+def _negative_binomial(law: TruncatedNegativeBinomial, loss: Array, divergence: Array) -> Array:
+    return np.asarray((law.eta + 1.0) * np.log(np.exp(loss) + (1.0 - law.gamma) / law.gamma * divergence))
+
+
+@krw_shift.register(Binomial)
+def _binomial(law: Binomial, loss: Array, divergence: Array) -> Array:
+    p = law.probability
+    return np.asarray((law.trials - 1) * np.log1p(p * np.expm1(loss) + p / (1.0 - p) * divergence))
+
+
+@krw_shift.register(Poisson)
+@krw_shift.register(ZeroTruncatedPoisson)
+def _poisson(law: Repetitions, loss: Array, divergence: Array) -> Array:
+    rate = law.log_derivative(0.0) - law.log_derivative(1.0)
+    return np.asarray(rate * (np.expm1(loss) + divergence))
+
+
+@dataclass(frozen=True)
+class BestOfProfile:
+    """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
+
+    The base's failure mass is part of its profile. Rounded up; `points` cells a direction.
+    """
+
+    base: Guarantee
+    law: Repetitions
+    points: int = 6000
+    theorem: str = "hockey-stick bounds for the best of K runs (after Koskela, Redberg, Wang 2024)"
+
+    @cached_property
+    def _trade_offs(self) -> tuple[TradeOff, TradeOff]:
+        return trade_offs(self.base)
+
+    @cached_property
+    def _profile(self) -> PrivacyProfile:
+        return self.base.best_profile()
+
+    @cached_property
+    def _forward(self) -> tuple[Cells, Curve]:
+        return partition(self.law, self._trade_offs[0], points=self.points), Tabulated(self._profile.remove)
+
+    @cached_property
+    def _backward(self) -> tuple[Cells, Curve]:
+        if self._trade_offs[0] is self._trade_offs[1]:
+            return self._forward
+        return partition(self.law, self._trade_offs[1], points=self.points), Tabulated(self._profile.add)
+
+    def _direction(self, part: tuple[Cells, Curve], epsilons: Array) -> Array:
+        flat = np.ravel(epsilons)
+        if flat.size > _MANY:
+            return self._many(part, flat).reshape(np.shape(epsilons))
+        return np.minimum(self._plain(part, flat), self._hull_of(part)(flat)).reshape(np.shape(epsilons))
+
+    def _plain(self, part: tuple[Cells, Curve], flat: Array) -> Array:
+        cells, curve = part
+        shifted = shifted_bound(cells, curve, self.law.mean, flat)
+        layered = np.concatenate([layered_bound(cells, curve, flat[i : i + 32]) for i in range(0, flat.size, 32)])
+        return np.minimum(np.minimum(shifted, layered), 1.0)
+
+    @cached_property
+    def _hulls(self) -> tuple[ConvexHull, ConvexHull]:
+        """Near epsilon 0 the bounds above are loose, even not monotone; chords across from the other sign are not."""
+        trial = np.geomspace(1e-3, 300.0, 24)
+        top = max(self._range(part, trial) for part in (self._forward, self._backward))
+        grid = np.linspace(0.0, top, 33)
+        forward = self._plain(self._forward, grid)
+        backward = forward if self._backward is self._forward else self._plain(self._backward, grid)
+        return ConvexHull(grid, forward, backward), ConvexHull(grid, backward, forward)
+
+    def _range(self, part: tuple[Cells, Curve], trial: Array) -> float:
+        small = self._plain(part, trial) <= 1e-2
+        return float(trial[int(np.argmax(small))]) if np.any(small) else float(trial[-1])
+
+    def _hull_of(self, part: tuple[Cells, Curve]) -> ConvexHull:
+        return self._hulls[0] if part is self._forward else self._hulls[1]
+
+    def _many(self, part: tuple[Cells, Curve], flat: Array) -> Array:
+        """Chords between fewer points: the true divergence is convex in exp(epsilon)."""
+        grid = np.linspace(0.0, min(float(np.max(flat)), 700.0), _MANY)
+        values = np.minimum.accumulate(self._direction(part, grid))
+        return np.interp(np.exp(np.minimum(flat, 700.0)), np.exp(grid), values) * ROUND_UP
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(A || A')."""
+        return extend(
+            epsilons, lambda e: self._direction(self._forward, e), lambda e: self._direction(self._backward, e)
+        )
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(A' || A)."""
+        return extend(
+            epsilons, lambda e: self._direction(self._backward, e), lambda e: self._direction(self._forward, e)
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it was made from, not what it worked out."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

@@ -1,0 +1,264 @@
+"""The Renyi curve of the best of K runs: the smallest of every bound that is known, closed monotonically.
+
+Each bound maps (orders, the base's epsilons there) to epsilons and is valid at every order by itself, so searches over
+orders can only lose tightness. Which closed forms exist depends on the law; register another with
+`closed_forms.register`. The numeric Lemma 7 and the composition bound serve every law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cached_property, singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.best_of_k.feasible_region import TradeOff, renyi_trade_off, trade_offs
+from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
+from dpselect.accounting.best_of_k.theorems import NegativeBinomialLaw, composition_bound, second_order_cost
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Guarantee
+from dpselect.privacy.mechanisms import RandomizedResponseRenyi
+from dpselect.privacy.profile import both_directions
+from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
+from dpselect.repetitions import (
+    Geometric,
+    Logarithmic,
+    Poisson,
+    Repetitions,
+    TruncatedNegativeBinomial,
+    ZeroTruncatedPoisson,
+)
+from dpselect.repetitions.truncation import Conditioned
+
+__all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "closed_forms", "renyi_curve_of"]
+
+Array = NDArray[np.float64]
+Form = Callable[[Array, Array], Array]
+
+_NODES = SEARCH_ORDERS
+_LOG_EXCESS = np.log(_NODES - 1.0)
+_ZOOM = np.linspace(0.0, 1.0, 33)
+
+
+@dataclass(frozen=True)
+class MinimumRenyi:
+    """The pointwise minimum of curves that all bound the same mechanism."""
+
+    curves: tuple[RenyiCurve, ...]
+
+    def __call__(self, orders: Array) -> Array:
+        return np.asarray(np.min([curve(orders) for curve in self.curves], axis=0))
+
+    @property
+    def theorem(self) -> str:
+        """The sources of all of them."""
+        return "; ".join(dict.fromkeys(str(getattr(c, "theorem", "Renyi curve")) for c in self.curves))
+
+
+def renyi_curve_of(guarantee: Guarantee) -> RenyiCurve | None:
+    """The Renyi curve outside the failure mass, that of randomised response where a pure epsilon is known."""
+    curves = [] if guarantee.renyi_curve is None else [guarantee.renyi_curve]
+    if np.isfinite(guarantee.pure_epsilon):
+        implied = RandomizedResponseRenyi(guarantee.pure_epsilon)
+        curves += [] if implied in curves else [implied]
+    if not curves:
+        return None
+    return curves[0] if len(curves) == 1 else MinimumRenyi(tuple(curves))
+
+
+class NodedCurve:
+    """A base without failure mass: its Renyi curve, that curve at fixed nodes, and what it allows of events.
+
+    Profiles that need a privacy-loss distribution are left aside: a Renyi answer should not wait for one, and the
+    hockey-stick bounds use it.
+    """
+
+    def __init__(self, base: Guarantee, curve: RenyiCurve) -> None:
+        """`curve` is the best Renyi curve of `base`."""
+        self.base, self.curve, self.orders = base, curve, _NODES
+        self._epsilons: Array | None = None
+        self._later: tuple[Array, Array] | None = None
+
+    @property
+    def epsilons(self) -> Array:
+        """The curve at the nodes."""
+        if self._epsilons is None:
+            self._epsilons = np.asarray(self.curve(self.orders))
+        return self._epsilons
+
+    def _at(self, orders: Array) -> Array:
+        """The curve at `orders`, and at the nodes by the way: one call costs less than two."""
+        if np.array_equal(orders, self.orders):  # a conversion to epsilon begins with them
+            return self.epsilons
+        if self._epsilons is not None:
+            return np.asarray(self.curve(orders))
+        both = np.asarray(self.curve(np.concatenate((self.orders, orders))))
+        self._epsilons = both[: self.orders.size]
+        return both[self.orders.size :]
+
+    def smallest(self, form: Form, at_nodes: Array, *, zooms: int) -> tuple[float, float]:
+        """(order, value) where `form` is smallest: the best node, or the best point found around it."""
+        i = int(at_nodes.argmin())
+        order, value = float(_NODES[i]), float(at_nodes[i])
+        low, high = float(_LOG_EXCESS[max(i - 1, 0)]), float(_LOG_EXCESS[min(i + 1, _NODES.size - 1)])
+        for _ in range(zooms):
+            logs = low + (high - low) * _ZOOM
+            orders = 1.0 + np.exp(logs)
+            values = form(orders, np.asarray(self.curve(orders)))
+            j = int(values.argmin())
+            if values[j] < value:
+                order, value = float(orders[j]), float(values[j])
+            low, high = float(logs[max(j - 1, 0)]), float(logs[min(j + 1, logs.size - 1)])
+        return order, value
+
+    def closed(self, form: Form, orders: Array) -> tuple[Array, Array]:
+        """The base's epsilons at a vector of orders, and the smallest value of `form` at each order or a later one.
+
+        Divergences do not decrease with the order. The nodes and the place where `form` is smallest stand for the later
+        orders; they are worked out on the first call.
+        """
+        epsilons = self._at(orders)
+        if self._later is None:
+            both = form(np.concatenate((self.orders, orders)), np.concatenate((self.epsilons, epsilons)))
+            at_nodes, own = both[: self.orders.size], both[self.orders.size :]
+            order, value = self.smallest(form, at_nodes, zooms=1)
+            place = int(self.orders.searchsorted(order))
+            known = np.concatenate((self.orders[:place], [order], self.orders[place:]))
+            values = np.concatenate((at_nodes[:place], [value], at_nodes[place:], [np.inf]))
+            self._later = known, np.minimum.accumulate(values[::-1])[::-1]
+        else:
+            own = form(orders, epsilons)
+        known, later = self._later
+        return epsilons, np.minimum(own, later[known.searchsorted(orders)])
+
+    @cached_property
+    def trade_offs(self) -> tuple[TradeOff, TradeOff]:
+        """The largest v' for each v, in each direction."""
+        return trade_offs(self.base, loss_distributions=False, nodes=(self.orders, self.epsilons))
+
+    @cached_property
+    def hockey_stick(self) -> Callable[[Array], Array]:
+        """The larger hockey-stick divergence of the two directions, as a function of losses >= 0."""
+        profile = self.base.profile
+        if profile is not None and self.base.loss is None:
+            symmetric = getattr(type(profile), "add", None) is type(profile).remove
+            return profile.remove if symmetric else lambda losses: both_directions(profile, losses)
+        region = renyi_trade_off(self.orders, self.epsilons)
+        return lambda losses: region.hockey_stick(np.exp(losses))
+
+
+@singledispatch
+def closed_forms(law: Repetitions, base: NodedCurve) -> tuple[Form, ...]:  # noqa: ARG001
+    """Bounds of the kind of Lemma 7 that are known in closed form for a law, without the outcome K = 0."""
+    return ()
+
+
+@closed_forms.register(TruncatedNegativeBinomial)
+@closed_forms.register(Geometric)
+@closed_forms.register(Logarithmic)
+def _negative_binomial(law: NegativeBinomialLaw, base: NodedCurve) -> tuple[Form, ...]:
+    """The refined Theorem 2, its second order optimised, 1 and infinity included."""
+
+    def constant(orders: Array, epsilons: Array) -> Array:
+        return second_order_cost(law, orders, epsilons)
+
+    at_one = (1.0 + law.eta) * math.log(1.0 / law.gamma)
+    at_infinity = (1.0 + law.eta) * base.base.pure_epsilon
+    best = min(base.smallest(constant, constant(base.orders, base.epsilons), zooms=2)[1], at_one, at_infinity)
+    log_mean = math.log(law.mean)
+    return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
+
+
+@closed_forms.register(Poisson)
+@closed_forms.register(ZeroTruncatedPoisson)
+def _poisson(law: Repetitions, base: NodedCurve) -> tuple[Form, ...]:
+    """Theorem 6 with the largest hat_epsilon it admits; for the truncated law phi' is divided by P(K > 0)."""
+    log_mean = law.log_derivative(0.0)
+    # log phi' is linear in v; its slope is the mean of the law before truncation
+    rate = (log_mean - law.log_derivative(1.0)) * ROUND_UP
+
+    def theorem_6(orders: Array, epsilons: Array) -> Array:
+        hat_delta = base.hockey_stick(np.log1p(1.0 / (orders - 1.0)))
+        return epsilons + rate * hat_delta + log_mean / (orders - 1.0)
+
+    return (theorem_6,)
+
+
+@closed_forms.register(Conditioned)
+def _conditioned(law: Conditioned, base: NodedCurve) -> tuple[Form, ...]:
+    """Lemma 22 on the closed forms of the law before it was redrawn."""
+    outside, biased = law.law.survival(float(law.limit)), law.law.size_biased_survival(float(law.limit))
+    if biased >= 1.0:
+        return ()
+    once, always = -math.log1p(-outside), -math.log1p(-biased)
+
+    def corrected(form: Form) -> Form:
+        return lambda orders, epsilons: form(orders, epsilons) + once / (orders - 1.0) + always
+
+    return tuple(corrected(form) for form in closed_forms(law.law, base))
+
+
+@dataclass(frozen=True)
+class BestOfRenyi:
+    """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
+
+    At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
+    Lemma 7, and the composition bound; then the smallest over all larger orders (a Renyi divergence does not decrease
+    with its order). Not `numeric`: the closed forms alone, where the law has any. Both directions, rounded up.
+    Source: Papernot, Steinke 2022.
+    """
+
+    base: Guarantee
+    law: Repetitions
+    numeric: bool = True
+    theorem: str = "Renyi bounds for the best of K runs (Papernot, Steinke 2022, Theorems 2 and 6, Lemmas 7 and 22)"
+
+    @cached_property
+    def _noded(self) -> NodedCurve:
+        curve = renyi_curve_of(self.base)
+        assert curve is not None, "best_of builds this curve only for a base that has one"
+        return NodedCurve(self.base, curve)
+
+    @cached_property
+    def _forms(self) -> tuple[Form, ...]:
+        return closed_forms(self.law, self._noded)
+
+    @cached_property
+    def _records(self) -> Array:
+        return best_records(self.law, self._noded.trade_offs)
+
+    @cached_property
+    def _empty(self) -> float:
+        return self.law.zero_probability if self.law.minimum == 0 else 0.0
+
+    def _unclosed(self, orders: Array, epsilons: Array) -> Array:
+        excess = orders - 1.0
+        found = [form(orders, epsilons) for form in self._forms]
+        if self.numeric or not found:
+            found.append(epsilons + supremum(self._records, excess) / excess)
+        best = with_empty_outcome(np.minimum.reduce(found), orders, self._empty)
+        # a divergence is not negative; the sums above are rounded absolutely as well
+        return np.maximum(best * ROUND_UP + 1e-14 / excess, 0.0)
+
+    def __call__(self, orders: Array) -> Array:
+        flat = np.asarray(orders, dtype=np.float64).reshape(-1)
+        epsilons, best = self._noded.closed(self._unclosed, flat)
+        # composition costs at least E[K] epsilon, by Jensen's inequality; it grows with the order by itself
+        composed = self.law.mean * epsilons < best
+        if self.numeric and composed.any():
+            best[composed] = np.minimum(
+                best[composed], composition_bound(law=self.law, order=flat[composed], epsilon=epsilons[composed])
+            )
+        # a base that is zero up to rounding may be given as less
+        return np.maximum(best, 0.0).reshape(np.shape(orders))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it was made from, not what it worked out."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)

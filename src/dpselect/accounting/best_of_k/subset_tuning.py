@@ -1,0 +1,262 @@
+"""The price of tuning on a random subset of the rows and training once more with what was found.
+
+Every row is in the subset X1 with probability q, independently and in secret. A search on X1 gives hyperparameters t;
+a final run with t uses the rest of the rows ("rest") or all of them ("all"). Let the larger data set have one row more,
+A and A' be the search with and without it, B and B' the final run; the larger data set's output law is then
+
+    rest:  q (A, B') + (1 - q) (A', B)        all:  q (A, B) + (1 - q) (A', B)        against (A', B').
+
+So the pair made in the same way of dominating pairs of search and final run, independent of each other, dominates the
+whole, in both directions, by data processing alone (docs/theory/subset-tuning.md): what is computed here is the exact
+worst case, up to the cutting of both pairs into atoms. Framework: Koskela and Kulkarni, "Practical differentially
+private hyperparameter tuning with subsampling", NeurIPS 2023 (arXiv 2301.11989), who bound its Renyi divergences.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, Literal, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
+
+from dpselect.accounting.mixture import mixture
+from dpselect.accounting.best_of_k.renyi_bounds import renyi_curve_of
+from dpselect.errors import AdjacencyError, ArgumentError, integer, number
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.profile import extend
+from dpselect.privacy.promises import promise
+from dpselect.privacy.renyi import RenyiCurve
+
+__all__ = ["SubsetProfile", "SubsetRenyi", "tune_on_subset"]
+
+Array = NDArray[np.float64]
+FinalRows = Literal["rest", "all"]
+
+ATOMS: Final = 800
+_LARGEST_SUM: Final = 128
+"""Orders up to which moments are summed term by term; beyond them Minkowski's inequality serves."""
+
+_SUMMING: Final = 1e-9
+"""More than the relative error of a running sum over the atoms of a product, 1.1e-16 times their number."""
+
+
+@dataclass(frozen=True)
+class SubsetProfile:
+    """The privacy profile of tuning on a subset, exact for what the two guarantees' pairs allow; rounded up."""
+
+    search: Guarantee
+    final: Guarantee
+    sampling_rate: float
+    final_rows: FinalRows
+    atoms: int = ATOMS
+    theorem: str = "worst case of tuning on a subset (after Koskela, Kulkarni 2023)"
+
+    @cached_property
+    def _pairs(self) -> tuple[DominatingPair, DominatingPair]:
+        search, final = self.search.pair_source()(self.atoms), self.final.pair_source()(self.atoms)
+        forward = self._together(search[0].pessimistic, final[0].pessimistic)
+        backward = self._together(search[1].pessimistic.swapped(), final[1].pessimistic.swapped())
+        return _rounded_up(*forward), _rounded_up(*backward[::-1])
+
+    def _together(self, search: DominatingPair, final: DominatingPair) -> tuple[Array, Array]:
+        """The masses of all pairs of atoms with and without the row."""
+        q = self.sampling_rate
+        neither = np.outer(search.lower, final.lower)
+        if self.final_rows == "rest":
+            with_row = q * np.outer(search.upper, final.lower) + (1.0 - q) * np.outer(search.lower, final.upper)
+        else:
+            with_row = np.outer(q * search.upper + (1.0 - q) * search.lower, final.upper)
+        return with_row.ravel(), neither.ravel()
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        forward, backward = self._pairs
+        return extend(epsilons, forward.hockey_stick, backward.hockey_stick)
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        forward, backward = self._pairs
+        return extend(epsilons, backward.hockey_stick, forward.hockey_stick)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it was made from, not what it worked out."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _rounded_up(upper: Array, lower: Array) -> DominatingPair:
+    """The pair sorted by ratio, its masses moved by more than the sums over them can be wrong."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        losses = np.log(upper) - np.log(lower)
+    losses = np.where(np.isnan(losses), 0.0, losses)  # no mass on either side
+    order = np.argsort(losses, kind="stable")
+    return DominatingPair(
+        losses=losses[order], upper=upper[order] * (1.0 + _SUMMING), lower=lower[order] * (1.0 - _SUMMING)
+    )
+
+
+@dataclass(frozen=True)
+class SubsetRenyi:
+    """A bound on the Renyi divergences of tuning on a subset, both directions; for parts without failure mass.
+
+    With a and b the likelihood ratios of search and final run, independent and of mean 1 without the row, the ratio is
+    L = q a + (1 - q) b for "rest" and (q a + 1 - q) b for "all". Row removed: E[L^order] at whole orders by the
+    binomial theorem, as in Koskela and Kulkarni, chords of its logarithm between them (it is convex in the order), and
+    Minkowski's inequality at every order. Row added: E[L^(1 - order)] by convexity, and by the inequality of the
+    arithmetic and geometric means.
+    """
+
+    search: RenyiCurve
+    final: RenyiCurve
+    sampling_rate: float
+    final_rows: FinalRows
+    theorem: str = "Renyi bound for tuning on a subset (after Koskela, Kulkarni 2023)"
+
+    def __call__(self, orders: Array) -> Array:
+        flat = np.asarray(orders, dtype=np.float64).reshape(-1)
+        a = self._moments(self.search, flat)
+        b = self._moments(self.final, flat)
+        alone = b if self.final_rows == "rest" else np.zeros_like(b)
+        found = np.maximum(self._removed(flat, a, alone), self._added(flat, a, alone))
+        total = found if self.final_rows == "rest" else found + b
+        return np.asarray(np.maximum(total / (flat - 1.0), 0.0) * ROUND_UP).reshape(np.shape(orders))
+
+    @staticmethod
+    def _moments(curve: RenyiCurve, orders: Array) -> Array:
+        """Bounds on log E[ratio^order], which are those on log E[ratio^(1 - order)] of the other direction too."""
+        return np.asarray((orders - 1.0) * curve(orders))
+
+    def _removed(self, orders: Array, a: Array, b: Array) -> Array:
+        """log E[(q a + (1 - q) b)^order]."""
+        minkowski = orders * self._weighted(a / orders, b / orders)
+        low = np.minimum(np.floor(orders).astype(int), _LARGEST_SUM - 1)
+        table = self._table
+        part = orders - low
+        with np.errstate(invalid="ignore"):  # no moment beyond some order: Minkowski's inequality says so too
+            chord = np.where(part > 0.0, table[low] + (table[low + 1] - table[low]) * part, table[low])
+        return np.where(orders <= _LARGEST_SUM, np.fmin(chord, minkowski), minkowski)
+
+    def _added(self, orders: Array, a: Array, b: Array) -> Array:
+        """log E[(q a + (1 - q) b)^(1 - order)]."""
+        q, excess = self.sampling_rate, orders - 1.0
+        geometric = self._moments(self.search, 1.0 + q * excess)
+        if self.final_rows == "rest" and q < 1.0:
+            geometric = geometric + self._moments(self.final, 1.0 + (1.0 - q) * excess)
+        return np.fmin(self._weighted(a, b), geometric)
+
+    def _weighted(self, a: Array, b: Array) -> Array:
+        """log(q exp(a) + (1 - q) exp(b))."""
+        q = self.sampling_rate
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(np.log(q) + a, np.log1p(-q) + b) if q < 1.0 else a
+
+    @cached_property
+    def _table(self) -> Array:
+        """log E[(q a + (1 - q) b)^n] for n = 0, 1, ..., by the binomial theorem; moments 0 and 1 are 1."""
+        n = np.arange(_LARGEST_SUM + 1)
+        whole = n[2:].astype(np.float64)
+        a = np.concatenate(([0.0, 0.0], self._moments(self.search, whole)))
+        b = np.zeros_like(a)
+        if self.final_rows == "rest":
+            b[2:] = self._moments(self.final, whole)
+        q = self.sampling_rate
+        if q == 1.0:
+            return a
+        choose = gammaln(n + 1.0)
+        table = np.zeros(n.size)
+        for order in n[2:]:
+            j = n[: order + 1]
+            logs = choose[order] - choose[j] - choose[order - j] + j * math.log(q) + (order - j) * math.log1p(-q)
+            table[order] = logsumexp(logs + a[j] + b[order - j])
+        return table * ROUND_UP + 1e-13  # logarithms of factorials are rounded
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what it was made from, not what it worked out."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def tune_on_subset(
+    *,
+    search: Guarantee,
+    final: Guarantee,
+    sampling_rate: SupportsFloat,
+    final_rows: FinalRows = "rest",
+    atoms: int = ATOMS,
+) -> Guarantee:
+    """The guarantee of a search on a random subset of the rows and one final run with what it found; both are released.
+
+    `search` is the guarantee of the whole search (of `best_of`, say) on the rows it is given, `final` that of the final
+    run, whatever the hyperparameters. Each row goes to the search with probability `sampling_rate`, independently of
+    everything, and which rows did (their number too) stays secret: `dpselect.tuning.split_rows` draws the split.
+    The final run is on the rows that the search did not see (`final_rows="rest"`) or on all rows (`"all"`), in both
+    cases with hyperparameters that are a function of the search's output and of public numbers, such as a learning rate
+    scaled by the ratio of expected sizes q and 1 - q (scaled by counted rows it would be one more look at the data).
+
+    Add-or-remove-one: the profile is the exact worst case for the two guarantees' pairs, each cut into `atoms` (16 to
+    4,000) pieces, and the Renyi curve a bound. Replace-one: "rest" is the average of both guarantees, as if the split
+    were published; "all" raises `AdjacencyError` (the subset of the neighbour is not a neighbouring subset of the other
+    row's absence, of which the guarantee says nothing). Rounded up. Source: docs/theory/subset-tuning.md, after Koskela
+    and Kulkarni 2023.
+
+    >>> from dpselect.accounting import best_of
+    >>> from dpselect.privacy import gaussian
+    >>> from dpselect.repetitions import Harmonic
+    >>> run = gaussian(noise_multiplier=4.0)
+    >>> search = best_of(run, Harmonic(limit=50), bound="profile")
+    >>> both = tune_on_subset(search=search, final=run, sampling_rate=0.1)
+    >>> round(search.epsilon(delta=1e-6), 3), round(both.epsilon(delta=1e-6), 3)
+    (1.58, 1.02)
+    """
+    search = promise("search", search)
+    final = promise("final", final)
+    q = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0)
+    atoms = integer("atoms", atoms, at_least=16, at_most=4000)
+    if final_rows not in ("rest", "all"):
+        raise ArgumentError(f"final_rows must be 'rest' or 'all', got {final_rows!r}")
+    adjacency = common_adjacency((search.adjacency, final.adjacency))
+    terms = {
+        "mechanism": "tune-on-subset",
+        "search": dict(search.terms),
+        "final": dict(final.terms),
+        "sampling_rate": q,
+        "final_rows": final_rows,
+    }
+    if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+        if final_rows == "all":
+            raise AdjacencyError(f"final_rows='all' is proved for add_or_remove_one, not for {adjacency.value}")
+        average = search if q == 1.0 else mixture([search, final], [q, 1.0 - q])
+        return replace(average, theorem="tuning on a subset, as if the split were published", terms=terms)
+    if q == 1.0:  # the final run has no rows, or all of them
+        return replace(search if final_rows == "rest" else compose(search, final), terms=terms)
+    curves = [renyi_curve_of(g) for g in (search, final)]
+    curve = SubsetRenyi(curves[0], curves[1], q, final_rows) if curves[0] and curves[1] else None
+    return Guarantee(
+        adjacency=adjacency,
+        theorem="tuning on a subset (after Koskela, Kulkarni 2023)",
+        terms=terms,
+        failure=-math.expm1(math.log1p(-search.failure) + math.log1p(-final.failure)) * ROUND_UP,
+        pure_epsilon=_pure(search.pure_epsilon, final.pure_epsilon, q, final_rows),
+        renyi_curve=curve,
+        profile=SubsetProfile(search, final, q, final_rows, atoms),
+    )
+
+
+def _pure(search: float, final: float, q: float, final_rows: FinalRows) -> float:
+    """The log of the largest ratio; the smallest is nearer to 1, by the inequality of the means."""
+    if math.isinf(search) or math.isinf(final):
+        return math.inf
+    if final_rows == "all":
+        return float(np.logaddexp(math.log(q) + search, math.log1p(-q)) + final) * ROUND_UP
+    return float(np.logaddexp(math.log(q) + search, math.log1p(-q) + final)) * ROUND_UP

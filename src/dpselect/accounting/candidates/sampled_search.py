@@ -1,0 +1,329 @@
+"""Sparse vector and threshold search by sampling private candidates (Liu, Talwar 2019, Sections 4.2 and 4.3).
+
+The price is (epsilon, delta): epsilon is the sparse vector's, and delta the probability that counting draws lets some
+statistic move by more than its sensitivity. Two bounds on delta, of which the smaller is taken: the theorem's, for
+every number of samples, and an exact one for the number in use, which is smaller by many orders of magnitude and
+exists for every base: by quantiles where every test has draws of its own, by two binomial tails where one batch serves
+several tests. Sensitivities differ: 2 (epsilon_1 + slack) where odds are compared, epsilon_1 +
+slack where counts are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import SupportsFloat
+
+from dpselect.accounting.best_of_k.feasible_region import both_ways, trade_offs
+from dpselect.accounting.candidates.percentile_sparse_vector import HaltingCutoffs
+from dpselect.accounting.candidates.sampled_percentile import (
+    SmoothedCount,
+    SmoothedOdds,
+    far_apart_probability,
+    lemma_4_3,
+)
+from dpselect.accounting.candidates.search_price import SearchPrice, first_positive_price
+from dpselect.accounting.candidates.smoothing import fewest_samples, with_smoothing
+from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Guarantee
+from dpselect.privacy.promises import promise
+
+__all__ = [
+    "sampled_halting_cutoffs",
+    "sampled_sparse_vector",
+    "smoothed_count",
+    "smoothed_odds",
+    "threshold_search",
+    "threshold_search_margin",
+    "threshold_search_samples",
+]
+
+_LARGEST_SLACK = math.nextafter(1.0, 0.0)
+
+
+def smoothed_odds(
+    base: Guarantee,
+    *,
+    max_queries: int,
+    delta: SupportsFloat,
+    samples: int | None = None,
+    target: SupportsFloat | None = None,
+    slack: SupportsFloat = 0.1,
+    smoothing: SupportsFloat | None = None,
+) -> SmoothedOdds:
+    """The statistic of a sparse vector by sampling whose failure is at most `delta`, with sensitivity 2 (epsilon_1 +
+    slack).
+
+    Its smoothing is the smallest, to some per cent, at which `sampled_sparse_vector` charges at most `delta` for
+    `max_queries` queries of `samples` draws each. (The theorem's, `lemma_4_3_smoothing`, holds for any number of draws
+    and is larger by orders of magnitude.) Without `samples`: the fewest at which counting errs by less than the noise
+    does for a candidate that passes with probability `target` (`fewest_samples`).
+
+    Raises `ArgumentError` for a `smoothing` that does not keep `delta`, naming one that does; `BoundUnavailableError`
+    for a base without an epsilon outside a failure mass (build `SmoothedOdds` by hand then).
+    Source: Liu, Talwar 2019, Theorem 4.4; the price by `dpselect.accounting.candidates.quantile_coupling`.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> found = smoothed_odds(pure_dp(epsilon=0.5), max_queries=10, delta=1e-6, samples=1000)
+    >>> from dpselect.accounting.candidates.sampled_percentile import lemma_4_3_smoothing
+    >>> theorem = lemma_4_3_smoothing(epsilon=0.5, slack=0.1, failure=1e-6 / 40)
+    >>> found.sensitivity, 1.0 < found.smoothing < 3.0, round(theorem)
+    (1.2, True, 1715)
+    """
+    base = promise("base", base)
+    queries, delta, slack = _parsed("max_queries", max_queries, delta, slack)
+    sensitivity = 2.0 * (_epsilon(base) + slack)
+    draws = _draws(samples, target, sensitivity, odds=True)
+    return with_smoothing(
+        lambda size: SmoothedOdds(samples=draws, smoothing=size, sensitivity=sensitivity),
+        lambda statistic, enough: min(_odds_failure(base, statistic, queries, enough=enough)),
+        delta=delta,
+        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
+    )
+
+
+def smoothed_count(
+    base: Guarantee,
+    *,
+    thresholds: int,
+    delta: SupportsFloat,
+    samples: int | None = None,
+    target: SupportsFloat | None = None,
+    slack: SupportsFloat = 0.1,
+    smoothing: SupportsFloat | None = None,
+) -> SmoothedCount:
+    """The statistic of a threshold search whose failure is at most `delta`, with sensitivity epsilon_1 + slack.
+
+    As `smoothed_odds`, for `threshold_search` and its R `thresholds`, which one batch serves: more than one need the
+    smoothing of two exact tails each. Source: Liu, Talwar 2019, Theorem 4.6.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> found = smoothed_count(pure_dp(epsilon=0.1), samples=4000, thresholds=4, delta=1e-6, slack=0.25)
+    >>> 290.0 < found.smoothing < 300.0
+    True
+    """
+    base = promise("base", base)
+    count, delta, slack = _parsed("thresholds", thresholds, delta, slack)
+    sensitivity = _epsilon(base) + slack
+    draws = _draws(samples, target, sensitivity, odds=False)
+    return with_smoothing(
+        lambda size: SmoothedCount(samples=draws, smoothing=size, sensitivity=sensitivity),
+        lambda statistic, enough: min(_count_failure(base, statistic, count, enough=enough)),
+        delta=delta,
+        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
+    )
+
+
+def _draws(samples: int | None, target: SupportsFloat | None, sensitivity: float, *, odds: bool) -> int:
+    if samples is not None:
+        return integer("samples", samples, at_least=1, at_most=10**9)
+    if target is None:
+        raise ArgumentError("give samples, or a target from which to find how many are needed")
+    share = number("target", target, above=0.0, below=1.0)
+    return fewest_samples(target=share, sensitivity=sensitivity, odds=odds)
+
+
+def _parsed(name: str, tests: int, delta: SupportsFloat, slack: SupportsFloat) -> tuple[int, float, float]:
+    return (
+        integer(name, tests, at_least=1),
+        number("delta", delta, above=0.0, below=1.0),
+        number("slack", slack, above=0.0, below=1.0),
+    )
+
+
+def _epsilon(base: Guarantee) -> float:
+    if not math.isfinite(base.pure_epsilon):
+        raise BoundUnavailableError(
+            "base must have an epsilon outside a failure mass for the theorem's sensitivity; for others give the "
+            "statistic itself (SmoothedOdds or SmoothedCount), whose failure is then priced by binomial tails"
+        )
+    return base.pure_epsilon
+
+
+def sampled_sparse_vector(
+    base: Guarantee, *, statistic: SmoothedOdds, epsilon: SupportsFloat, max_queries: int
+) -> SearchPrice:
+    """The price of a sparse vector whose passing probabilities are counted from fresh draws for each query.
+
+    Privacy holds for any number of samples, fixed without the data (owed). Every query's candidate satisfies `base`.
+    Draws that fall into the base's failure mass are counted over all `max_queries` batches, run or not. The exact
+    failure is that of two counts read from one uniform number: see `dpselect.accounting.candidates.quantile_coupling`.
+    Source: Liu, Talwar 2019, Theorem 4.4 and Lemma 4.5.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> base = pure_dp(epsilon=0.5)
+    >>> statistic = smoothed_odds(base, samples=5000, max_queries=10, delta=1e-6, slack=0.25)
+    >>> price = sampled_sparse_vector(base, statistic=statistic, epsilon=1.0, max_queries=10)
+    >>> price.guarantee.pure_epsilon, price.guarantee.failure <= 1e-6
+    (1.0, True)
+    """
+    base = promise("base", base)
+    if not isinstance(statistic, SmoothedOdds):
+        raise TypeError("statistic must be a SmoothedOdds: odds are compared here")
+    queries = integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
+    theorem, tails = _odds_failure(base, statistic, queries)
+    return _price("sampled-sparse-vector", "Theorem 4.4", base, statistic, epsilon, queries, theorem, tails)
+
+
+def threshold_search(
+    base: Guarantee, *, statistic: SmoothedCount, epsilon: SupportsFloat, thresholds: int
+) -> SearchPrice:
+    """The price of finding the largest of R thresholds that one candidate passes often enough, from one batch of draws.
+
+    The batch serves all thresholds, so the counts of two data sets are bounded jointly over both of their orders.
+    Otherwise as `sampled_sparse_vector`. Source: Liu, Talwar 2019, Theorem 4.6.
+    """
+    base = promise("base", base)
+    if not isinstance(statistic, SmoothedCount):
+        # odds move twice as far as the theorem's constant for counts says
+        raise TypeError("statistic must be a SmoothedCount: counts are compared here")
+    count = integer("thresholds", thresholds, at_least=1)
+    theorem, tails = _count_failure(base, statistic, count)
+    return _price("threshold-search", "Theorem 4.6", base, statistic, epsilon, count, theorem, tails)
+
+
+def _odds_failure(
+    base: Guarantee, statistic: SmoothedOdds, queries: int, *, enough: float = 0.0
+) -> tuple[float, float]:
+    """By the theorem, and by exact sums, which are not followed below `enough`."""
+    theorem = _theorem(
+        base, statistic.sensitivity / 2.0, statistic.smoothing, 4.0 * queries, queries * statistic.samples
+    )
+    trade_off = both_ways(trade_offs(base))
+    apart = far_apart_probability(statistic, trade_off, coupled=True, enough=enough / (queries * ROUND_UP))
+    return theorem, queries * apart * ROUND_UP
+
+
+def _count_failure(
+    base: Guarantee, statistic: SmoothedCount, thresholds: int, *, enough: float = 0.0
+) -> tuple[float, float]:
+    """A single threshold has a count of its own; several share one batch, for which any coupling must do."""
+    theorem = _theorem(base, statistic.sensitivity, statistic.smoothing, 2.0 * thresholds, statistic.samples)
+    events = 1 if thresholds == 1 else 2 * thresholds
+    apart = far_apart_probability(
+        statistic, both_ways(trade_offs(base)), coupled=thresholds == 1, enough=enough / (events * ROUND_UP)
+    )
+    return theorem, events * apart * ROUND_UP
+
+
+def _theorem(base: Guarantee, near: float, smoothing: float, events: float, draws: int) -> float:
+    """Lemma 4.3 for so many events, and 1 - (1 - failure)^draws beside it; 1 where there is no slack."""
+    slack = near - base.pure_epsilon
+    if not slack > 0.0 or base.failure >= 1.0:
+        return 1.0
+    # a smaller slack than there is: the event shrinks as the sensitivity grows
+    slack = min(slack * (1.0 - 1e-12), _LARGEST_SLACK)
+    inside = events * lemma_4_3(epsilon=base.pure_epsilon, slack=slack, smoothing=smoothing)
+    outside = (0.0 - math.expm1(draws * math.log1p(-base.failure))) * ROUND_UP
+    return min(inside + outside, 1.0)
+
+
+def _price(
+    mechanism: str,
+    source: str,
+    base: Guarantee,
+    statistic: SmoothedOdds | SmoothedCount,
+    epsilon: SupportsFloat,
+    tests: int,
+    theorem: float,
+    tails: float,
+) -> SearchPrice:
+    epsilon = number("epsilon", epsilon, above=0.0)
+    how = "its delta" if theorem <= tails else "an exact delta"
+    terms = {
+        "mechanism": mechanism,
+        "base": dict(base.terms),
+        "epsilon": epsilon,
+        "tests": tests,
+        "samples": statistic.samples,
+        "smoothing": statistic.smoothing,
+        "sensitivity": statistic.sensitivity,
+    }
+    return first_positive_price(
+        epsilon=epsilon,
+        tests=tests,
+        failure=min(theorem, tails, 1.0),
+        adjacency=base.adjacency,
+        theorem=f"search by sampling (Liu, Talwar 2019, {source}, {how})",
+        terms=terms,
+    )
+
+
+def sampled_halting_cutoffs(
+    statistic: SmoothedOdds,
+    *,
+    slack: SupportsFloat,
+    epsilon: SupportsFloat,
+    target: SupportsFloat,
+    queries: int,
+    failure_probability: SupportsFloat,
+) -> HaltingCutoffs:
+    """The passing probabilities that a sparse vector by sampling tells apart: its smoothed odds within
+    ((R+1)/beta)^(6S/epsilon) exp(slack) of those of `target`, S the sensitivity.
+
+    Each fails with probability beta + delta/2 at most, delta that of the smoothing, which must be at least
+    `concentration_smoothing`. 0 and 1 mean that nothing is promised: take more samples. The inequality is inverted
+    exactly, so the factors of the printed corollaries (some wrong) are not used. Source: Liu, Talwar 2019, Theorem 4.4.
+    """
+    slack = number("slack", slack, above=0.0, below=1.0)
+    epsilon = number("epsilon", epsilon, above=0.0)
+    target = number("target", target, above=0.0, below=1.0)
+    queries = integer("queries", queries, at_least=1, at_most=1 << 1000)
+    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+    power = 6.0 * statistic.sensitivity / epsilon
+    centre = statistic.statistic(statistic.samples * target)
+    wide = power * math.log((queries + 1.0) / beta) + slack
+    return HaltingCutoffs(
+        low=statistic.probability(centre - wide),
+        high=statistic.probability(centre + wide),
+        sure=statistic.probability(centre - power * math.log(beta) + slack),
+    )
+
+
+def threshold_search_samples(
+    *,
+    smoothing: SupportsFloat,
+    sensitivity: SupportsFloat,
+    slack: SupportsFloat,
+    epsilon: SupportsFloat,
+    target: SupportsFloat,
+    thresholds: int,
+    failure_probability: SupportsFloat,
+) -> float:
+    """log N, N = 3 smoothing exp(slack/2) / target beta^(-12 S/epsilon) (R+1)^(6 S/epsilon), S the sensitivity.
+
+    With that many samples the threshold found has passing probability at least (3 exp(-slack/2) - 1) smoothing / N,
+    except with probability beta + delta/2. The logarithm, because N is astronomical at most parameters.
+    Source: Liu, Talwar 2019, Theorem 4.6.
+
+    >>> log_n = threshold_search_samples(
+    ...     smoothing=5174.83703, sensitivity=0.2, slack=0.1, epsilon=1.0, target=0.05, thresholds=10,
+    ...     failure_probability=0.1)
+    >>> f"{math.exp(log_n):.6e}"
+    '1.456914e+09'
+    """
+    slack = number("slack", slack, above=0.0, below=1.0)
+    power = 6.0 * number("sensitivity", sensitivity, above=0.0) / number("epsilon", epsilon, above=0.0)
+    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+    first = math.log(3.0 * number("smoothing", smoothing, above=0.0) / number("target", target, above=0.0, at_most=1.0))
+    count = integer("thresholds", thresholds, at_least=1)
+    return first + 0.5 * slack + power * (math.log(count + 1.0) - 2.0 * math.log(beta))
+
+
+def threshold_search_margin(
+    *,
+    sensitivity: SupportsFloat,
+    slack: SupportsFloat,
+    epsilon: SupportsFloat,
+    failure_probability: SupportsFloat,
+) -> float:
+    """Lambda = 6 S/epsilon log(1/beta) + slack/2: how far the search lowers its bar so as not to miss a threshold.
+
+    Source: Liu, Talwar 2019, proof of Theorem 4.6.
+
+    >>> round(threshold_search_margin(sensitivity=0.2, slack=0.1, epsilon=1.0, failure_probability=0.1), 8)
+    2.81310211
+    """
+    power = 6.0 * number("sensitivity", sensitivity, above=0.0) / number("epsilon", epsilon, above=0.0)
+    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+    return -power * math.log(beta) + 0.5 * number("slack", slack, at_least=0.0)

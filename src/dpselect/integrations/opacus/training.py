@@ -1,0 +1,201 @@
+"""Opacus training as a private run: what it costs before it starts, and a training loop whose noise is ours.
+
+`PrivateTraining` fixes noise, sampling rate and steps beforehand, knows its guarantee without data, and trains with
+Opacus's per-row gradients. `engine_guarantee` reads the same three numbers from what a `PrivacyEngine` made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError, integer, missing_extra, number
+from dpselect.integrations.opacus.state import sampled_rate
+from dpselect.privacy import Guarantee, dp_sgd
+from dpselect.randomness import RandomSource, resolve
+
+try:
+    import torch
+    from opacus.data_loader import DPDataLoader
+    from opacus.grad_sample import GradSampleModule
+    from opacus.optimizers import DPOptimizer, DPPerLayerOptimizer
+    from opacus.optimizers.optimizer_fast_gradient_clipping import DPOptimizerFastGradientClipping
+    from opacus.utils.batch_memory_manager import BatchSplittingSampler
+    from opacus.validators import ModuleValidator
+except ImportError:
+    raise missing_extra("torch", "training with Opacus") from None
+
+__all__ = ["PrivateTraining", "engine_guarantee"]
+
+_KNOWN: Final = (DPOptimizer, DPPerLayerOptimizer, DPOptimizerFastGradientClipping)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateTraining:
+    """DP-SGD with everything that its price depends on fixed beforehand.
+
+    `sampling_rate` is the probability with which each row is in a batch, independently; `steps` the number of batches;
+    `max_grad_norm` the length to which each row's gradient is clipped; noise of standard deviation
+    `noise_multiplier * max_grad_norm` is added to their sum, which is then divided by `expected_batch_size`. That is
+    a public number, such as the sampling rate times a nominal number of rows: `PrivacyEngine` takes rate, steps and
+    batch size from the number of rows, which under adding or removing a row is itself private.
+
+    Raises `ArgumentError` or `TypeError` for numbers out of range.
+
+    >>> training = PrivateTraining(
+    ...     noise_multiplier=1, sampling_rate=0.1, steps=100, max_grad_norm=1, expected_batch_size=120)
+    >>> print(round(training.guarantee.epsilon(1e-5), 2))
+    7.05
+    """
+
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int
+    max_grad_norm: float
+    expected_batch_size: float
+
+    def __post_init__(self) -> None:
+        for name in ("noise_multiplier", "max_grad_norm", "expected_batch_size"):
+            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
+        object.__setattr__(self, "sampling_rate", number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0))
+        object.__setattr__(self, "steps", integer("steps", self.steps, at_least=1))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of one training, under adding or removing one row; no data needed."""
+        return dp_sgd(noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, steps=self.steps)
+
+    def fit(
+        self,
+        make_module: Callable[[], Any],
+        make_optimizer: Callable[[Iterable[Any]], Any],
+        loss: Callable[..., Any],
+        inputs: Any,
+        targets: Any,
+        *,
+        random: RandomSource | None = None,
+    ) -> Any:
+        """Train and return a module.
+
+        `make_module()` builds it and `make_optimizer(parameters)` a torch optimizer. `loss(outputs, targets)` gives
+        one loss for each row of the batch (`reduction="none"`); row i's output and loss may depend on row i only.
+        `inputs` and `targets` are tensors with one row each; there may be none. What the module keeps of its inputs
+        elsewhere than in parameters, no noise covers: nothing it must be (owed; changed buffers are noticed).
+
+        Batches and noise are drawn from `random`. Torch's own draws (initial weights, dropout), whose secrecy nothing
+        rests on, are seeded from it, and torch's state outside is left as it was. A row whose gradient is not finite
+        counts as zero.
+
+        Raises `ArgumentError` for inputs and targets of different lengths, a loss that is not one number for each row,
+        a module that Opacus cannot give per-row gradients (batch normalisation, for one), or one whose buffers training
+        changes.
+        """
+        source = resolve(random)
+        if len(inputs) != len(targets):
+            raise ArgumentError("inputs and targets must have the same number of rows")
+        with torch.random.fork_rng():
+            torch.manual_seed(source.bits(63))
+            module = make_module()
+            if ModuleValidator.validate(module, strict=False):
+                raise ArgumentError("make_module: Opacus cannot give this module's gradients row by row")
+            buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+            wrapped = GradSampleModule(module.train(), loss_reduction="sum")
+            optimizer = _OurNoise(
+                make_optimizer(wrapped.parameters()),
+                noise_multiplier=self.noise_multiplier,
+                max_grad_norm=self.max_grad_norm,
+                expected_batch_size=self.expected_batch_size,
+                random=source.spawn("noise"),
+            )
+            sampling = source.spawn("batches")
+            for _ in range(self.steps):
+                chosen = torch.from_numpy(sampling.bernoulli(self.sampling_rate, len(inputs)).nonzero()[0])
+                optimizer.zero_grad()
+                losses = loss(wrapped(inputs[chosen]), targets[chosen])
+                if losses.shape != (len(chosen),):
+                    raise ArgumentError('loss must give one number for each row of the batch (reduction="none")')
+                losses.sum().backward()
+                optimizer.step()
+            wrapped.remove_hooks()
+        for name, buffer in module.named_buffers():
+            if name not in buffers or not torch.equal(buffer, buffers[name]):
+                raise ArgumentError("make_module: training changes a buffer of this module, which no noise covers")
+        return _plain(module).eval()
+
+
+def _plain(module: Any) -> Any:
+    """Without the gradients row by row that Opacus hangs on parameters: they are raw."""
+    for parameter in module.parameters():
+        parameter.grad = None
+        for name in ("grad_sample", "summed_grad", "_forward_counter"):
+            if hasattr(parameter, name):
+                delattr(parameter, name)
+    return module
+
+
+class _OurNoise(DPOptimizer):  # type: ignore[misc]
+    """Opacus's clipping with noise from a `RandomSource`, and rows without a finite gradient left out."""
+
+    def __init__(self, optimizer: Any, *, random: RandomSource, **settings: Any) -> None:
+        super().__init__(optimizer, loss_reduction="sum", **settings)
+        self._random = random
+
+    def clip_and_accumulate(self) -> None:
+        finite = torch.stack(
+            [g.isfinite().reshape(len(g), math.prod(g.shape[1:])).all(dim=1) for g in self.grad_samples]
+        ).all(dim=0)
+        if not bool(finite.all()):
+            for parameter, gradients in zip(self.params, self.grad_samples, strict=True):
+                keep = finite.reshape(-1, *[1] * (gradients.dim() - 1))
+                parameter.grad_sample = torch.where(keep, gradients, torch.zeros_like(gradients))
+        super().clip_and_accumulate()
+
+    def add_noise(self) -> None:
+        deviation = self.noise_multiplier * self.max_grad_norm
+        for parameter in self.params:
+            drawn = torch.from_numpy(self._random.normal(tuple(parameter.summed_grad.shape)) * deviation)
+            noisy = parameter.summed_grad.double() + drawn.to(parameter.device)
+            parameter.grad = (noisy / self.expected_batch_size).to(parameter.dtype).view_as(parameter)
+
+
+def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_public: bool) -> Guarantee:
+    """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
+
+    Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
+    fixed beforehand: epochs times `len(data_loader)`. Owed: every batch of the loader has a step of its own. Gradients
+    accumulated over several batches have the noise of one step, and a row may be in more than one of them. (Batches
+    that `BatchMemoryManager` cuts up are one batch.) The noise is that of the next step; with a noise scheduler use
+    `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the
+    number of batches and the divisor of the gradient from the number of rows, so `size_is_public=True` declares that
+    this number may be known; `PrivateTraining` does without.
+
+    Raises `ArgumentError` when batches are not Poisson samples (`poisson_sampling=False`), for adaptive clipping (its
+    clipping bound is updated with the true size of each batch) and distributed training, for noise of zero, and
+    without the declaration; `TypeError` for objects that no engine made.
+    """
+    if not isinstance(optimizer, DPOptimizer):
+        raise TypeError(f"optimizer must come from PrivacyEngine.make_private, got {type(optimizer).__name__}")
+    if type(optimizer) not in _KNOWN:
+        raise ArgumentError(
+            f"optimizer {type(optimizer).__name__} is refused: adaptive clipping updates its bound with the true size "
+            "of each batch, and distributed sampling is not Poisson sampling of all rows"
+        )
+    if isinstance(getattr(data_loader, "batch_sampler", None), BatchSplittingSampler):
+        raise ArgumentError(
+            "data_loader is that of a BatchMemoryManager, which cuts batches up: give the loader that make_private made"
+        )
+    rate = getattr(data_loader, "sample_rate", None)
+    if not isinstance(data_loader, DPDataLoader) or rate is None or data_loader.distributed:
+        raise ArgumentError(
+            "data_loader does not draw Poisson samples: the price of DP-SGD does not hold for shuffled or fixed "
+            "batches; call make_private with poisson_sampling=True"
+        )
+    if not size_is_public:
+        raise ArgumentError(
+            "size_is_public: the engine takes sampling rate, steps and divisor from the number of rows; declare that "
+            "number public, or use PrivateTraining, which fixes them beforehand"
+        )
+    noise = number("noise_multiplier", optimizer.noise_multiplier, above=0.0)
+    return dp_sgd(noise_multiplier=noise, sampling_rate=sampled_rate(rate), steps=steps)

@@ -1,0 +1,245 @@
+"""What a search costs and with which noise it runs, from public facts alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import clone
+
+from dpselect.accounting import best_of, calibrate
+from dpselect.accounting.best_of import smallest_of
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
+from dpselect.integrations.sklearn.distributions import MixedSpace
+from dpselect.integrations.sklearn.guarantee import fit_guarantee, searched_guarantee
+from dpselect.integrations.sklearn.trial import Settings, noise_parameter
+from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.numerics.digits import rounded_up
+from dpselect.privacy import Guarantee, compose, worst_of
+from dpselect.repetitions import Repetitions
+from dpselect.tuning import Space
+from dpselect.tuning.plan import longest_within
+
+__all__ = ["Request", "SearchPlan", "make_search_plan"]
+
+_FOLD_SCORE_SHARE = 0.1
+"""With folds one run's score is paid on top of its models: by default a tenth of the price."""
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """A priced search: public through and through.
+
+    `guarantee` is that of everything that is released. `parts` are what one run costs a row, by what the run does with
+    it (training and scoring rows), and `final` what the further run on all rows costs, if there is one. `noise` is the
+    noise multiplier (or one over epsilon) that was chosen for the total, None when the estimator's own stands.
+    """
+
+    guarantee: Guarantee
+    repetitions: Repetitions
+    parts: tuple[Guarantee, ...]
+    final: Guarantee | None
+    score_epsilon: float | None
+    noise: float | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked: an estimator, a space, and how its runs are made and paid.
+
+    `final_rows` is the public number of rows of the further run, which trains on all of them; `trained` the share of
+    the rows that trains one model.
+    """
+
+    estimator: Any
+    space: Space
+    settings: Settings
+    epsilon: float | None
+    delta: float
+    repetitions: Repetitions | None
+    max_runs: int
+    score_epsilon: float | None
+    public_scoring: bool
+    folds: int | None
+    refit: bool
+    final_rows: float | None
+    trained: float
+
+    def fit(self, noise: float | None, combine: Callable[[Guarantee], Guarantee] = lambda g: g) -> Guarantee:
+        """What one run's training costs a row that is in it, the parameters being drawn from the space."""
+        return searched_guarantee(self.estimator, self.space, lambda e: combine(self._fit_of(e, noise)))
+
+    def final(self, noise: float | None) -> Guarantee | None:
+        """What the further run costs, whichever parameters won."""
+        if not self.refit:
+            return None
+        found: list[Guarantee] = []
+
+        def note(guarantee: Guarantee) -> Guarantee:
+            found.append(guarantee)
+            return guarantee
+
+        replace(self, settings=replace(self.settings, nominal_rows=self.final_rows)).fit(noise, note)
+        return found[0] if len(found) == 1 else worst_of(*found)
+
+    def parts(self, noise: float | None, score_epsilon: float | None) -> tuple[Guarantee, ...]:
+        """What one run costs a row: one guarantee for each thing that a run can do with it."""
+        if score_epsilon is None:
+            return (self.fit(noise),)
+        if self.folds is None:
+            training = self.fit(noise)
+            return training, noisy_count_guarantee(epsilon=score_epsilon, adjacency=training.adjacency)
+        # a row is left out by one fold's model, and scored by that one
+        models = self.folds - 1
+
+        def with_score(fit: Guarantee) -> Guarantee:
+            return compose(*[fit] * models, noisy_count_guarantee(epsilon=score_epsilon, adjacency=fit.adjacency))
+
+        return (self.fit(noise, with_score),)
+
+    def total(
+        self, law: Repetitions, parts: tuple[Guarantee, ...], noise: float | None, *, quick: bool = False
+    ) -> Guarantee:
+        """What the search and the further run cost together; `quick`: with a further run, a little more than needed.
+
+        The curve of the optimal bound takes seconds to compose, too long for each step of a calibration. What is
+        promised in the end is never above the quick price.
+        """
+        final = self.final(noise)
+        if final is None:
+            return worst_of(*[best_of(part, law) for part in parts])
+        found = [worst_of(*[compose(_quick_best_of(part, law), final) for part in parts])]
+        if not quick:
+            found.append(worst_of(*[compose(best_of(part, law), final) for part in parts]))
+        return smallest_of(*found)
+
+    def _fit_of(self, estimator: Any, noise: float | None) -> Guarantee:
+        settings = replace(self.settings, noise=noise)
+        settings.steps(estimator)
+        return fit_guarantee(estimator, settings.base, columns=settings.columns)
+
+
+def make_search_plan(request: Request) -> SearchPlan:
+    """Choose the law, the noise and the score's noise, and price it all.
+
+    `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
+    own noise allows. (With a further run both are chosen by a quicker bound, a few per cent above.) A law alone: the
+    price that comes out. The score's noise, unless given, is the least with which
+    the held-out rows pay no more than the training rows.
+
+    Raises `ArgumentError` or `TypeError` for arguments, `BudgetError` when the total cannot be met.
+    """
+    delta = number("delta", request.delta, at_least=0.0, below=1.0)
+    epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0)
+    if request.score_epsilon is not None:
+        number("score_epsilon", request.score_epsilon, above=0.0)
+    score = None if request.public_scoring else request.score_epsilon
+    law, noise = request.repetitions, None
+    if law is not None and not isinstance(law, Repetitions):
+        raise TypeError(f"repetitions must be a law from dpselect.repetitions, got {type(law).__name__}")
+    if not request.public_scoring and score is None and request.folds is not None:
+        score = _share_of_fit(request, epsilon, law, delta)
+    training = score if request.folds is not None else None
+    if law is None:
+        if epsilon is None:
+            raise ArgumentError("give repetitions (the law of the number of runs), or epsilon (and delta), or both")
+        law, _ = longest_within(
+            lambda offered: request.total(offered, request.parts(None, training)[:1], None, quick=True),
+            epsilon=epsilon,
+            delta=delta,
+            max_runs=integer("max_runs", request.max_runs, at_least=1),
+        )
+    elif epsilon is not None:
+        _refuse_searched_noise(request)
+        chosen = law
+        noise = _calibrated(
+            "the estimator",
+            lambda value: request.total(chosen, request.parts(value, training)[:1], value, quick=True),
+            epsilon,
+            delta,
+            relative=1e-3 if request.refit else 1e-4,
+        )
+    trained = request.total(law, request.parts(noise, training)[:1], noise)
+    if score is None and not request.public_scoring:
+        score = _matching_score(request, law, noise, trained.epsilon(delta) if epsilon is None else epsilon, delta)
+    parts = request.parts(noise, score)
+    # a curve that was worked out is not worked out again
+    total = trained if len(parts) == 1 else worst_of(trained, request.total(law, parts[1:], noise))
+    asked = request.settings.adjacency
+    if asked is not None and total.adjacency is not asked:
+        raise AdjacencyError(
+            f"the estimator is private under {total.adjacency.value}, not under {asked.value}; it is not converted"
+        )
+    if epsilon is not None and not total.epsilon(delta) <= epsilon:
+        raise BudgetError(
+            f"the search costs epsilon {rounded_up(total.epsilon(delta))} at delta {delta:g}, "
+            f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
+        )
+    return SearchPlan(total, law, parts, request.final(noise), score, noise)
+
+
+def _quick_best_of(part: Guarantee, law: Repetitions) -> Guarantee:
+    """The best of K by the bounds whose curves compose in less than a second."""
+    found = [best_of(part, law, bound="profile")]
+    if math.isfinite(part.pure_epsilon):
+        found.append(best_of(part, law, bound="pure"))
+    return smallest_of(*found)
+
+
+def _matching_score(request: Request, law: Repetitions, noise: float | None, target: float, delta: float) -> float:
+    """The score epsilon with which a held-out row pays what is paid for a training row, `target`."""
+    if not target < math.inf:
+        raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
+    final = request.final(noise)
+    adjacency = request.fit(noise).adjacency
+    if final is not None:
+        # adding up is safe, and quick; what is promised is computed from the curves
+        target -= final.epsilon(delta)
+    if not target > 0.0:
+        raise BudgetError("nothing is left for the score beside the further run: give score_epsilon")
+    # the pure bound is exact, and all that a pure score needs
+    scale = _calibrated(
+        "the score",
+        lambda value: best_of(noisy_count_guarantee(epsilon=1.0 / value, adjacency=adjacency), law, bound="pure"),
+        target,
+        delta if final is None else 0.0,
+    )
+    return 1.0 / scale
+
+
+def _share_of_fit(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float:
+    if epsilon is not None and law is not None:
+        scale = _calibrated(
+            "the score",
+            lambda scale: best_of(noisy_count_guarantee(epsilon=1.0 / scale), law, bound="pure"),
+            _FOLD_SCORE_SHARE * epsilon,
+            delta,
+        )
+        return 1.0 / scale
+    single = request.fit(None).epsilon(delta)
+    if not 0.0 < single < math.inf:
+        raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
+    return _FOLD_SCORE_SHARE * single
+
+
+def _calibrated(
+    what: str, make: Callable[[float], Guarantee], epsilon: float, delta: float, relative: float = 1e-4
+) -> float:
+    try:
+        return calibrate(make, epsilon=epsilon, delta=delta, relative=relative)
+    except ArgumentError as error:
+        raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
+
+
+def _refuse_searched_noise(request: Request) -> None:
+    spaces = request.space.spaces if isinstance(request.space, MixedSpace) else (request.space,)
+    searched = {name for space in spaces for name in space.parameters}
+    for place in request.settings.steps(clone(request.estimator)):
+        name = f"{place.path}{noise_parameter(place)[0]}"
+        if name in searched:
+            raise ArgumentError(
+                f"param_distributions[{name!r}] is the noise, which epsilon and repetitions together settle: leave it "
+                "out, or leave epsilon out"
+            )

@@ -1,0 +1,168 @@
+"""One run on made-up rows, before anything is drawn or charged: what is wrong with the arguments shows here.
+
+Afterwards it could not be told: that a run on the data failed is part of what the guarantee protects, so that an
+estimator that always fails would cost the full price and find nothing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, numpy_source
+from dpselect.integrations.sklearn.scoring import RowScore, Scoring
+from dpselect.integrations.sklearn.trial import Rows, Settings, pack, train
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.tuning import Space
+
+__all__ = ["refuse_whole_number_seeds", "rehearse"]
+
+_ROWS: Final = 32
+_FEWER: Final = (13, 1)
+
+
+def rehearse(
+    estimator: Any,
+    space: Space,
+    settings: Settings,
+    scoring: Scoring,
+    X: Any,
+    classes: NDArray[Any] | None,
+    public: Rows | None,
+) -> int | None:
+    """The largest size of a packed model among settings at the ends of the space, or None if no rows can be made up.
+
+    Of X only the container and the types of its columns are used. Raises what training or scoring raises, and
+    `ArgumentError` when a row's answer or score depends on the rows beside it.
+    """
+    rows = _rows_like(X, classes)
+    if rows is None:
+        return None
+    source = keyed_source("rehearsal")
+    sizes: list[int] = []
+    for params in _ends(space):
+        try:
+            with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+                model = train(clone(estimator), params, settings, rows.at(range(_ROWS)), source.spawn(len(sizes)))
+                if public is None:
+                    scoring.strict_total(model, rows.X, rows.y)
+                    _refuse_answers_by_batch(model, scoring.rule, rows)
+                elif not sizes and scoring.scorer is not None:
+                    float(scoring.scorer(model, public.X, public.y))
+            sizes.append(len(pack(model)))
+        except Exception as error:
+            error.add_note(f"in a rehearsal on made-up rows, with {params}; nothing was drawn or charged")
+            raise
+    return max(sizes)
+
+
+def refuse_whole_number_seeds(
+    estimator: Any, space: Space, settings: Settings, X: Any, classes: NDArray[Any] | None
+) -> None:
+    """Raise `ArgumentError` for an estimator whose `random_state` takes whole numbers but no generator.
+
+    Every run of it would fail in silence. A whole number would do for it and not for privacy: there are 2**32 of them,
+    few enough to try them all, and whoever has the model could find the noise. Tried on made-up rows, also without a
+    rehearsal; if the estimator can be trained on them with neither, nothing is said.
+    """
+    places = settings.steps(clone(estimator))
+    if not any(_draws_by_state_alone(place.step.get_params(deep=False)) for place in places):
+        return
+    rows = _rows_like(X, classes)
+    if rows is None:
+        return
+
+    def trains(state_of: Callable[[RandomSource], Any]) -> bool:
+        try:
+            with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
+                params = next(iter(_ends(space)))
+                train(estimator, params, settings, rows.at(range(_ROWS)), keyed_source("rehearsal"), state_of=state_of)
+        except Exception:
+            return False
+        return True
+
+    if not trains(numpy_source) and trains(lambda source: source.bits(31)):
+        raise ArgumentError(
+            "the estimator's random_state takes whole numbers only, which are few enough to try them all: whoever has "
+            "the model could find its noise. Give it a parameter random (a dpselect RandomSource) that its fit draws "
+            "from, or one that takes a numpy RandomState; nothing was drawn or charged"
+        )
+
+
+def _draws_by_state_alone(has: Mapping[str, Any]) -> bool:
+    return "random_state" in has and "random" not in has
+
+
+def _rows_like(X: Any, classes: NDArray[Any] | None) -> Rows | None:
+    """Made-up rows with labels in turn, or None if none can be made up."""
+    made_up = _like(X)
+    if made_up is None:
+        return None
+    if classes is None:
+        return Rows(made_up, keyed_source("rehearsal").uniform(_ROWS), {})
+    return Rows(made_up, np.asarray(classes)[np.arange(_ROWS) % len(classes)], {})
+
+
+def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: Rows) -> None:
+    """One row must move a score by its own share only, and so its answer may not change the others'."""
+    names = ("predict_proba", "decision_function", "predict")
+    asked = getattr(model, next(name for name in names if hasattr(model, name)))
+    for count in _FEWER:
+        X, y, _ = rows.at(np.arange(count))
+        if not _same(asked(rows.X)[:count], asked(X)):
+            raise ArgumentError(
+                "the estimator's answer for a row depends on the rows beside it (a PublicTransformer that looks at the "
+                "whole table?), so that one row could move the score by more than its own share"
+            )
+        if rule is not None and not _same(rule.of_rows(model, rows.X, rows.y)[:count], rule.of_rows(model, X, y)):
+            raise ArgumentError("RowScore's function must score each row from its own label and answer alone")
+
+
+def _same(whole: Any, part: Any) -> bool:
+    """Equal but for rounding, which may depend on a row's place in a batch."""
+    first, second = np.asarray(whole), np.asarray(part)
+    if first.dtype.kind in "biuf" and second.dtype.kind in "biuf":
+        return first.shape == second.shape and np.allclose(first, second, rtol=1e-3, atol=1e-6, equal_nan=True)
+    return np.array_equal(first, second)
+
+
+def _like(X: Any) -> Any:
+    """Rows like those of X: uniform numbers in the same container; None for columns that are no numbers."""
+    if hasattr(X, "iloc"):
+        if any(kind.kind not in "biuf" for kind in X.dtypes if hasattr(kind, "kind")):
+            return None
+        columns = _uniform(X.shape[1])
+        return type(X)(columns, columns=X.columns).astype(X.dtypes)
+    table = np.asarray(X)
+    if hasattr(X, "columns") or table.dtype.kind not in "biuf":
+        return None
+    return _uniform(table.shape[1]).astype(table.dtype)
+
+
+def _uniform(columns: int) -> NDArray[np.float64]:
+    return keyed_source("rehearsal").spawn("rows").uniform((_ROWS, columns))
+
+
+def _ends(space: Space) -> Iterator[dict[str, Any]]:
+    if isinstance(space, MixedSpace):
+        for part in space.spaces:
+            yield from _ends(part)
+        return
+    drawn = space.sample(keyed_source("rehearsal"))
+    for end in (min, max):
+        yield {name: _end(law, drawn[name], end) for name, law in space.parameters.items()}
+
+
+def _end(law: Any, drawn: Any, end: Any) -> Any:
+    values = finite_choices(law) or [getattr(law, "low", drawn), getattr(law, "high", drawn)]
+    try:
+        return end(values)
+    except TypeError:  # no order among them
+        return values[0] if end is min else values[-1]

@@ -1,0 +1,123 @@
+"""The face of a finished search: the released model's methods, and why there is nothing of the other runs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpselect.integrations.sklearn.foreign import ABSENT_ATTRIBUTES
+from dpselect.integrations.sklearn.scoring import RowScore
+from dpselect.integrations.sklearn.spending import LeftBehind
+from dpselect.learners.rows import same_names, table_shape
+
+__all__ = ["ReleasedModel"]
+
+_SHARED_BY_CLONES: Final = ("ledger", "executor", "release", "random")
+
+
+def _winner_has(name: str) -> Callable[[Any], bool]:
+    def check(search: ReleasedModel) -> bool:
+        model = getattr(search, "best_estimator_", None)
+        getattr(search.estimator if model is None else model, name)
+        return True
+
+    return check
+
+
+class ReleasedModel(BaseEstimator):  # type: ignore[misc]
+    """Prediction by `best_estimator_`, which is free for the training data."""
+
+    estimator: Any
+    scoring: Any
+    best_estimator_: Any
+    _column_names: list[Any] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        reason = ABSENT_ATTRIBUTES.get(name, f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(reason, name=name, obj=self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy of a released model carries neither a source of randomness nor a budget
+        state: dict[str, Any] = super().__getstate__()
+        ledger = None if state.get("ledger") is None else LeftBehind()
+        return {**state, "random": None, "ledger": ledger, "executor": None, "release": None}
+
+    def __sklearn_clone__(self) -> Self:
+        # a ledger that was copied would be spent twice; so would be anything else that counts
+        copied = type(self)(
+            **{
+                name: value if name in _SHARED_BY_CLONES else clone(value, safe=False)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
+        if "_metadata_request" in self.__dict__:
+            copied._metadata_request = copy.deepcopy(self._metadata_request)
+        return copied
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        tags.non_deterministic = True
+        return tags
+
+    def _winner(self) -> Any:
+        check_is_fitted(self, "guarantee_")
+        if self.best_estimator_ is None:
+            raise NotFittedError("this search found nothing: no run succeeded, or none was made")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels of the released classifier."""
+        if "guarantee_" not in self.__dict__ or not hasattr(self.best_estimator_, "classes_"):
+            raise AttributeError("no classifier is released")
+        return np.asarray(self.best_estimator_.classes_)
+
+    @available_if(_winner_has("predict"))  # type: ignore[untyped-decorator]
+    def predict(self, X: Any) -> Any:
+        """What the released model predicts for rows X."""
+        return self._asked("predict", X)
+
+    @available_if(_winner_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Any:
+        """The released model's probabilities of the classes."""
+        return self._asked("predict_proba", X)
+
+    @available_if(_winner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Any:
+        """The logarithms of the released model's probabilities."""
+        return self._asked("predict_log_proba", X)
+
+    @available_if(_winner_has("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:
+        """The released model's scores of the classes."""
+        return self._asked("decision_function", X)
+
+    def _asked(self, method: str, X: Any) -> Any:
+        winner = self._winner()
+        table_shape(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        same_names(self._column_names, X)
+        return getattr(winner, method)(X)
+
+    def score(self, X: Any, y: Any) -> float:
+        """The released model's score on these rows, without noise; on private rows no guarantee covers it."""
+        winner = self._winner()
+        if isinstance(self.scoring, RowScore):
+            return self.scoring(winner, X, y)
+        return float(check_scoring(winner, scoring=self.scoring)(winner, X, y))

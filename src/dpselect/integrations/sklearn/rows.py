@@ -1,0 +1,118 @@
+"""Reading what a caller of `PrivateSearchCV.fit` passes, and what must be known of it before anything is charged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import get_tags
+from sklearn.utils.validation import column_or_1d
+
+from dpselect.errors import ArgumentError, ContentError, number
+from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
+from dpselect.integrations.sklearn.guarantee import PrivateStep
+from dpselect.integrations.sklearn.trial import Rows
+from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
+from dpselect.privacy import Adjacency
+
+__all__ = ["nominal_rows", "public_rows", "read_labels", "refuse_missing", "sliceable"]
+
+
+def sliceable(X: Any) -> Any:
+    """A data frame as it is, anything else as an array: numbers, or cells each of which keeps its own type."""
+    if hasattr(X, "columns"):
+        return X
+    table = np.asarray(X)
+    return table if table.dtype.kind in "biuf" else np.asarray(X, dtype=object)
+
+
+def read_labels(
+    y: Any, count: int, steps: Sequence[PrivateStep], classes: Sequence[Any] | None, classifier: bool
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """The labels, what stands for each in the split (a class's number, or the number itself), the public classes."""
+    if classifier:
+        labels = labels_of(y, count)
+        given = [classes, *(place.step.get_params(deep=False).get("classes") for place in steps)]
+        known = public_classes(next((each for each in given if each is not None), None), labels)
+        places = class_numbers(labels, known)
+        if any(map(_needs_known_labels, steps)):
+            if np.any(places < 0):
+                raise ContentError("y has labels that are not among the classes, with which the estimator would fail")
+            labels = known[places]  # and all of one type, whatever stood beside them
+        return labels, places, known
+    if y is None:
+        raise ArgumentError("This estimator requires y to be passed, but the target y is None")
+    try:
+        numbers = np.asarray(column_or_1d(y, warn=True), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ContentError("y must hold one number for each row") from None
+    if len(numbers) != count:
+        raise ArgumentError("y must have one number for each row of X: their lengths differ")
+    if not np.all(np.isfinite(numbers)):
+        raise ContentError("y has NaN or infinity in it")
+    return numbers, numbers, None
+
+
+def nominal_rows(
+    nominal: float | None, count: int, adjacency: Adjacency, steps: Sequence[PrivateStep], *, used: bool
+) -> float:
+    """The public number of rows. Where it is `used`, or a step needs it, `PublicRowCountWarning` if it is X's own.
+
+    Else 1: a score that is not released needs no scale, and one taken from the private number of rows could round
+    different scores to equal ones, by that number.
+    """
+    if nominal is not None:
+        return number("nominal_rows", nominal, at_least=1.0)
+    if used or any(place.step.get_params(deep=False).get("nominal_rows", 0) is None for place in steps):
+        return public_row_count(None, count, adjacency)
+    return 1.0
+
+
+def public_rows(pair: Any, columns: int) -> Rows | None:
+    """The public rows that score the runs. Raises `ArgumentError` unless they are a pair (X, y) that fits X."""
+    if pair is None:
+        return None
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ArgumentError("public_validation must be a pair (X, y) of public rows and their labels")
+    X, y = sliceable(pair[0]), np.asarray(pair[1])
+    if table_shape(X)[1] != columns:
+        raise ArgumentError("public_validation must have the columns of X")
+    return Rows(X, y, {})
+
+
+def _needs_known_labels(place: PrivateStep) -> bool:
+    """Whether it is a classifier of others, which the label of one row could make fail on all."""
+    step = place.step
+    ours = type(step).__module__.split(".")[0] == "dpselect"
+    return hasattr(step, "predict") and not ours and not takes_classes_from_rows(step)
+
+
+def refuse_missing(X: Any, steps: Sequence[PrivateStep]) -> None:
+    """Raise `ContentError` for cells that a private step of others would fail on; this package's take all.
+
+    Those are missing, infinite or so large that a product of two could be infinite; and what is no number, unless the
+    step's tags say that it takes text or categories.
+    """
+    foreign = [place.step for place in steps if type(place.step).__module__.split(".")[0] != "dpselect"]
+    if not foreign:
+        return
+    cells = np.asarray(X.data if hasattr(X, "toarray") else X).ravel()
+    largest = math.sqrt(float(np.finfo(cells.dtype if cells.dtype.kind == "f" else np.float64).max))
+    if cells.dtype.kind not in "biuf":
+        found = cells.astype(object)
+        numbers = doubles(found)
+        text = np.array([not isinstance(cell, Number) for cell in found.tolist()], dtype=bool)
+        if all(_takes_text(step) for step in foreign):
+            numbers = numbers[~text]
+        cells = numbers
+    if cells.dtype.kind == "f" and not np.all(np.abs(cells) <= largest):
+        raise ContentError("X has NaN, infinity, text or a huge number in it, with which the estimator would fail")
+
+
+def _takes_text(step: Any) -> bool:
+    tags = get_tags(step).input_tags
+    return bool(tags.string or tags.categorical)

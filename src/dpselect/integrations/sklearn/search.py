@@ -1,0 +1,437 @@
+"""Random search with the interface of scikit-learn's searches and a guarantee for all of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+import sklearn
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import validate_data
+
+from dpselect.errors import ArgumentError, flag, integer, number
+from dpselect.integrations.sklearn.diffprivlib_models import stated_epsilon
+from dpselect.integrations.sklearn.distributions import describe_value, search_space
+from dpselect.integrations.sklearn.foreign import explain_foreign_arguments
+from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
+from dpselect.integrations.sklearn.guarantee import Base, private_steps
+from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
+from dpselect.integrations.sklearn.public import PublicTransformer
+from dpselect.integrations.sklearn.rehearsal import refuse_whole_number_seeds, rehearse
+from dpselect.integrations.sklearn.released import ReleasedModel
+from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
+from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
+from dpselect.integrations.sklearn.spending import SpenderForMore
+from dpselect.integrations.sklearn.split import rows_to_parts
+from dpselect.integrations.sklearn.trial import Rows, SearchRun, Settings, refitted, unpack
+from dpselect.learners.rows import column_names, public_classes, table_shape
+from dpselect.numerics.digits import rounded_up
+from dpselect.privacy import Adjacency, Guarantee, Spender
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.promises import refusal
+from dpselect.randomness import RandomSource
+from dpselect.randomness.starting import refuse_while_starting
+from dpselect.repetitions import Repetitions
+from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor, TuneResult, tune
+
+__all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
+
+_LEAST_ROOM, _ROOM_WITHOUT_REHEARSAL = 1 << 16, 1 << 20
+
+
+class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Random search over a private estimator's parameters that releases the best run's model and nothing else.
+
+    A secret number of runs is drawn from a law; each draws its parameters afresh, trains, and is scored with noise on
+    rows that it was not trained on; the model of the best run is `best_estimator_` (Papernot and Steinke,
+    "Hyperparameter tuning with Renyi differential privacy", 2022, section 3.3). `guarantee_` covers all of it, and is
+    known before there is data: `plan()`.
+
+    Privacy of the estimator. It is a private learner (`dpselect.learners`, some of diffprivlib, anything with a
+    data-free method `guarantee()`), or a pipeline that ends in one. Other steps must be private too, know nothing
+    (Normalizer, Binarizer, PolynomialFeatures), or be declared public: `PublicTransformer(scaler.fit(public_rows))`.
+
+    Rows. By default a public hash puts about a fifth of the rows aside for scoring: of each row's content under
+    add_or_remove_one (its label included), of its position under replace_one. A row then either trains or scores, and
+    the search costs it the larger of the two prices. There is no refit: the model released is the one that was scored.
+
+    Args:
+        estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
+        param_distributions: names to lists (each value equally likely) or distributions (frozen SciPy ones, anything
+            with `rvs`, those of `dpselect.tuning`); or a list of such dictionaries. Fixed without looking at the data
+            (owed). Parameters that enter the guarantee, such as an epsilon, must come from lists: a run is then priced
+            as a mixture.
+        epsilon, delta: the total for everything that is released. With `repetitions` the noise of the private steps is
+            set for it: `noise_multiplier`, or else `epsilon`, of the only private step; of several, all by one factor.
+            Without, the estimator's noise stands and the longest harmonic law is taken.
+        repetitions: the law of the number of runs, from `dpselect.repetitions`.
+        max_runs: the largest limit of the harmonic law that `epsilon` alone may choose.
+        base: what one fit of the estimator (of a pipeline: of its last step) promises, where it cannot say so itself; a
+            `Guarantee` that holds whatever the searched parameters, or a function from the estimator to one. Owed, and
+            that its noise comes from its parameter `random` or `random_state`, which each run sets.
+        adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
+        nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter.
+        classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
+        scoring: on private rows "accuracy" (the default of classifiers) or a `RowScore`; on public ones, any.
+        score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; with
+            folds, a tenth of the price.
+        public_validation: (X, y) that are public: they score the runs, without noise, and all private rows train.
+        validation_fraction: the share of the rows that is put aside.
+        cv: None, or a number of folds, at least 2. A run then is one model for each fold and one noisy score of
+            them all; a row is charged for cv - 1 models and the score. `best_estimator_` averages the models.
+        refit: train a further model with the winner's parameters on all rows, and release it in place of the run's own.
+            It is charged on top.
+        release_score: set `best_score_`, which costs nothing more.
+        n_jobs: worker processes, as in scikit-learn (loky); or `executor`, any of dpselect's. The result is the same.
+        constant_runs, ledger, store, resume, key_variable, payload_bytes, random: see `dpselect.tuning.tune`. With
+            `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
+        rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
+        name: label in the ledger, and salt of the split.
+        verbose: 1 writes what is public (law, price) to standard error. Nothing is ever written run by run.
+
+    Attributes:
+        best_estimator_, best_params_: the winner's; None when no run succeeded or none was made.
+        best_score_: with `release_score`: the winner's score, noise included.
+        guarantee_: what `fit` promises for everything here.
+        repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.
+        receipt_: from the ledger. replayable_: see `Release`.
+        classes_, n_features_in_, feature_names_in_: as in scikit-learn.
+
+    There is no `cv_results_`. `predict` and its kin use the released model and are free. `score` on private rows is
+    not: its number has no noise and is no part of the guarantee.
+
+    >>> from dpselect.learners import OutputPerturbationClassifier
+    >>> from dpselect.randomness import keyed_source
+    >>> from dpselect.repetitions import Harmonic
+    >>> from scipy.stats import loguniform
+    >>> search = PrivateSearchCV(
+    ...     OutputPerturbationClassifier(), {"regularization": loguniform(1e-3, 1.0)}, epsilon=2.0,
+    ...     repetitions=Harmonic(limit=8), nominal_rows=400, classes=[0, 1], random=keyed_source(1))
+    >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 200, axis=0) + 0.001 * np.arange(400)[:, None]
+    >>> search.fit(X, np.repeat([1, 0], 200)).predict([[0.9, 0.1], [-0.9, 0.2]]).tolist()
+    [1, 0]
+    >>> search.guarantee_.epsilon(delta=0) <= 2.0
+    True
+    """
+
+    @explain_foreign_arguments
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        repetitions: Repetitions | None = None,
+        max_runs: int = 100,
+        base: Base | None = None,
+        adjacency: Adjacency | str | None = None,
+        nominal_rows: float | None = None,
+        classes: Sequence[Any] | NDArray[Any] | None = None,
+        scoring: Any = None,
+        score_epsilon: float | None = None,
+        public_validation: tuple[Any, Any] | None = None,
+        validation_fraction: float = 0.2,
+        cv: int | None = None,
+        refit: bool = False,
+        release_score: bool = False,
+        n_jobs: int | None = None,
+        executor: Executor | None = None,
+        constant_runs: bool = False,
+        ledger: Spender | None = None,
+        store: str | PathLike[str] | None = None,
+        resume: bool = False,
+        key_variable: str | None = None,
+        release: Callable[[TuneResult], None] | None = None,
+        payload_bytes: int | None = None,
+        rehearse: bool = True,
+        name: str = "search",
+        random: RandomSource | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.epsilon = epsilon
+        self.delta = delta
+        self.repetitions = repetitions
+        self.max_runs = max_runs
+        self.base = base
+        self.adjacency = adjacency
+        self.nominal_rows = nominal_rows
+        self.classes = classes
+        self.scoring = scoring
+        self.score_epsilon = score_epsilon
+        self.public_validation = public_validation
+        self.validation_fraction = validation_fraction
+        self.cv = cv
+        self.refit = refit
+        self.release_score = release_score
+        self.n_jobs = n_jobs
+        self.executor = executor
+        self.constant_runs = constant_runs
+        self.ledger = ledger
+        self.store = store
+        self.resume = resume
+        self.key_variable = key_variable
+        self.release = release
+        self.payload_bytes = payload_bytes
+        self.rehearse = rehearse
+        self.name = name
+        self.random = random
+        self.verbose = verbose
+
+    def plan(self, columns: int | None = None) -> SearchPlan:
+        """The law, the noise and the price of one `fit`, from the parameters alone.
+
+        `columns` is the number of columns of X, for estimators whose guarantee depends on it. Raises as `fit` does.
+        """
+        return make_search_plan(self._request(columns))
+
+    def guarantee(self, columns: int | None = None) -> Guarantee:
+        """What one `fit` promises, from the parameters alone, before there is data."""
+        return self.plan(columns).guarantee
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Search on rows X, shape (rows, features), with labels y, shape (rows,).
+
+        `params` go to the estimator's `fit` (with metadata routing, as it asks for them), cut to its rows where they
+        have one value a row; only with `base`, which must hold for them. The price is reserved before anything is drawn
+        from the rows.
+
+        Raises `ArgumentError`, `TypeError`, `AdjacencyError` for arguments; `ContentError` for missing or infinite
+        values where the estimator cannot take them; `BudgetError`, `StudyError` as `tune` does. Once the price is
+        reserved nothing is raised because of what the rows hold: a run that fails counts as the worst.
+        """
+        refuse_while_starting("PrivateSearchCV.fit")
+        if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
+            raise ArgumentError("estimator must be an estimator object, as in PrivateSearchCV(DPSGDClassifier(), ...)")
+        count, columns = table_shape(X)
+        validate_data(self, X, skip_check_array=True)
+        self._column_names = column_names(X)
+        X = sliceable(X)
+        beside = self._routed(params)
+        request = self._request(columns)
+        plan = make_search_plan(request)
+        adjacency = plan.guarantee.adjacency
+        steps = private_steps(clone(self.estimator), self.base, columns=columns)
+        labels, numbers, classes = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
+        settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
+        refuse_rows_that_fail(self.estimator, request.space, X, self.base, columns)
+        rows = Rows(X, labels, beside)
+        public = public_rows(self.public_validation, columns)
+        nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
+        if self.nominal_rows is None and nominal > 1.0:
+            # the number of rows in one part is not what was declared public
+            settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
+        refuse_too_many_rows(clone(self.estimator), request.space, settings, count)
+        scoring = scoring_of(
+            self.estimator,
+            self.scoring,
+            public=public is not None,
+            epsilon=plan.score_epsilon,
+            rows=max(1.0, nominal * (self.validation_fraction if request.folds is None else 1.0)),
+        )
+        room = self._room(request, settings, scoring, X, classes, public, rehearsed=self.rehearse and not beside)
+        run = SearchRun(
+            estimator=self.estimator,
+            settings=settings,
+            rows=rows,
+            public=public,
+            parts=rows_to_parts(
+                X,
+                numbers,
+                adjacency=adjacency,
+                salt=self.name,
+                fraction=None if request.public_scoring else self.validation_fraction,
+                folds=request.folds,
+            ),
+            scoring=scoring,
+            keyed=request.refit,
+        )
+        if self.verbose:
+            print(_summary(plan, self.delta), file=sys.stderr)
+        result = self._search(run, plan, request, room)
+        if result.params is not None:  # else `tune` has said so
+            warn_if_nothing_found(result.value)
+        self._set_outcome(plan, result)
+        return self
+
+    def _search(self, run: SearchRun, plan: SearchPlan, request: Request, room: int) -> TuneResult:
+        final = replace(run.settings, nominal_rows=request.final_rows)
+
+        def finished(result: TuneResult) -> TuneResult:
+            value = None
+            if result.value is not None:
+                value = refitted(run, final, result.params or {}, result.value) if run.keyed else unpack(result.value)
+            return replace(result, value=value, guarantee=plan.guarantee)
+
+        kept: list[TuneResult] = []
+
+        def write(result: TuneResult) -> None:
+            kept.append(finished(result))
+            if self.release is not None:
+                self.release(kept[0])
+
+        ledger = self.ledger
+        if ledger is not None and plan.final is not None:
+            ledger = SpenderForMore(ledger, plan.guarantee)
+        result = tune(
+            run,
+            space=request.space,
+            base=plan.parts,
+            repetitions=plan.repetitions,
+            store=self.store,
+            resume=self.resume,
+            executor=self.executor or _executor(self.n_jobs),
+            ledger=ledger,
+            label=self.name,
+            random=self.random,
+            release=write,
+            payload_bytes=room,
+            rehearse=False,  # see _room
+            declare_score=self.release_score,
+            constant_runs=self.constant_runs,
+            fingerprint=self._fingerprint(),
+            key_variable=self.key_variable,
+        )
+        # a search resumed after its release was written does not write it again
+        value = kept[0].value if kept else finished(result).value
+        return replace(result, value=value, guarantee=plan.guarantee)
+
+    def _request(self, columns: int | None) -> Request:
+        if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
+            raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(self.estimator).__name__}")
+        if self.base is not None and not (isinstance(self.base, Guarantee) or callable(self.base)):
+            raise refusal("base", self.base, "a Guarantee of one fit, or a function from the estimator to one")
+        for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
+            flag(name, getattr(self, name))
+        public = self.public_validation is not None
+        folds = None
+        if self.cv is not None:
+            if hasattr(self.cv, "split"):
+                raise ArgumentError(
+                    "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
+                    "where other rows say, so that one row would move many"
+                )
+            folds = integer("cv", self.cv, at_least=2)
+            if public:
+                raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
+        share = number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
+        trained = 1.0 if public else 1.0 - share if folds is None else (folds - 1) / folds
+        nominal = self.nominal_rows
+        if nominal is not None:
+            nominal = number("nominal_rows", nominal, at_least=1.0)
+            if not number("delta", self.delta) < 1.0 / nominal:
+                raise ArgumentError(f"delta must be below one over nominal_rows, got {self.delta!r}")
+        return Request(
+            estimator=self.estimator,
+            space=search_space(self.param_distributions),
+            settings=Settings(
+                adjacency=None if self.adjacency is None else parse_adjacency(self.adjacency),
+                classes=None if self.classes is None else public_classes(self.classes, np.empty(0)).tolist(),
+                nominal_rows=None if nominal is None else nominal * trained,
+                noise=None,
+                base=self.base,
+                columns=columns,
+            ),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            repetitions=self.repetitions,
+            max_runs=self.max_runs,
+            score_epsilon=self.score_epsilon,
+            public_scoring=public,
+            folds=folds,
+            refit=self.refit,
+            final_rows=nominal,
+            trained=trained,
+        )
+
+    def _room(
+        self,
+        request: Request,
+        settings: Settings,
+        scoring: Any,
+        X: Any,
+        classes: NDArray[Any] | None,
+        public: Rows | None,
+        *,
+        rehearsed: bool,
+    ) -> int:
+        """Public room for one run's value."""
+        size = None
+        refuse_whole_number_seeds(self.estimator, request.space, settings, X, classes)
+        if rehearsed:
+            size = rehearse(self.estimator, request.space, settings, scoring, X, classes, public)
+        if self.payload_bytes is not None:
+            return integer("payload_bytes", self.payload_bytes, at_least=1)
+        return _ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size)
+
+    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
+        if "groups" in params:
+            raise ArgumentError("groups: rows are split and protected one by one; a group of rows is not covered")
+        if not params:
+            return {}
+        if self.base is None:
+            raise ArgumentError(
+                f"{', '.join(sorted(params))} for fit: a weight changes what one row can do, and the estimator's "
+                "guarantee does not say that it holds with it; declare what one such fit promises by base="
+            )
+        if _routing_enabled():
+            return dict(process_routing(self, "fit", **params).estimator.fit)
+        return params
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """The estimator's `fit` gets what it asks for."""
+        return MetadataRouter(owner=self).add(
+            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
+        )
+
+    def _fingerprint(self) -> str:
+        if self.store is None:
+            return ""
+        names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
+        return str({name: describe_value(getattr(self, name)) for name in sorted(names)})
+
+    def _set_outcome(self, plan: SearchPlan, result: TuneResult) -> None:
+        self.best_estimator_ = result.value
+        self.best_params_ = None if result.params is None else dict(result.params)
+        self.guarantee_ = result.guarantee
+        self.repetitions_ = plan.repetitions
+        self.noise_ = plan.noise
+        self.score_epsilon_ = plan.score_epsilon
+        self.receipt_ = result.receipt
+        self.replayable_ = result.replayable
+        self.__dict__.pop("best_score_", None)
+        if self.release_score and result.score is not None:
+            self.best_score_ = result.score
+
+
+_NOT_THE_STUDY = {
+    *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
+    *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),
+}
+
+
+def _routing_enabled() -> bool:
+    return bool(sklearn.get_config().get("enable_metadata_routing", False))
+
+
+def _executor(n_jobs: int | None) -> Executor:
+    workers = effective_n_jobs(n_jobs)
+    return InlineExecutor() if workers == 1 else JoblibExecutor(workers=workers)
+
+
+def _summary(plan: SearchPlan, delta: float) -> str:
+    law = plan.repetitions
+    return (
+        f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
+        f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released"
+    )

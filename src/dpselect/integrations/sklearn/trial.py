@@ -1,0 +1,258 @@
+"""One run of a search over scikit-learn estimators, and what of a fitted model leaves it.
+
+Every draw comes from the run's own source: a step with a parameter `random` gets a source of its own, one with
+`random_state` a NumPy generator seeded from it. Neither leaves with the model, whose noise could be drawn again from
+it; `pack` takes them out wherever they are, and replaces diffprivlib's accountants by empty ones.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import random as standard_random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from threadpoolctl import threadpool_limits
+
+from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn.diffprivlib_models import fresh_accountant, is_diffprivlib, takes_classes_from_rows
+from dpselect.integrations.sklearn.distributions import numpy_source
+from dpselect.integrations.sklearn.folds import average_of_folds
+from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
+from dpselect.integrations.sklearn.known_classes import KnownClasses
+from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.split import Part
+from dpselect.privacy import Adjacency
+from dpselect.privacy.boundary import result_of
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.tuning import TrialOutput
+from dpselect.tuning.trial import ValuePickler
+
+__all__ = ["Rows", "SearchRun", "Settings", "noise_parameter", "pack", "refitted", "train", "unpack"]
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    """What the search sets on every private step that has such a parameter, beside the searched ones.
+
+    `noise` is the noise multiplier of the only private step, or one over its epsilon; with more private steps it is the
+    common factor of theirs. `nominal_rows` is the public number of rows of one training, or None.
+    """
+
+    adjacency: Adjacency | None
+    classes: list[Any] | None
+    nominal_rows: float | None
+    noise: float | None
+    base: Base | None
+    columns: int | None
+
+    def steps(self, estimator: Any) -> list[PrivateStep]:
+        """The private steps of an unfitted estimator, which is changed, with everything set."""
+        steps = private_steps(estimator, self.base, columns=self.columns)
+        for place in steps:
+            step = place.step
+            has = step.get_params(deep=False)
+            declared = self.base is not None and place is steps[-1]
+            if not declared and not {"random", "random_state"} & set(has):
+                raise ArgumentError(
+                    f"estimator{f' step {place.path[:-2]!r}' if place.path else ''} has no parameter random or "
+                    "random_state, so a run cannot set its noise: worker processes that share a generator draw the "
+                    "same noise in every run. Give it one, or declare by base= that its runs draw independently"
+                )
+            for name in ("random", "random_state"):
+                if has.get(name) is not None:
+                    raise ArgumentError(
+                        f"{place.path}{name} must stay None: every run draws from the search's own secret source. "
+                        "Give random= to the search to repeat it in a test"
+                    )
+            if self.adjacency is not None and "adjacency" in has:
+                step.set_params(adjacency=self.adjacency.value)
+            if self.classes is not None and "classes" in has and has["classes"] is None:
+                step.set_params(classes=self.classes)
+            if self.nominal_rows is not None and "nominal_rows" in has and has["nominal_rows"] is None:
+                step.set_params(nominal_rows=self.nominal_rows)
+            if self.noise is not None:
+                step.set_params(**_noise(place, self.noise, alone=len(steps) == 1))
+        return steps
+
+
+def noise_parameter(place: PrivateStep) -> tuple[str, bool]:
+    """The name of a step's noise parameter, and whether more noise means a smaller value."""
+    has = place.step.get_params(deep=False)
+    for name, inverse in (("noise_multiplier", False), ("epsilon", True)):
+        if name in has:
+            return name, inverse
+    raise ArgumentError(
+        f"{type(place.step).__name__} has neither noise_multiplier nor epsilon, so its noise cannot be chosen for a "
+        "total: give repetitions without epsilon, or epsilon without repetitions"
+    )
+
+
+def _noise(place: PrivateStep, noise: float, *, alone: bool) -> dict[str, float]:
+    name, inverse = noise_parameter(place)
+    own = 1.0 if alone else float(place.step.get_params(deep=False)[name])
+    return {name: own / noise if inverse else own * noise}
+
+
+@dataclass(frozen=True, repr=False)
+class Rows:
+    """Rows, their labels and what else is given for each row, by name; private, or public for scoring."""
+
+    X: Any
+    y: Any
+    beside: Mapping[str, Any]
+
+    def at(self, positions: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """The rows at these positions."""
+        if len(positions) == len(self.y):
+            return self.X, self.y, dict(self.beside)
+        aligned = {
+            name: _safe_indexing(value, positions) if _one_a_row(value, len(self.y)) else value
+            for name, value in self.beside.items()
+        }
+        return _safe_indexing(self.X, positions), _safe_indexing(self.y, positions), aligned
+
+
+def _one_a_row(value: Any, rows: int) -> bool:
+    return not isinstance(value, (str, bytes)) and hasattr(value, "__len__") and len(value) == rows
+
+
+def train(
+    estimator: Any,
+    params: Mapping[str, Any],
+    settings: Settings,
+    rows: tuple[Any, Any, Any],
+    random: RandomSource,
+    *,
+    state_of: Callable[[RandomSource], Any] = numpy_source,
+) -> Any:
+    """A fitted copy of `estimator` with these parameters. All that it draws comes from `random`.
+
+    `state_of` makes what a parameter `random_state` is set to.
+    """
+    model = dense(clone(estimator).set_params(**clone(dict(params), safe=False)))
+    places = settings.steps(model)
+    for place in places:
+        source = random.spawn(place.path) if place.path else random
+        has = place.step.get_params(deep=False)
+        if "random" in has:
+            place.step.set_params(random=source)
+        if "random_state" in has:
+            place.step.set_params(random_state=state_of(source))
+        if has.get("verbose"):
+            place.step.set_params(verbose=0)  # compiled code prints past what is silenced, once for every run
+        if is_diffprivlib(place.step):
+            place.step.set_params(accountant=fresh_accountant())
+            if "n_jobs" in has:
+                # each of several processes would get a copy of the generator, and draw the same noise
+                place.step.set_params(n_jobs=1)
+    X, y, beside = rows
+    reviewed = [place for place in places if settings.base is None and takes_classes_from_rows(place.step)]
+    for place in reviewed:
+        model = _with_step(model, place.path, KnownClasses(place.step, settings.classes))
+    model.fit(X, y, **beside)
+    for place in reviewed:
+        model = _with_step(model, place.path, place.step)
+    return model
+
+
+def _with_step(model: Any, path: str, step: Any) -> Any:
+    return model.set_params(**{path.removesuffix("__"): step}) if path else step
+
+
+@dataclass(frozen=True, repr=False)
+class SearchRun:
+    """The objective: train on each part's rows, score on those held out (or on public rows), with one noise for all.
+
+    The value is the packed model, or with `keyed` a key for the further run on all rows: 256 bits that nothing else is
+    drawn from, so that a resumed search trains the same final model.
+    """
+
+    estimator: Any
+    settings: Settings
+    rows: Rows
+    public: Rows | None
+    parts: Sequence[Part]
+    scoring: Scoring
+    keyed: bool
+
+    def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
+        """Train and score with these parameters."""
+        source = random.spawn("train")
+        models = [
+            train(
+                self.estimator,
+                params,
+                self.settings,
+                self.rows.at(training),
+                source.spawn(fold) if len(self.parts) > 1 else source,
+            )
+            for fold, (training, _) in enumerate(self.parts)
+        ]
+        model = models[0] if len(models) == 1 else average_of_folds(models)
+        # before the model sees rows that it is to be scored on: what its predict may keep of them must not leave
+        value = random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model)
+        total = 0
+        for each, (_, held_out) in zip(models, self.parts, strict=True):
+            X, y, _ = self.rows.at(held_out)
+            total += self.scoring.total(each, X, y)
+        if self.public is not None:
+            assert self.scoring.scorer is not None
+            score = float(self.scoring.scorer(model, self.public.X, self.public.y))
+        else:
+            score = self.scoring.noisy(total, random.spawn("score"))
+        return TrialOutput(score, value)
+
+
+class _Packer(ValuePickler):
+    def reducer_override(self, obj: Any) -> Any:
+        """What must not leave with a model leaves None behind."""
+        if isinstance(obj, _SECRET):
+            return _nothing, ()
+        if type(obj).__name__ == "BudgetAccountant" and is_diffprivlib(obj):
+            return fresh_accountant, ()
+        return super().reducer_override(obj)
+
+
+_SECRET = (
+    RandomSource,
+    np.random.RandomState,
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    standard_random.Random,
+)
+
+
+def _nothing() -> None:
+    return None
+
+
+def pack(model: Any) -> bytes:
+    """The bytes of a fitted model without any source of randomness."""
+    buffer = io.BytesIO()
+    _Packer(buffer, protocol=5).dump(model)
+    return buffer.getvalue()
+
+
+def unpack(value: bytes) -> Any:
+    """The model that was packed."""
+    return pickle.loads(value)
+
+
+def refitted(run: SearchRun, settings: Settings, params: Mapping[str, Any], key: bytes) -> Any:
+    """The further model: of all rows, with the winner's parameters and its own key. None if training fails."""
+    rows = run.rows.at(np.arange(len(run.rows.y)))
+
+    def refit() -> Any:
+        with threadpool_limits(1):
+            return unpack(pack(train(run.estimator, params, settings, rows, keyed_source(key))))
+
+    return result_of(refit, None)  # that and how training fails is part of its private output

@@ -1,0 +1,100 @@
+"""The secret draws of the interior-point mechanisms, each with its exact law.
+
+Everything that these mechanisms decide at random goes through one object, so that a test can put an enumeration of all
+outcomes in its place and obtain the exact output law of the code that is shipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.mechanisms import gaussian_steps
+from dpselect.mechanisms.exponential import draw_exponential
+from dpselect.mechanisms.grid import grid_at_most
+from dpselect.mechanisms.scores import read_scores
+from dpselect.ordered.domains import Codes, WholeNumbers
+from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
+from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
+from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
+
+__all__ = ["SecretDraws", "geometric_from_zero"]
+
+_LARGEST_BULK = 2.0**20
+
+
+def geometric_from_zero(epsilon: float | Fraction, random: RandomSource | None = None) -> int:
+    """G = 0, 1, 2, ... with P(G >= k) = exp(-epsilon k), exactly, by bisection on one uniform real.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> geometric_from_zero(50.0, keyed_source(1))
+    0
+    """
+    rate = epsilon_used(epsilon)
+    uniform = LazyUniform(resolve(random))
+
+    def reaches(count: int) -> bool:
+        return uniform.below(lambda bits: exponential_enclosure(rate * count, bits))
+
+    high = 1
+    while reaches(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reaches(middle) else (low, middle)
+    return low
+
+
+class SecretDraws:
+    """Exact draws from one random source. No informative repr."""
+
+    def __init__(self, random: RandomSource | None = None) -> None:
+        self._random = resolve(random)
+
+    def geometric(self, epsilon: float) -> int:
+        """What is added to the size of a slice; see `geometric_from_zero`."""
+        return geometric_from_zero(epsilon, self._random)
+
+    def laplace(self, epsilon: float) -> int:
+        """A whole number x with probability proportional to exp(-epsilon |x|)."""
+        return discrete_laplace(1 / epsilon_used(epsilon), self._random)
+
+    def heaviest(self, weights: NDArray[np.int64], epsilon: float, threshold: int) -> int | None:
+        """The place of the largest weight + fresh noise, the first of equal ones; None if it is below the threshold."""
+        scale = 1 / epsilon_used(epsilon)
+        if scale <= _LARGEST_BULK:
+            noise = discrete_laplace_array(scale, len(weights), self._random)
+        else:
+            noise = np.array([discrete_laplace(scale, self._random) for _ in weights], dtype=np.int64)
+        noisy = weights + noise
+        best = int(np.argmax(noisy))
+        return best if noisy[best] >= threshold else None
+
+    def reaches(self, value: int, limit: int, epsilon: float) -> bool:
+        """Whether value + fresh noise >= limit."""
+        return value + self.laplace(epsilon) >= limit
+
+    def index(self, scores: Sequence[int], rate: float) -> int:
+        """Index i with probability proportional to exp(rate * scores[i])."""
+        return draw_exponential(read_scores(np.array(scores, dtype=np.float64)), Fraction(rate), self._random)
+
+    def majority(self, difference: int, deviation: float) -> bool:
+        """Whether difference + Gaussian noise, rounded to a fine grid, is at least 0."""
+        scale = grid_at_most(deviation * 2.0**-30)
+        return difference / scale + int(gaussian_steps(deviation / scale, 1, self._random)[0]) >= 0
+
+    def interior(self, codes: Codes, size: int, rate: float) -> int:
+        """z in 0 .. size-1 with probability proportional to exp(rate * min(#{x <= z}, #{x >= z}))."""
+        column = SortedColumn(codes, WholeNumbers(0, size - 1))
+        return draw_code(column, size=size, target=Fraction(column.total, 2), rate=Fraction(rate), random=self._random)
+
+    def visit(self, place: str) -> None:
+        """Called where the code branches; secret, so nothing is kept. A test may."""
+
+    def __repr__(self) -> str:
+        return "<SecretDraws>"

@@ -1,0 +1,260 @@
+"""Private maximisation of a quasi-concave score over an ordered set of any size, by few evaluations.
+
+A score is quasi-concave when it rises up to some place and falls after it. The exponential mechanism on it is pure and
+its error is 2 log(T/beta)/epsilon for T places, which the reduction of Theorem 4.2 (Cohen et al. 2022) undercuts only
+for T beyond 2**3000 (see `dpselect.ordered.interior_points.optimisation_reduction`). Once its peak is known such a score need not be
+known everywhere: a place that was looked at bounds the scores of everything further out.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpselect.errors import ArgumentError, integer
+from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms.scores import as_vector
+from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least
+from dpselect.ordered.spending import reserve
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = [
+    "RisingAndFalling",
+    "maximize_over_runs",
+    "maximize_quasi_concave",
+    "quasi_concave_guarantee",
+    "quasi_concave_hull",
+]
+
+Score = Callable[[int], SupportsFloat]
+
+_LOOK_AT_ALL = 1 << 16
+_LARGEST = float(1 << 53)
+
+
+@runtime_checkable
+class FindsPeak(Protocol):
+    """A score that can say where it is largest. Secret."""
+
+    def find_peak(self, lower: int, upper: int) -> int: ...
+
+
+@dataclass(frozen=True, repr=False)
+class RisingAndFalling:
+    """The score min(rising(z), falling(z)) of a function that never falls and one that never rises.
+
+    Every quasi-concave score is one. Its peak is where the two cross, found by bisection.
+
+    >>> rows = [2, 3, 3, 8]
+    >>> score = RisingAndFalling(lambda z: sum(x <= z for x in rows), lambda z: sum(x >= z for x in rows))
+    >>> score(3), score.find_peak(0, 9)
+    (3, 3)
+    """
+
+    rising: Score
+    falling: Score
+
+    def __call__(self, place: int) -> SupportsFloat:
+        """The smaller of the two."""
+        return min(self.rising(place), self.falling(place), key=float)
+
+    def find_peak(self, lower: int, upper: int) -> int:
+        """A place from lower to upper where the score is largest: the first one that has risen enough, or the last."""
+        lower = integer("lower", lower)
+        upper = integer("upper", upper, at_least=lower)
+        low, high = lower - 1, upper
+        while high - low > 1:
+            middle = (low + high) // 2
+            crossed = float(self.rising(middle)) >= float(self.falling(middle))
+            low, high = (low, middle) if crossed else (middle, high)
+        # before the crossing the score is the rising part, from it on the falling one
+        return high if high == lower else max(high - 1, high, key=lambda place: _tame(self(place)))
+
+
+def quasi_concave_guarantee(
+    *,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    monotonic: bool = False,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Guarantee:
+    """What the functions of this module promise: range epsilon, and so pure epsilon.
+
+    >>> quasi_concave_guarantee(epsilon=0.5).epsilon(delta=0)
+    0.5
+    """
+    mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
+    return replace(mechanism.guarantee, terms=mechanism.terms("quasi-concave"))
+
+
+def _mechanism(epsilon: float, sensitivity: float, monotonic: bool, adjacency: Adjacency | str) -> ExponentialMechanism:
+    return ExponentialMechanism(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, adjacency=adjacency)
+
+
+def maximize_quasi_concave(
+    score: Score,
+    *,
+    lower: SupportsIndex,
+    upper: SupportsIndex,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    monotonic: bool = False,
+    peak: SupportsIndex | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "quasi-concave",
+    random: RandomSource | None = None,
+) -> Release:
+    """A whole number z in [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
+
+    rate = epsilon/(2 sensitivity), or epsilon/sensitivity for monotonic scores. With T places the score is less than
+    log(T/beta)/rate below the largest one except with probability beta (McSherry, Talwar 2007, Theorem 6).
+
+    Owed by the caller, for every data set: the score rises up to `peak` and falls after it (not strictly; plateaus
+    are fine), is the same whenever it is asked for, and moves by at most `sensitivity` between neighbours, at every
+    place and with its rounding. The guarantee rests on all three.
+
+    Args:
+        score: from a whole number to a number; `RisingAndFalling` where it is the smaller of two monotone functions.
+            What is no finite number, or beyond 2**53, is cut off there.
+        lower, upper: public whole numbers of any size.
+        peak: a place where the score is largest; it may depend on the data. Not needed for `RisingAndFalling`, nor for
+            at most 65,536 places, which are all looked at (and then the score need not be quasi-concave). No
+            search finds it in an arbitrary score: a plateau does not say on which side the only better place lies.
+        monotonic: whether all scores move in the same direction between neighbours; seldom true under replace-one.
+        spender, label: where the price is paid, before the score is asked for, and its name in the record.
+
+    About 3 log2(T) evaluations at most; how many there are, and of what, depends on the data.
+
+    Raises `ArgumentError` or `TypeError` for parameters, `BudgetError` when the spender refuses; what `score` raises
+    passes through and may tell of the data.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> rows = [10**17, 10**17 + 5, 3 * 10**17] * 100
+    >>> score = RisingAndFalling(lambda z: sum(x <= z for x in rows), lambda z: sum(x >= z for x in rows))
+    >>> release = maximize_quasi_concave(score, lower=0, upper=2**60, epsilon=1.0, random=keyed_source(1))
+    >>> 10**17 <= release.value <= 3 * 10**17
+    True
+    """
+    mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
+    guarantee = quasi_concave_guarantee(
+        epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
+    )
+    first, last = integer("lower", lower), integer("upper", upper)
+    if first > last:
+        raise ArgumentError("lower must be at most upper")
+    if not callable(score):
+        raise TypeError("score must be a function of one whole number")
+    source = resolve(random)
+    places = last - first + 1
+    top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
+    if top is None and not isinstance(score, FindsPeak) and places > _LOOK_AT_ALL:
+        raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
+    payment = reserve(spender, guarantee, label=label)
+    if top is None and isinstance(score, FindsPeak):
+        top = score.find_peak(first, last)
+    if top is not None:
+        value = _draw(score, first, last, top, mechanism.rate, source)
+    else:
+        scores = np.array([_tame(score(place)) for place in range(first, last + 1)])
+        value = first + draw_from_runs(np.ones(places, dtype=np.uint64), scores, rate=mechanism.rate, random=source)
+    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+
+def _tame(score: SupportsFloat) -> float:
+    value = float(score)
+    return -_LARGEST if math.isnan(value) else min(max(value, -_LARGEST), _LARGEST)
+
+
+def _draw(score: Score, first: int, last: int, peak: int, rate: Fraction, random: RandomSource) -> int:
+    """Rejection from a staircase above the weights, which gets a new step wherever a proposal is rejected.
+
+    Whatever the staircase, and however it came about, a proposal that is kept has the right law.
+    """
+    best = _tame(score(peak))
+    scale = (last - first + 1).bit_length() + 64
+    # stretches that end at, or begin at, the place that bounds their scores
+    stretches = [(first, peak, best), (peak + 1, last, best)]
+
+    def gap(value: float) -> Fraction:
+        return rate * (Fraction(best) - Fraction(min(value, best)))
+
+    weights = [weight_at_least(float(gap(bound)), scale) for _, _, bound in stretches]
+    while True:
+        running = list(accumulate((b - a + 1) * w for (a, b, _), w in zip(stretches, weights, strict=True)))
+        which = bisect_right(running, random.below(running[-1]))
+        a, b, bound = stretches[which]
+        place = a + random.below(b - a + 1)
+        value = min(_tame(score(place)), bound)
+        if relative_coin(gap(value), weights[which], scale, random):
+            return place
+        parts = (
+            [(a, place, value), (place + 1, b, bound)] if place <= peak else [(a, place - 1, bound), (place, b, value)]
+        )
+        stretches[which : which + 1] = parts
+        weights[which : which + 1] = [weight_at_least(float(gap(part[2])), scale) for part in parts]
+
+
+def maximize_over_runs(
+    starts: Sequence[int] | NDArray[Any],
+    scores: ArrayLike,
+    *,
+    upper: SupportsIndex,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    monotonic: bool = False,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "quasi-concave",
+    random: RandomSource | None = None,
+) -> Release:
+    """The same mechanism for a score that is given by its values on runs, as one that depends on ranks only is.
+
+    The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, the last run ending at `upper`. The first start is
+    public; the others, and how many there are, may depend on the data. The score need not be quasi-concave. It
+    must move by at most `sensitivity` between neighbours at every place (owed). With a `spender` the price is reserved
+    before the draw, under `label`.
+
+    Raises `ArgumentError` for starts that are not increasing up to `upper` or scores of another length.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> maximize_over_runs([0, 5, 6], [0, 90, 1], upper=10**30, epsilon=2.0, random=keyed_source(1)).value
+    5
+    """
+    mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
+    places = [int(start) for start in starts]
+    values = as_vector("scores", scores)
+    ends = [*places[1:], integer("upper", upper) + 1]
+    lengths = [end - start for start, end in zip(places, ends, strict=True)] if places else []
+    if not places or values.shape != (len(places),) or min(lengths) < 1:
+        raise ArgumentError("starts must increase up to upper, with one score for each")
+    source = resolve(random)
+    tamed = np.clip(np.nan_to_num(values, nan=-_LARGEST), -_LARGEST, _LARGEST)
+    guarantee = quasi_concave_guarantee(
+        epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
+    )
+    payment = reserve(spender, guarantee, label=label)
+    place = draw_from_runs(lengths, tamed, rate=mechanism.rate, random=source)
+    return Release(value=places[0] + place, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+
+def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:
+    """The least quasi-concave score above this one: min(largest so far, largest from here on).
+
+    Maxima and minima of scores move no more than the scores do, so the sensitivity (and being monotonic) is kept. A
+    place with hull h lies between two places with scores of at least h.
+
+    >>> quasi_concave_hull([0, 2, 1, 3, 0]).tolist()
+    [0.0, 2.0, 2.0, 3.0, 0.0]
+    """
+    values = as_vector("scores", scores)
+    return np.minimum(np.maximum.accumulate(values), np.maximum.accumulate(values[::-1])[::-1])

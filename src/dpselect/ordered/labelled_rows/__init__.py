@@ -1,0 +1,1 @@
+"""Rules learnt from labelled rows: thresholds and axis-aligned rectangles."""

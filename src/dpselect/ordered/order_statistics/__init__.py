@@ -1,0 +1,1 @@
+"""Quantiles, medians and ranges of one column."""

@@ -1,0 +1,329 @@
+"""The exponential mechanism over an ordered domain, drawn exactly from the few rows around the target rank.
+
+Between two neighbouring data values every answer has the same score, so a sorted column of n rows cuts a domain of
+any size into at most 2n + 1 pieces. The score falls by one for each row away from the target rank: the pieces far
+from it hold almost nothing, and how little is known without looking at them. A uniform real that is known bit by bit
+decides for a piece as soon as its bits, the rounding errors and what was not looked at leave no doubt; in the rare
+other cases more is looked at. The result has exactly the law that real arithmetic on all rows would give it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Protocol, SupportsFloat
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.ordered.domains import Codes, Domain, Doubles, Grid, WholeNumbers, exact_decimal, threshold_in
+from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
+
+__all__ = [
+    "RankedColumn",
+    "SortedColumn",
+    "Window",
+    "draw_code",
+    "draw_ranked",
+    "exponential_interior_point",
+    "score_at",
+    "window_of",
+]
+
+_ASIDE = 45.0
+"""Ranks are looked at until what is left aside has a share of at most exp(-45) = 2**-64.9."""
+
+
+@dataclass(frozen=True, repr=False)
+class Window:
+    """Neighbouring codes that occur, with the number of rows at each and on both sides. Secret.
+
+    `codes` are different and increasing, `counts` positive; every row is counted exactly once.
+    """
+
+    codes: Codes
+    counts: NDArray[np.int64]
+    before: int
+    after: int
+
+
+class RankedColumn(Protocol):
+    """A column whose rows can be found by rank. Secret: `total` counts rows that are not missing."""
+
+    @property
+    def total(self) -> int: ...
+
+    def window(self, first: int, last: int) -> Window:
+        """A window with the rows of ranks `first` .. `last` (from 1 on, cut off at 1 and `total`) and their ties."""
+        ...
+
+
+def window_of(codes: Codes, before: int, after: int) -> Window:
+    """The window of sorted codes with ties."""
+    if isinstance(codes, list):
+        starts = [place for place in range(len(codes)) if not place or codes[place] != codes[place - 1]]
+        counts = [stop - start for start, stop in pairwise([*starts, len(codes)])]
+        return Window([codes[p] for p in starts], np.array(counts, dtype=np.int64), before, after)
+    first = np.empty(len(codes), dtype=bool)
+    first[:1] = True
+    np.not_equal(codes[1:], codes[:-1], out=first[1:])
+    places = np.flatnonzero(first)
+    return Window(codes[places], np.diff(np.append(places, len(codes))), before, after)
+
+
+@dataclass(frozen=True, repr=False)
+class SortedColumn:
+    """Sorted values without missing ones, `before` of them left out at the beginning and `after` at the end."""
+
+    values: Any
+    domain: Domain
+    before: int = 0
+    after: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.before + len(self.values) + self.after
+
+    def window(self, first: int, last: int) -> Window:
+        """Constant time but for binary searches: only rows of the window are encoded, and of an atom at an end none."""
+        values, count = self.values, len(self.values)
+        start = min(max(first - 1 - self.before, 0), max(count - 1, 0))
+        stop = max(min(last - self.before, count), min(start + 1, count))
+        if start == stop:
+            return window_of(self.domain.encode(values[start:stop]), self.before + start, self.after + count - stop)
+        ends = values[[start, stop - 1]] if isinstance(values, np.ndarray) else [values[start], values[stop - 1]]
+        low, high = (int(code) for code in self.domain.encode(ends))
+        before, after = self._left(low, start), count - self._left(high + 1, count, stop)
+        first_end = self._left(low + 1, count - after, start + 1)
+        last_start = self._left(high, stop, start) if high > low else first_end
+        inner = window_of(self.domain.encode(values[first_end:last_start]), 0, 0)
+        codes, counts = [low, *inner.codes], [first_end - before, *inner.counts]
+        if high > low:
+            codes, counts = [*codes, high], [*counts, count - after - last_start]
+        kept = codes if isinstance(inner.codes, list) else np.array(codes, dtype=np.uint64)
+        return Window(kept, np.array(counts, dtype=np.int64), self.before + before, self.after + after)
+
+    def _left(self, code: int, high: int, low: int = 0) -> int:
+        """How many of the values have a smaller code; known to lie between `low` and `high`."""
+        if code <= 0:
+            return 0
+        if code >= self.domain.size:
+            return len(self.values)
+        threshold = self.domain.threshold(code)
+        if isinstance(self.values, np.ndarray) and self.values.dtype != object:
+            return low + _count_below(self.values[low:high], threshold)
+        return bisect_left(self.values, threshold, low, high)
+
+
+def _count_below(values: NDArray[Any], threshold: Any) -> int:
+    """How many of the sorted values are below the threshold, which need not fit their type."""
+    threshold = threshold_in(values.dtype, threshold)
+    if threshold is None:
+        return len(values)
+    return int(np.searchsorted(values, threshold, side="left"))
+
+
+def score_at(window: Window, code: int, target: Fraction) -> Fraction:
+    """min(rows <= code - target, target - rows < code); negative outside the data's quantile, secret.
+
+    Only for codes inside the window.
+    """
+    codes: Sequence[int] = window.codes.tolist() if isinstance(window.codes, np.ndarray) else window.codes
+    running = [window.before, *(window.before + np.cumsum(window.counts)).tolist()]
+    less, at_most = running[bisect_left(codes, code)], running[bisect_right(codes, code)]
+    return min(at_most - target, target - less)
+
+
+def draw_code(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
+    """Code z in 0 .. size-1 with probability proportional to exp(rate * score(z)), exactly.
+
+    score(z) = min(rows with code <= z - target, target - rows with code < z). Which privacy this has depends on how
+    `target` and the scores move between neighbours: see `quantile_rate`.
+
+    With the target in [0, total] some code has a score >= 0 (that of the row whose rank is target, rounded up) and so
+    a weight of at least 1; the codes further than w ranks away have at most size * exp(-rate * w). A target outside
+    lowers all scores by its distance to the next end.
+    """
+    return draw_ranked(column, size=size, target=target, rate=rate, random=random)[0]
+
+
+def draw_ranked(
+    column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource
+) -> tuple[int, int]:
+    """`draw_code`, and how many rows are at most that code. The second number is secret."""
+    uniform = LazyUniform(random)
+    width = math.ceil((math.log(size) + _ASIDE) / float(rate)) + 2
+    nearest = min(max(target, Fraction(0)), Fraction(column.total))
+    low, high = math.floor(nearest), math.ceil(nearest)
+    while True:
+        window = column.window(low - width, high + width)
+        if not len(window.codes):
+            return random.below(size), 0
+        sizes = _sizes(window, size)
+        piece = _choose_fast(window, sizes, target, rate, uniform)
+        if piece is None:
+            piece = _choose_slow(window, sizes, target, rate, uniform)
+        if piece is not None:
+            # pieces alternate: what is below the first code, a code, what is between it and the next, ...
+            codes = (piece + 1) // 2
+            start = int(window.codes[codes - 1]) + 1 - piece % 2 if piece else 0
+            return start + random.below(int(sizes[piece])), window.before + int(window.counts[:codes].sum())
+        width *= 16
+
+
+def _sizes(window: Window, size: int) -> Codes:
+    """How many codes there are below the first one of the window, at it, between it and the next, ..."""
+    codes = window.codes
+    if isinstance(codes, list):
+        gaps = [b - a - 1 for a, b in pairwise([*codes, size])]
+        return [codes[0], *(part for gap in gaps for part in (1, gap))]
+    sizes = np.ones(2 * len(codes) + 1, dtype=np.uint64)
+    sizes[0] = codes[0]
+    sizes[2:-1:2] = np.diff(codes) - np.uint64(1)
+    sizes[-1] = size - 1 - int(codes[-1])
+    return sizes
+
+
+def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction, uniform: LazyUniform) -> int | None:
+    """The piece, by double precision with a margin; None when it is too close to call.
+
+    With scores counted from the best, a weight has a relative error below 2**-38 (whole numbers of ranks below 2**53
+    and exponents below 745 in magnitude, NumPy's exp and log within 2**-44), and a running sum one of 2**-52 a piece.
+    """
+    whole = math.floor(target)
+    ranks = np.empty(len(window.counts) + 1)
+    ranks[0] = window.before - whole
+    np.cumsum(window.counts, out=ranks[1:])
+    ranks[1:] += window.before - whole
+    ranks -= float(target - whole)
+    scores = np.empty(len(sizes))
+    scores[0::2] = -np.abs(ranks)
+    np.minimum(-ranks[:-1], ranks[1:], out=scores[1::2])
+    with np.errstate(divide="ignore"):
+        logs = np.log(sizes) if isinstance(sizes, np.ndarray) else np.array([_log(s) for s in sizes])
+    logs += scores * float(rate)
+    logs -= logs.max()
+    margin = (2.0**-30 if isinstance(sizes, list) else 2.0**-37) + (len(sizes) + float(rate)) * 2.0**-52
+    with np.errstate(under="ignore"):
+        weights = np.exp(logs)
+    low, high = float(weights[0]), float(weights[-1])
+    # what lies outside the window weighs at most `low` and `high`; it is certain only if there are no rows in it
+    aside_low, aside_high = (low if window.before else 0.0), (high if window.after else 0.0)
+    weights[0] -= aside_low
+    weights[-1] -= aside_high
+    running = np.cumsum(weights)
+    total = float(running[-1])
+    value, bits = uniform.extend(64)
+    point = (value / (1 << bits)) * total
+    found = int(np.searchsorted(running, point, side="right"))
+    if found >= len(sizes):
+        return None
+    slack = 2.0 * margin * (total + low + high)
+    above = point - (float(running[found - 1]) if found else -math.inf)
+    below = float(running[found]) - point
+    # for any weights a, b of what lies outside: u (a + total + b) against a + running
+    return found if above > aside_low + slack and below > aside_high + slack else None
+
+
+def _log(size: int) -> float:
+    return math.log(size) if size else -math.inf
+
+
+def _choose_slow(window: Window, sizes: Codes, target: Fraction, rate: Fraction, uniform: LazyUniform) -> int | None:
+    """The piece by rational arithmetic, with as many digits as it takes; None if the window is too narrow."""
+    ranks = [window.before, *(window.before + np.cumsum(window.counts)).tolist()]
+    scores = [-abs(ranks[0] - target)]
+    for less, at_most in pairwise(ranks):
+        scores += [min(target - less, at_most - target), -abs(at_most - target)]
+    lengths = [int(length) for length in sizes]
+    best = max(score for score, length in zip(scores, lengths, strict=True) if length)
+    precision, last = 128, len(lengths) - 1
+    while True:
+        value, bits = uniform.extend(precision)
+        lows, highs = [], []
+        for place, (length, score) in enumerate(zip(lengths, scores, strict=True)):
+            low, high = exponential_enclosure(rate * max(best - score, Fraction(0)), precision + 64)
+            aside = (place == 0 and window.before) or (place == last and window.after)
+            lows.append(Fraction(0) if aside else low * length)
+            highs.append(high * length)
+        # the real number u lies in [value, value + 1] / 2**bits; piece j holds it if below <= u * total < below + j
+        u_low, u_high = Fraction(value, 1 << bits), Fraction(value + 1, 1 << bits)
+        before_low = before_high = Fraction(0)
+        rest_low, rest_high = sum(lows, Fraction(0)), sum(highs, Fraction(0))
+        for place in range(len(lengths)):
+            rest_low, rest_high = rest_low - lows[place], rest_high - highs[place]
+            # u * (before + this + rest) - before, at its least, and the same for the upper end
+            least = u_low * (lows[place] + rest_low) - (1 - u_low) * before_high
+            most = u_high * rest_high - (1 - u_high) * (before_low + lows[place])
+            aside = (place == 0 and window.before) or (place == last and window.after)
+            if least >= 0 and most < 0 and not aside:
+                return place
+            before_low, before_high = before_low + lows[place], before_high + highs[place]
+        if (window.before or window.after) and precision > 1000:
+            return None
+        precision *= 2
+
+
+def exponential_interior_point(
+    sorted_values: Any,
+    *,
+    lower: int | float,
+    upper: int | float,
+    epsilon: SupportsFloat | Fraction,
+    target_rank: Fraction | int | None = None,
+    monotonic: bool,
+    granularity: float | Fraction | None = None,
+    random: RandomSource | None = None,
+) -> int | float:
+    """A draw z from [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
+
+    score(z) = min(#{x <= z}, #{x >= z}), or min(#{x <= z} - target_rank, target_rank - #{x < z}) with a `target_rank`
+    (the same up to a constant at half the number of values). rate = epsilon if `monotonic`, which is epsilon-private
+    when neighbours differ by adding or removing one value and there is no target rank; else epsilon/2, which is
+    epsilon-private also when one value is replaced, or the target rank moves along. `target_rank` is public, or a
+    function of the number of values whose effect the caller has accounted for (owed).
+
+    `sorted_values`: an increasing array of a whole-number or floating-point type without NaN, or a list of integers
+    of any size (owed). Values beyond the bounds count as the bounds. Floats: the domain is all doubles from lower to
+    upper, or the multiples of `granularity`. Takes time for a window of O((log(domain size) + 45)/rate) values only.
+
+    Raises `ArgumentError` or `TypeError` for parameters.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> exponential_interior_point([1, 5, 5, 5, 5, 5, 9], lower=0, upper=9, epsilon=9, monotonic=True,
+    ...                            random=keyed_source(1))
+    5
+    """
+    rate = epsilon if isinstance(epsilon, Fraction) else epsilon_used(number("epsilon", epsilon))
+    if not Fraction(1, 10**9) <= rate <= 10**6:
+        raise ArgumentError("epsilon must be at least 1e-9 and at most 1e6")
+    domain = _domain(sorted_values, lower, upper, granularity)
+    column = SortedColumn(sorted_values, domain)
+    target = Fraction(column.total, 2) if target_rank is None else Fraction(target_rank)
+    code = draw_code(
+        column,
+        size=domain.size,
+        target=target,
+        rate=rate if monotonic else rate / 2,
+        random=resolve(random),
+    )
+    return domain.decode(code)
+
+
+def _domain(values: Any, lower: int | float, upper: int | float, granularity: float | Fraction | None) -> Domain:
+    if not lower <= upper:
+        raise ArgumentError("lower must be at most upper, and both numbers")
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+        low, high = number("lower", lower), number("upper", upper)
+        if granularity is None:
+            return Doubles(low + 0.0, high + 0.0)
+        step = exact_decimal(granularity)
+        return Grid(math.ceil(exact_decimal(low) / step), math.floor(exact_decimal(high) / step), step)
+    return WholeNumbers(int(lower), int(upper))

@@ -1,0 +1,358 @@
+"""Whatever holds a column, read as ranks: arrays, Arrow, pandas, polars, chunks, SQL tables, DuckDB relations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.mechanisms.grid import grid_at_most
+from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
+from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
+from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Ticks, Timestamps, WholeNumbers, exact_decimal
+from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window, window_of
+from dpselect.ordered.sources.sql_column import Query, SqlColumn, count_texts, duckdb_query, quoted
+from dpselect.ordered.sources.sql_types import SqlType, sql_type
+from dpselect.ordered.sources.text_cells import text_chunks
+
+__all__ = [
+    "ColumnSource",
+    "DataColumn",
+    "SqlTable",
+    "TextColumn",
+    "categorical_column",
+    "counted_column",
+    "declare_domain",
+    "duckdb_table",
+    "read_values",
+    "typed_table",
+    "unit_rows",
+]
+
+_BLOCK = 1 << 16
+
+
+@runtime_checkable
+class ColumnSource(Protocol):
+    """A column that is not read yet."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the values: part of the schema, not of the data."""
+        ...
+
+    def ranked(self, domain: Domain) -> RankedColumn:
+        """The column with its ranks, under a domain."""
+        ...
+
+
+@dataclass(frozen=True, repr=False)
+class DataColumn:
+    """A column in memory, or in chunks that can be read again. Objects are Python integers of any size."""
+
+    dtype: np.dtype[Any]
+    blocks: Callable[[], Iterator[Block]]
+    ascending: Any = None
+    progress: Progress | None = None
+
+    def chunks(self) -> Iterator[NDArray[Any]]:
+        """The values that are there, all of one type; NaN and NaT may be among them."""
+        return map(present_in, self.blocks())
+
+    def ranked(self, domain: Domain) -> RankedColumn:
+        """Found by bracketing in unsorted data, by place in sorted data."""
+        if self.ascending is not None:
+            return SortedColumn(self.ascending, domain)
+        if self.dtype.kind == "O" or domain.size > 1 << 64:
+            whole = (int(value) for chunk in self.chunks() for value in chunk)
+            if not isinstance(domain, WholeNumbers):  # its thresholds are doubles
+                whole = (min(max(value, -LARGEST), LARGEST) for value in whole)
+            return SortedColumn(sorted(whole), domain)
+        return ChunkedColumn(self.chunks, domain, self.progress)
+
+
+@dataclass(frozen=True, repr=False)
+class TextColumn:
+    """A column of text, in chunks that can be read again."""
+
+    chunks: Callable[[], Iterator[list[Any]]]
+    progress: Progress | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Raises `TypeError`: text has an order only by categories."""
+        raise TypeError("values that are text need categories")
+
+    def ranked(self, domain: Domain) -> RankedColumn:  # noqa: ARG002
+        """Raises `TypeError`."""
+        raise TypeError("values that are text need categories")
+
+    def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
+        """Counts the rows of each category."""
+
+        def count() -> NDArray[np.int64]:
+            counts = np.zeros(named.size, dtype=np.int64)
+            for chunk in self.chunks():
+                counts += named.counts(chunk)
+                if self.progress is not None:
+                    self.progress(len(chunk))
+            return counts
+
+        return count
+
+
+@dataclass(frozen=True, repr=False)
+class SqlTable:
+    """A column of a table: `query` runs SQL (see `dpselect.ordered.sources.sql_column`); `whole` says that it holds integers.
+
+    `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
+    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (owed); None for a column
+    that has an order by categories only. `unit`: the numbers are moments, counted in it since 1970. `text_of`: the same
+    for texts, None where there are none, compared with `place`.
+    """
+
+    query: Query
+    table: str
+    column: str
+    whole: bool = False
+    number_of: str | None = "{0}"
+    unit: str | None = None
+    text_of: str | None = "{0}"
+    place: str = "{0}"
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """int64, float64 or moments, as declared. Raises `ArgumentError` for a column that needs categories."""
+        self._number()
+        if self.unit is not None:
+            return np.dtype(f"datetime64[{self.unit}]")
+        return np.dtype(np.int64 if self.whole else np.float64)
+
+    def ranked(self, domain: Domain) -> RankedColumn:
+        """Ranks from the engine."""
+        kind = "f" if self.dtype.kind == "f" else "i"
+        inner = domain if self.unit is None else Ticks(domain, self.unit)
+        return SqlColumn(self.query, quoted(self.table), self._number(), inner, kind)
+
+    def counted(self, named: Categories) -> Callable[[], NDArray[np.int64]]:
+        """Counts the rows of each category, by the engine. Categories are texts, or whole numbers as texts."""
+        names = [str(name) for name in named.names]
+        if self.text_of is None:
+            raise ArgumentError(f"categories: column {self.column!r} holds neither text nor whole numbers")
+        if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
+            raise ArgumentError("categories of a table must be different texts or whole numbers")
+        text = self.text_of.replace("{0}", quoted(self.column))
+        return lambda: count_texts(self.query, quoted(self.table), text, self.place, names)
+
+    def _number(self) -> str:
+        if self.number_of is None:
+            raise ArgumentError(f"column: {self.column!r} holds text, which needs categories")
+        return self.number_of.replace("{0}", quoted(self.column))
+
+
+def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress | None = None) -> ColumnSource:
+    """Make a source of what a caller may hand over.
+
+    - a `ColumnSource` as it is; a DuckDB relation with one column;
+    - an Arrow array or chunked array, a polars or pandas series;
+    - a function that returns an iterator of chunks, called once for each reading (two, most often);
+    - an iterator of chunks, which is kept in memory as it cannot be read again;
+    - anything that NumPy makes a one-dimensional array of real numbers or moments of. A list or tuple holds doubles.
+
+    The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
+    Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.
+
+    Nulls, NaN and NaT are missing: such rows are not in the column; so are cells of a list or of an array of objects
+    that are no numbers (whole numbers). Raises `TypeError` and `ArgumentError` for a type or shape that does not fit.
+    """
+    # the protocol last: it would ask a column of text for its type
+    if isinstance(values, (SqlTable, TextColumn, ColumnSource)):
+        source: ColumnSource = values
+    elif hasattr(values, "fetchall") and hasattr(values, "query"):
+        source = _relation(values)
+    elif callable(values):
+        source = _readable(values)
+    elif hasattr(values, "__next__"):
+        source = _readable(_Kept(values))
+    else:
+        parts = [block_of(part) for part in arrays_of(values)]
+        source = DataColumn(parts[0][0].dtype, lambda: (piece for part in parts for piece in _pieces(part)))
+        if assume_sorted:
+            return _ascending(parts)
+    if assume_sorted:
+        raise ArgumentError("assume_sorted needs values in memory")
+    if progress is not None and isinstance(source, DataColumn):
+        source = replace(source, progress=progress)
+    return source
+
+
+def _pieces(part: Block) -> Iterator[Block]:
+    values, present = part
+    for start in range(0, len(values), _BLOCK):
+        piece = slice(start, start + _BLOCK)
+        yield values[piece], None if present is None else present[piece]
+
+
+class _Kept:
+    """Chunks of an iterator, which are taken from it when they are first read and kept for the next time."""
+
+    def __init__(self, chunks: Iterator[Any]) -> None:
+        self._chunks, self._kept = chunks, []  # type: tuple[Iterator[Any], list[Any]]
+
+    def __call__(self) -> Iterator[Any]:
+        yield from self._kept
+        for chunk in self._chunks:
+            self._kept.append(chunk)
+            yield chunk
+
+
+def _ascending(parts: list[Block]) -> DataColumn:
+    kept = [present_in(part) for part in parts]
+    values = kept[0] if len(kept) == 1 else np.concatenate(kept)
+    dtype = values.dtype
+    if dtype.kind in "fM":  # missing values come last
+        values = values[: int(np.searchsorted(values, np.array(np.nan if dtype.kind == "f" else "NaT", dtype=dtype)))]
+    return DataColumn(dtype, lambda: iter([(values, None)]), values.tolist() if dtype.kind == "O" else values)
+
+
+def _readable(chunks: Callable[[], Iterator[Any]]) -> DataColumn:
+    first = next(iter(chunks()), None)
+    dtype = np.dtype(np.float64) if first is None else block_of(first)[0].dtype
+    return DataColumn(dtype, lambda: (chunk_of(chunk, dtype) for chunk in chunks()))
+
+
+def _relation(relation: Any) -> SqlTable:
+    if len(relation.columns) != 1:
+        raise ArgumentError("values: a relation must have one column; project it first")
+    name = relation.columns[0]
+    # a name with a dot would be read as a table and a column
+    plain = relation if "." not in name else relation.project(f'"{name.replace(chr(34), chr(34) * 2)}" AS value')
+    return duckdb_table(duckdb_query(plain), "rows", plain.columns[0], str(relation.types[0]))
+
+
+def duckdb_table(query: Query, table: str, column: str, kind: str) -> SqlTable:
+    """A column of DuckDB by the name of its type. Raises `ArgumentError` for a type that is not read."""
+    return typed_table(query, table, column, sql_type("duckdb", kind, column))
+
+
+def typed_table(query: Query, table: str, column: str, kind: SqlType) -> SqlTable:
+    """A column of a type on the list of its engine."""
+    return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place)
+
+
+def declare_domain(
+    dtype: np.dtype[Any], *, lower: Any, upper: Any, granularity: Any = None, categories: Any = None
+) -> Domain:
+    """The domain that a type and public bounds declare. Raises `ArgumentError` for bounds that leave nothing."""
+    if categories is not None:
+        return Categories(tuple(categories))
+    if dtype.kind == "M":
+        return _timestamps(dtype, lower, upper, granularity)
+    if dtype.kind in "iuO" and granularity is None:
+        low, high = _whole(lower, math.ceil), _whole(upper, math.floor)
+        _ordered(low, high)
+        return WholeNumbers(low, high)
+    low_double, high_double = number("lower", lower), number("upper", upper)
+    _ordered(low_double, high_double)
+    if isinstance(granularity, str):
+        if granularity != "float64":
+            raise ArgumentError(f"granularity must be a number or 'float64', got {granularity!r}")
+        return Doubles(low_double + 0.0, high_double + 0.0)
+    largest = max(abs(low_double), abs(high_double))
+    if dtype.kind != "f" and largest > 1 << 52:
+        raise ArgumentError("granularity: whole numbers with one need bounds of at most 2**52 in magnitude")
+    if granularity is None:
+        step = Fraction(grid_at_most(max(largest * 2.0**-48, 2.0**-1022)) if largest else 1.0)
+    else:
+        number("granularity", granularity, above=0.0)
+        step = exact_decimal(granularity)
+    first, last = math.ceil(Fraction(low_double) / step), math.floor(Fraction(high_double) / step)
+    if first > last:
+        raise ArgumentError("granularity leaves no value between lower and upper")
+    if max(abs(first), abs(last)) > 1 << 53:
+        raise ArgumentError("granularity must be at least 2**-53 times the larger bound")
+    return Grid(first, last, step)
+
+
+def _whole(bound: Any, rounded: Callable[[Any], int]) -> int:
+    if isinstance(bound, int) and not isinstance(bound, bool):
+        return bound
+    return rounded(bound if isinstance(bound, np.integer) else number("lower and upper", bound))
+
+
+def _ordered(low: Any, high: Any) -> None:
+    if not low <= high:
+        raise ArgumentError(f"lower must be at most upper, got {low!r} and {high!r}")
+
+
+def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
+    unit, count = np.datetime_data(dtype)
+    if count != 1:
+        raise ArgumentError("values: moments must be in whole units")
+    low, high = (int(np.datetime64(bound, unit).astype(np.int64)) for bound in (lower, upper))  # type: ignore[call-overload]
+    _ordered(low, high)
+    if low == np.iinfo(np.int64).min:
+        raise ArgumentError("lower and upper must be moments")
+    step = 1 if granularity is None else int(np.timedelta64(granularity, unit).astype(np.int64))  # type: ignore[call-overload]
+    if step < 1:
+        raise ArgumentError("granularity must be at least one unit of the values")
+    return Timestamps(low, high, str(unit), step)
+
+
+def categorical_column(values: Any, named: Categories) -> Callable[[], RankedColumn]:
+    """Counts rows by category; those outside the declared list are missing. Raises for a type that is not read."""
+    if hasattr(values, "fetchall") and hasattr(values, "query"):
+        values = _relation(values)
+    if hasattr(values, "counted"):  # text of a file, or a table
+        count = cast("TextColumn | SqlTable", values).counted(named)
+    elif isinstance(values, ColumnSource) or callable(values):
+        raise TypeError("values: categories need values in memory, or a column of text")
+    else:
+        chunks = text_chunks(values)
+
+        def count() -> NDArray[np.int64]:
+            return sum((named.counts(chunk) for chunk in chunks()), named.counts([]))
+
+    return lambda: _by_category(count())
+
+
+def _by_category(counts: NDArray[np.int64]) -> CountedColumn:
+    kept = np.flatnonzero(counts)
+    return CountedColumn(Window(kept.astype(np.uint64), counts[kept], 0, 0))
+
+
+def unit_rows(
+    source: ColumnSource, units: NDArray[np.int64], domain: Domain
+) -> Callable[[], tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+    """Reads the codes of rows that count as `units` rows each, a whole number >= 0; missing values count nothing.
+
+    Raises `ArgumentError` at once where the numbers of rows and units differ.
+    """
+    if not isinstance(source, DataColumn) or source.dtype.kind == "O":
+        raise ArgumentError("weights need values in memory, of a type of NumPy")
+    if sum(len(values) for values, _ in source.blocks()) != len(units):
+        raise ArgumentError("weights must have one entry for each row")
+
+    def read() -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        parts = [*source.blocks(), (np.empty(0, dtype=source.dtype), None)]
+        values = np.concatenate([part for part, _ in parts])
+        present = np.concatenate([np.ones(len(part), dtype=bool) if mask is None else mask for part, mask in parts])
+        kept = (units > 0) & present & (values == values)
+        return np.asarray(domain.encode(values[kept]), dtype=np.uint64), units[kept]
+
+    return read
+
+
+def counted_column(codes: NDArray[np.uint64], units: NDArray[np.int64]) -> CountedColumn:
+    """Rows in any order that count as several."""
+    order = np.argsort(codes, kind="stable")
+    ties = window_of(codes[order], 0, 0)
+    starts = np.cumsum(ties.counts) - ties.counts
+    counts = np.add.reduceat(units[order], starts) if len(starts) else ties.counts
+    return CountedColumn(Window(ties.codes, counts, 0, 0))

@@ -1,0 +1,268 @@
+"""Unsorted columns whose rows are found by rank in a pass or two, without sorting them or holding them in memory.
+
+A sample brackets the ranks that are asked for; one pass counts what lies below the bracket and keeps what lies inside
+it, ties compressed to counts. The sample decides how long that takes, never the result: a bracket that missed is
+widened and read again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.ordered.domains import Codes, Domain, threshold_in
+from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
+
+__all__ = ["ChunkedColumn", "CountedColumn", "PaddedColumn", "Progress", "slice_window"]
+
+Chunks = Callable[[], Iterator[NDArray[Any]]]
+Progress = Callable[[int], None]
+"""Told how many rows were read; a number that depends on how rows are read, so for the operator's eyes only."""
+
+_SAMPLE = 1 << 16
+_KEEP = 1 << 19
+
+
+@dataclass(frozen=True, repr=False)
+class CountedColumn:
+    """Everything in one window: for weighted rows, and for columns that were counted already."""
+
+    whole: Window
+
+    @property
+    def total(self) -> int:
+        return self.whole.before + int(self.whole.counts.sum()) + self.whole.after
+
+    def window(self, first: int, last: int) -> Window:
+        """See `RankedColumn`."""
+        return slice_window(self.whole, first, last)
+
+
+def slice_window(whole: Window, first: int, last: int) -> Window:
+    """The part of a window with the ranks `first` .. `last` and their ties."""
+    running = np.cumsum(whole.counts)
+    if not len(running):
+        return whole
+    start = min(int(np.searchsorted(running, first - whole.before, side="left")), len(running) - 1)
+    stop = min(int(np.searchsorted(running, last - whole.before, side="left")), len(running) - 1) + 1
+    skipped = int(running[start - 1]) if start else 0
+    rest = int(running[-1] - running[stop - 1])
+    return Window(whole.codes[start:stop], whole.counts[start:stop], whole.before + skipped, whole.after + rest)
+
+
+@dataclass(frozen=True, repr=False)
+class PaddedColumn:
+    """A column with `pad` rows more at the first and at the last of its `size` codes: public ones, secret none.
+
+    An answer that should lie left of every row finds the first code heavy then, however few rows there are.
+    """
+
+    column: RankedColumn
+    size: int
+    pad: int
+
+    @property
+    def total(self) -> int:
+        return self.column.total + 2 * self.pad
+
+    def window(self, first: int, last: int) -> Window:
+        """See `RankedColumn`."""
+        inner = self.column.window(first - self.pad, last - self.pad)
+        low, high = first <= self.pad, last > self.total - self.pad
+        if len(inner.codes):
+            low, high = low or int(inner.codes[0]) == 0, high or int(inner.codes[-1]) == self.size - 1
+        if self.size == 1:
+            low = high = True
+        rows = [*zip(inner.codes, inner.counts, strict=True), *([(self.size - 1, self.pad)] if high else [])]
+        merged: dict[int, int] = {0: self.pad} if low else {}
+        for code, count in rows:
+            merged[int(code)] = merged.get(int(code), 0) + int(count)
+        before, after = 0 if low else inner.before + self.pad, 0 if high else inner.after + self.pad
+        codes = list(merged)
+        kept = codes if isinstance(inner.codes, list) else np.array(codes, dtype=np.uint64)
+        return Window(kept, np.array(list(merged.values()), dtype=np.int64), before, after)
+
+
+@dataclass(repr=False)
+class ChunkedColumn:
+    """Rows that are read in chunks as often as needed, in the same order or another.
+
+    `chunks()` yields arrays of real numbers, whole numbers or moments; NaN and NaT are missing. The chunks must hold
+    the same rows every time (owed: the ranks of two readings are put together).
+    """
+
+    chunks: Chunks
+    domain: Domain
+    progress: Progress | None = None
+    _sample: NDArray[Any] | None = None
+    _total: int | None = None
+    _found: list[Window] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        if self._total is None:
+            self._survey()
+        assert self._total is not None
+        return self._total
+
+    def _read(self) -> Iterator[NDArray[Any]]:
+        for chunk in self.chunks():
+            yield chunk
+            if self.progress is not None:
+                self.progress(len(chunk))
+
+    def _survey(self) -> None:
+        """Count the rows and keep every k-th of them, k doubled whenever they become too many."""
+        parts: list[NDArray[Any]] = []
+        total = kept = skip = 0
+        step = 1
+        for chunk in self._read():
+            total += len(chunk) - _missing(chunk)
+            taken = chunk[skip::step]
+            skip = (skip - len(chunk)) % step
+            parts.append(taken.copy())
+            kept += len(taken)
+            if kept > 4 * _SAMPLE:
+                step *= 4
+                parts = [np.concatenate(parts)[::4]]
+                kept = len(parts[0])
+        sample = np.concatenate(parts) if parts else np.empty(0)
+        self._sample = np.sort(sample[sample == sample])  # NaN and NaT differ from themselves
+        self._total = total
+
+    def window(self, first: int, last: int) -> Window:
+        """See `RankedColumn`. Windows inside one that was read before cost no reading."""
+        if not self.total:
+            return Window(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), 0, 0)
+        first, last = self._held(first, last)
+        spread = 5.0
+        while True:
+            for found in self._found:
+                if found.before < first and last <= self.total - found.after:
+                    return slice_window(found, first, last)
+            self._found += self._extract([self._bracket(first, last, spread)])
+            spread *= 8.0
+
+    def prefetch(self, ranks: Sequence[tuple[int, int]]) -> None:
+        """Read the windows of several ranges of ranks in one pass."""
+        if not self.total:
+            return
+        wanted = sorted(self._bracket(*self._held(first, last), 5.0) for first, last in ranks)
+        merged: list[tuple[int, int]] = []
+        for low, high in wanted:
+            if merged and low <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+            else:
+                merged.append((low, high))
+        self._found += self._extract(merged)
+
+    def _held(self, first: int, last: int) -> tuple[int, int]:
+        """The range of ranks cut off to those that there are."""
+        return min(max(first, 1), self.total), min(max(last, 1), self.total)
+
+    def _bracket(self, first: int, last: int, spread: float) -> tuple[int, int]:
+        """Codes between which the ranks lie, most likely; the whole domain when the sample does not tell."""
+        total, sample = self.total, self._sample
+        assert sample is not None
+        count, end = len(sample), self.domain.size - 1
+
+        def place(rank: int, side: float) -> float:
+            share = rank / total
+            return share * count + side * (spread * math.sqrt(count * share * (1.0 - share)) + spread)
+
+        low, high = math.floor(place(first - 1, -1.0)), math.ceil(place(last, 1.0))
+        low_code = int(self.domain.encode(sample[low : low + 1])[0]) if 0 <= low < count else 0
+        high_code = int(self.domain.encode(sample[high : high + 1])[0]) if 0 <= high < count else end
+        return low_code, max(high_code, low_code)
+
+    def _extract(self, brackets: list[tuple[int, int]]) -> list[Window]:
+        """The windows of all rows with codes in these brackets, which do not overlap; one pass."""
+        size = self.domain.size
+        keepers = [_Keeper(self.domain, low, high, size) for low, high in brackets]
+        for chunk in self._read():
+            for keeper in keepers:
+                keeper.take(chunk)
+        return [keeper.window(self.total) for keeper in keepers]
+
+
+class _Keeper:
+    """Counts the rows below a bracket of codes and keeps those inside it. Secret."""
+
+    def __init__(self, domain: Domain, low: int, high: int, size: int) -> None:
+        self._domain = domain
+        self._low = domain.threshold(low) if low > 0 else None
+        self._high = domain.threshold(high + 1) if high + 1 < size else None
+        self._only = low if low == high else None
+        self._before = self._alike = 0
+        self._codes: list[NDArray[np.uint64]] = []
+        self._counts: list[NDArray[np.int64] | None] = []
+        self._kept = 0
+
+    def take(self, chunk: NDArray[Any]) -> None:
+        """Read one chunk."""
+        inside = chunk == chunk if self._low is None else _at_least(chunk, self._low)
+        if self._low is not None:
+            self._before += len(chunk) - _missing(chunk) - int(np.count_nonzero(inside))
+        if self._high is not None:
+            inside &= ~_at_least(chunk, self._high)
+        if self._only is not None:  # a heavy atom: its rows are counted, not collected
+            self._alike += int(np.count_nonzero(inside))
+            return
+        rows = chunk[inside]
+        if len(rows):
+            self._codes.append(np.asarray(self._domain.encode(rows), dtype=np.uint64))
+            self._counts.append(None)
+            self._kept += len(rows)
+            if self._kept > _KEEP:
+                self._compress()
+
+    def _compress(self) -> None:
+        codes, counts = _merged(self._codes, self._counts)
+        self._codes, self._counts = [codes], [counts]
+        # as much again may come before the next time, so that the work stays linear
+        self._kept = -len(codes)
+
+    def window(self, total: int) -> Window:
+        """What was kept."""
+        if self._only is not None:
+            alike = np.array([self._alike] if self._alike else [], dtype=np.int64)
+            atom = np.full(len(alike), self._only, dtype=np.uint64)
+            return Window(atom, alike, self._before, total - self._before - self._alike)
+        self._compress()
+        (codes,), (counts,) = self._codes, self._counts
+        assert counts is not None
+        return Window(codes, counts, self._before, total - self._before - int(counts.sum()))
+
+
+def _merged(
+    codes: list[NDArray[np.uint64]], counts: list[NDArray[np.int64] | None]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Different codes in order with how often each occurs; counts of None are all 1."""
+    plain = [part for part, count in zip(codes, counts, strict=True) if count is None]
+    fresh: Codes = np.sort(np.concatenate(plain)) if plain else np.empty(0, dtype=np.uint64)
+    new = window_of(fresh, 0, 0)
+    counted = [(part, count) for part, count in zip(codes, counts, strict=True) if count is not None]
+    if not counted:
+        return np.asarray(new.codes, dtype=np.uint64), new.counts
+    every = np.concatenate([new.codes, *(part for part, _ in counted)])
+    amounts = np.concatenate([new.counts, *(count for _, count in counted)])
+    order = np.argsort(every, kind="stable")
+    every, amounts = every[order], amounts[order]
+    starts = np.flatnonzero(np.append(True, every[1:] != every[:-1])) if len(every) else np.empty(0, dtype=np.intp)
+    return every[starts], np.add.reduceat(amounts, starts) if len(starts) else amounts
+
+
+def _missing(chunk: NDArray[Any]) -> int:
+    """How many values are NaN or NaT."""
+    return 0 if chunk.dtype.kind in "iub" else int(np.count_nonzero(chunk != chunk))
+
+
+def _at_least(chunk: NDArray[Any], threshold: Any) -> NDArray[np.bool_]:
+    """chunk >= threshold."""
+    fitting = threshold_in(chunk.dtype, threshold)
+    return np.zeros(len(chunk), dtype=bool) if fitting is None else np.asarray(chunk >= fitting)

@@ -1,0 +1,129 @@
+"""Columns of databases: their types are checked, and a statement tried without rows, before anything is paid."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.ordered.sources.adapters import SqlTable, duckdb_table, typed_table
+from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
+from dpselect.ordered.sources.sql_types import ENGINES, sql_type
+
+__all__ = ["sql_column"]
+
+
+@contextmanager
+def sql_column(url: str, table: str, column: str) -> Iterator[SqlTable]:
+    """A column of a table, in one transaction: all statements see the same rows where the engine allows it.
+
+    Raises `ArgumentError` for a URL, table, column or type that is not read.
+    """
+    with (_duckdb if url.startswith("duckdb:///") else _sqlalchemy)(url, table, column) as source:
+        for part in (source.number_of, source.text_of):
+            if part is not None:
+                expression = part.replace("{0}", quoted(column))
+                _tried(source.query, f"SELECT {expression} FROM {quoted(table)} WHERE 1 = 0", column)
+        yield source
+
+
+def _tried(query: Query, statement: str, column: str) -> None:
+    with suppress(ContentError):
+        ask(query, statement, ())
+        return
+    raise ArgumentError(f"column: {column!r} cannot be read by this engine")
+
+
+@contextmanager
+def _sqlalchemy(url: str, table: str, column: str) -> Iterator[SqlTable]:
+    import sqlalchemy as sa
+
+    engine = _engine(url)
+    try:
+        kind = _reading(url, lambda: _type_name(engine, table, column))
+        if kind is None:
+            raise ArgumentError(f"table: there is no {table!r} with a column {column!r}")
+        with _reading(url, engine.connect) as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(sa.text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+
+            def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
+                bound = with_parameters(statement, lambda place: f":p{place}", lambda name: name.replace(":", "\\:"))
+                named = {f"p{place}": value for place, value in enumerate(parameters)}
+                return connection.execute(sa.text(bound), named).fetchall()
+
+            yield typed_table(query, table, column, sql_type(engine.dialect.name, kind, column))
+    finally:
+        engine.dispose()
+
+
+def _engine(url: str) -> Any:
+    import sqlalchemy as sa
+
+    engine = _reading(url, lambda: sa.create_engine(url))
+    if engine.dialect.name not in ("sqlite", "postgresql"):
+        raise ArgumentError(f"the engine {engine.dialect.name!r} is not read; {', '.join(ENGINES)} are")
+    file = engine.url.database if engine.dialect.name == "sqlite" else None
+    if file and file != ":memory:" and not file.startswith("file:") and not Path(file).exists():
+        raise ArgumentError(f"{url}: there is no such file")  # SQLite would make one
+    return engine
+
+
+def _reading(url: str, step: Callable[[], Any]) -> Any:
+    """A step before any row is read; of what it raises the kind alone is shown."""
+    import sqlalchemy as sa
+
+    try:
+        return step()
+    except ArgumentError:
+        raise
+    except Exception as error:
+        shown = url if "@" not in url else "the SQL URL"
+        kind = "NoSuchTableError" if isinstance(error, sa.exc.NoSuchTableError) else type(error).__name__
+    raise ArgumentError(f"{shown}: {kind}")
+
+
+def _type_name(engine: Any, table: str, column: str) -> str | None:
+    """The engine's name for the type of a column; None where there is no such column."""
+    import sqlalchemy as sa
+
+    *schema, name = table.split(".")
+    if "." in column:
+        raise ArgumentError(f"column: {column!r} has a dot in its name; name it otherwise in a view")
+    if engine.dialect.name == "sqlite":  # SQLAlchemy would guess from parts of the name, as SQLite does
+        with engine.connect() as connection:
+            sql = "SELECT type FROM pragma_table_info(:t, :s) WHERE name = :c"
+            found = connection.execute(sa.text(sql), {"t": name, "s": schema[0] if schema else "main", "c": column})
+            return next((str(row[0]) for row in found), None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sa.exc.SAWarning)  # of a type that it does not know
+        columns = sa.inspect(engine).get_columns(name, schema=schema[0] if schema else None)
+    return next((type(one["type"]).__name__ for one in columns if one["name"] == column), None)
+
+
+@contextmanager
+def _duckdb(url: str, table: str, column: str) -> Iterator[SqlTable]:
+    try:
+        import duckdb
+    except ImportError:
+        raise missing_extra("duckdb", "reading a DuckDB database") from None
+
+    try:
+        connection = duckdb.connect(url.removeprefix("duckdb:///"), read_only=True)
+    except duckdb.Error:
+        raise ArgumentError(f"{url}: it cannot be opened") from None
+    with connection:
+        try:
+            relation = connection.sql(f"SELECT {quoted(column)} FROM {quoted(table)}")
+        except duckdb.Error:
+            raise ArgumentError(f"column: there is no {column!r} in a table {table!r}") from None
+        connection.execute("BEGIN TRANSACTION")
+
+        def query(statement: str, parameters: Sequence[Any]) -> Sequence[Sequence[Any]]:
+            bound = with_parameters(statement, lambda place: f"${place + 1}")
+            return connection.execute(bound, list(parameters)).fetchall()
+
+        yield duckdb_table(query, table, column, str(relation.types[0]))

@@ -1,0 +1,171 @@
+"""Columns of files, read a batch at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, ContentError, missing_extra
+from dpselect.ordered.sources.blocks import Block, block_of, number_type
+from dpselect.ordered.sources.columns import Progress
+from dpselect.ordered.sources.databases import sql_column
+from dpselect.ordered.sources.adapters import ColumnSource, DataColumn, TextColumn
+from dpselect.ordered.sources.text_cells import arrow_texts, text_type
+from dpselect.ordered.sources.plain_lists import hardly_any
+from dpselect.storage.csv_text import csv_header, csv_rows
+
+__all__ = ["csv_column", "csv_numbers", "is_csv", "open_column", "parquet_column"]
+
+BLOCK = 1 << 16
+
+
+@contextmanager
+def open_column(
+    where: str,
+    column: str,
+    *,
+    table: str | None = None,
+    progress: Progress | None = None,
+    text: bool = False,
+    look: bool = False,
+) -> Iterator[ColumnSource]:
+    """A column of a Parquet file or folder, a CSV file, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
+
+    Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles. With
+    `text` the values are text, for `categories`. A CSV file has no types: with `look` its first rows are looked at, and
+    a column in which evidently no numbers are is refused (see `csv_numbers`).
+
+    Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is
+    not of its format; no row of the column decides that, but for `look`. After that no content makes reading fail.
+    """
+    if "://" in where:
+        if table is None:
+            raise ArgumentError("table: an SQL URL needs the name of a table")
+        with sql_column(where, table, column) as source:
+            yield source
+        return
+    if table is not None:
+        raise ArgumentError("table: only for an SQL URL")
+    path = Path(where)
+    if not path.exists():
+        raise ArgumentError(f"{where}: there is no such file")
+    if not is_csv(where):
+        yield parquet_column(path, column, progress, text)
+        return
+    if look and not text:
+        csv_numbers(path, column)
+    yield csv_column(path, column, progress, text)
+
+
+def is_csv(where: str) -> bool:
+    """Whether this is a file without types."""
+    return "://" not in where and Path(where).suffix.lower() in (".csv", ".txt")
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise missing_extra("parquet", "reading Parquet") from None
+    return pyarrow
+
+
+def parquet_column(
+    path: str | Path, column: str, progress: Progress | None = None, text: bool = False
+) -> DataColumn | TextColumn:
+    """A column of a Parquet file or folder, read a batch at a time. Needs pyarrow."""
+    pa = _pyarrow()
+    import pyarrow.dataset as dataset
+
+    table = None
+    with suppress(pa.ArrowException, OSError):
+        table = dataset.dataset(str(path), format="parquet")
+    if table is None:
+        raise ContentError(f"{path} cannot be read as Parquet")
+    if column not in table.schema.names:
+        raise ArgumentError(f"column: there is no {column!r} in {path}")
+    kind = table.schema.field(column).type
+    if text and not text_type(kind, whole=True):
+        raise ArgumentError(f"column: {column!r} in {path} holds {kind}, which has no categories")
+    if not text and not number_type(kind):
+        what = "needs categories" if text_type(kind) else "has no order here"
+        raise ArgumentError(f"column: {column!r} in {path} holds {kind}, which {what}")
+
+    def batches() -> Iterator[Any]:
+        # buffered: by default a whole column of a row group is held, and files may be one row group
+        buffered = dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        scanner = table.scanner(
+            columns=[column],
+            batch_size=1 << 17,
+            batch_readahead=1,
+            fragment_readahead=1,
+            fragment_scan_options=buffered,
+        )
+        with suppress(pa.ArrowException, OSError):  # whose message may quote the data
+            for batch in scanner.to_batches():
+                yield batch.column(0)
+            return
+        raise ContentError(f"column {column!r} of {path} cannot be read")
+
+    if text:
+        return TextColumn(lambda: ([_plain(cell) for cell in arrow_texts(batch)] for batch in batches()), progress)
+    return DataColumn(block_of(pa.array([], kind))[0].dtype, lambda: map(block_of, batches()), progress=progress)
+
+
+def _plain(cell: Any) -> Any:
+    """Whole numbers and truth values as texts, which categories of a file are."""
+    return str(cell).lower() if isinstance(cell, bool) else str(cell) if isinstance(cell, int) else cell
+
+
+def csv_column(
+    path: str | Path, column: str, progress: Progress | None = None, text: bool = False
+) -> DataColumn | TextColumn:
+    """A column of a CSV file with a header, read a block at a time as doubles; a cell that is no number is missing."""
+    place = _place(Path(path), column)
+
+    def chunks() -> Iterator[Block]:
+        return ((np.array([_number(cell) for cell in block], dtype=np.float64), None) for block in _cells(path, place))
+
+    if text:
+        return TextColumn(lambda: _cells(path, place), progress)
+    return DataColumn(np.dtype(np.float64), chunks, progress=progress)
+
+
+def csv_numbers(path: str | Path, column: str) -> None:
+    """Look at the first rows whether a column holds numbers; empty cells and "nan" do not count.
+
+    Raises `ContentError` where less than a tenth of them are. That the column holds numbers is a public fact, which
+    whoever gives bounds for it promises: the look tells of a promise that is evidently broken, and no row of a column
+    that keeps it, with a row to spare, makes a difference.
+    """
+    cells = [cell for cell in next(_cells(path, _place(Path(path), column))) if cell.strip().lower() not in ("", "nan")]
+    numbers = sum(not math.isnan(_number(cell)) for cell in cells)
+    if hardly_any(numbers, len(cells) - numbers):
+        raise ContentError(f"column {column!r} of {path} does not look like numbers: text needs categories")
+
+
+def _place(path: Path, column: str) -> int:
+    header = csv_header(path)
+    if column not in header:
+        raise ArgumentError(f"column: there is no {column!r} in {path}")
+    return header.index(column)
+
+
+def _cells(path: str | Path, place: int) -> Iterator[list[str]]:
+    rows = csv_rows(Path(path))
+    while block := [row[place] if place < len(row) else "" for row in islice(rows, BLOCK)]:
+        yield block
+    yield []
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

@@ -1,0 +1,246 @@
+"""Finite pairs that enclose a pair of distributions: one that dominates it, and one that it dominates.
+
+Everything is done on masses, bin by bin, with differences only where they keep their digits. Connecting the dots
+(Doroshenko et al. 2022) moves the masses of a bin to the loss values at its ends and raises the hockey-stick curve
+between them to the chord; merging a bin into one atom is post-processing and lowers it. Both err by the square of the
+bin width. Splitting an atom into pieces of the same loss changes nothing in the curve, but best-of-K bounds work on
+pieces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.privacy.losses.dominating_pair import DominatingPair
+
+__all__ = ["PairEnclosure", "coarsen", "enclose_bins", "loss_grid", "pieces", "splice"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PairEnclosure:
+    """One direction of a mechanism between two finite pairs.
+
+    `pessimistic` dominates the mechanism at every order; `optimistic` is dominated by it (a post-processing of it), or
+    None when nothing is known to be attained.
+    """
+
+    pessimistic: DominatingPair
+    optimistic: DominatingPair | None
+
+    def swapped(self) -> PairEnclosure:
+        """The enclosure of the other direction, (P', P)."""
+        optimistic = None if self.optimistic is None else self.optimistic.swapped()
+        return PairEnclosure(self.pessimistic.swapped(), optimistic)
+
+
+def enclose_bins(
+    edges: Array, upper: Array, lower: Array, below: tuple[float, float], above: tuple[float, float]
+) -> PairEnclosure:
+    """Both pairs from exact masses of the bins between loss values `edges` (ascending, finite).
+
+    `upper[k]` and `lower[k]` are the masses of P and P' where edges[k] < loss < edges[k + 1]; `below` and `above` are
+    the (P, P') masses outside the edges.
+    """
+    # ratios relative to the lower edge: no overflow, however large the losses
+    width = np.expm1(np.diff(edges))
+    scaled = upper * np.exp(-edges[:-1])
+    share = np.clip((scaled - lower) / width, 0.0, lower)
+    masses = np.zeros(edges.size)
+    masses[:-1] += lower - share
+    masses[1:] += share
+    kept = below[0] * np.exp(-edges[0])
+    masses[0] += kept
+    masses[-1] += above[1]
+    raised = masses * np.exp(edges)
+    pessimistic = DominatingPair(
+        losses=np.concatenate(([-np.inf], edges, [np.inf])),
+        upper=np.concatenate(([0.0], raised, [max(0.0, above[0] - above[1] * float(np.exp(edges[-1])))])),
+        lower=np.concatenate(([max(0.0, below[1] - kept)], masses, [0.0])),
+    )
+    return PairEnclosure(
+        pessimistic,
+        _sorted_pair(np.concatenate(([below[0]], upper, [above[0]])), np.concatenate(([below[1]], lower, [above[1]]))),
+    )
+
+
+def _sorted_pair(upper: Array, lower: Array) -> DominatingPair:
+    """A pair from masses alone, its losses computed and sorted; atoms without mass are dropped."""
+    kept = (upper > 0.0) | (lower > 0.0)
+    upper, lower = upper[kept], lower[kept]
+    with np.errstate(divide="ignore"):
+        losses = np.log(upper) - np.log(lower)
+    order = np.argsort(losses, kind="stable")
+    return DominatingPair(losses=losses[order], upper=upper[order], lower=lower[order])
+
+
+def loss_grid(pair: DominatingPair, atoms: int, *, tail: float = 1e-22) -> Array:
+    """`atoms` equally spaced losses that cover all but a mass `tail` of P above and of P' below."""
+    finite = np.isfinite(pair.losses)
+    losses, upper, lower = pair.losses[finite], pair.upper[finite], pair.lower[finite]
+    first = np.searchsorted(np.cumsum(lower), tail, side="right")
+    last = losses.size - 1 - np.searchsorted(np.cumsum(upper[::-1]), tail, side="right")
+    low, high = float(losses[min(int(first), losses.size - 1)]), float(losses[max(int(last), 0)])
+    if not high > low:
+        low, high = float(losses[0]), float(losses[-1])
+    return np.linspace(low, high, atoms) if high > low else np.array([low])
+
+
+def coarsen(pair: DominatingPair, grid: Array) -> PairEnclosure:
+    """A pair on about `grid.size` atoms above `pair`, and one below it.
+
+    The finite losses must agree with the masses: upper = lower exp(loss).
+    """
+    finite = np.isfinite(pair.losses) & ((pair.upper > 0.0) | (pair.lower > 0.0))
+    losses, p, q = pair.losses[finite], pair.upper[finite], pair.lower[finite]
+    zero = float(np.sum(pair.lower[pair.losses == -np.inf]))
+    infinite = float(np.sum(pair.upper[pair.losses == np.inf]))
+    size = grid.size
+    right = np.clip(np.searchsorted(grid, losses), 1, size - 1) if size > 1 else np.zeros(losses.size, dtype=int)
+    left = np.maximum(right - 1, 0)
+    a, b = grid[left], grid[right]
+    inside = np.clip(losses, a, b)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(b > a, np.expm1(inside - a) / np.expm1(b - a), 1.0)
+        rest = np.where(b > a, np.expm1(inside - b) / np.expm1(a - b), 0.0)
+    # P-mass below the grid moves up to its first loss, P'-mass above moves down to its last
+    q_in = np.where(losses < a, p * np.exp(-a), q)
+    p_in = np.where(losses > b, q * np.exp(b), p)
+    zero += float(np.sum(np.maximum(q - q_in, 0.0)))
+    infinite += float(np.sum(np.maximum(p - p_in, 0.0)))
+    upper = np.bincount(left, p_in * rest * np.exp(a - inside), size) + np.bincount(
+        right, p_in * share * np.exp(b - inside), size
+    )
+    lower = np.bincount(left, q_in * rest, size) + np.bincount(right, q_in * share, size)
+    pessimistic = DominatingPair(
+        losses=np.concatenate(([-np.inf], grid, [np.inf])),
+        upper=np.concatenate(([0.0], upper, [infinite])),
+        lower=np.concatenate(([zero], lower, [0.0])),
+    )
+    cell = np.searchsorted(grid, losses)
+    merged_upper = np.append(np.bincount(cell, p, size + 1), [0.0, float(np.sum(pair.upper[pair.losses == np.inf]))])
+    merged_lower = np.append(np.bincount(cell, q, size + 1), [float(np.sum(pair.lower[pair.losses == -np.inf])), 0.0])
+    return PairEnclosure(pessimistic, _sorted_pair(merged_upper, merged_lower))
+
+
+def splice(upper_half: DominatingPair, lower_half: DominatingPair) -> DominatingPair:
+    """A pair with the atoms of positive loss of the first and of negative loss of the second, made consistent.
+
+    Both must dominate the same mechanism. H_a(P || P') at a >= 1 depends on the atoms of larger loss only, at a < 1 on
+    those of smaller loss only, so each half keeps its side of the curve; loss 0 takes the mass that is left. Where
+    the two disagree on the total variation the smaller side is raised. Where less than no mass is left, the joined
+    curve bends the wrong way at 1; the true curve, being convex, lies below its convex hull too, which is taken.
+    """
+    high, low = upper_half.losses > 0.0, lower_half.losses < 0.0
+    p_high, q_high = upper_half.upper[high], upper_half.lower[high]
+    p_low, q_low = lower_half.upper[low], lower_half.lower[low]
+    gap = float(np.sum(p_high - q_high) - np.sum(q_low - p_low))
+    l_high, l_low = upper_half.losses[high], lower_half.losses[low]
+    if gap > 0.0:
+        l_low, p_low, q_low = _raise(l_low, p_low, q_low, gap)
+    elif gap < 0.0:
+        flipped = _raise(-l_high[::-1], q_high[::-1], p_high[::-1], -gap)
+        l_high, q_high, p_high = -flipped[0][::-1], flipped[1][::-1], flipped[2][::-1]
+    p_rest = 1.0 - float(np.sum(p_high)) - float(np.sum(p_low))
+    q_rest = 1.0 - float(np.sum(q_high)) - float(np.sum(q_low))
+    rest = 0.5 * (p_rest + q_rest)
+    if rest < 0.0:
+        (l_low, p_low, q_low), (l_high, p_high, q_high), rest = _straighten(
+            (l_low, p_low, q_low), (l_high, p_high, q_high), rest
+        )
+        if rest < 0.0:  # no profile lies below both halves: promise nothing
+            return DominatingPair(losses=np.array([-np.inf, np.inf]), upper=np.eye(2)[1], lower=np.eye(2)[0])
+    return DominatingPair(
+        losses=np.concatenate((l_low, [0.0], l_high)),
+        upper=np.concatenate((p_low, [rest], p_high)),
+        lower=np.concatenate((q_low, [rest], q_high)),
+    )
+
+
+_Half = tuple[Array, Array, Array]
+
+
+def _straighten(low: _Half, high: _Half, rest: float) -> tuple[_Half, _Half, float]:
+    """The hull of a curve that bends the wrong way at 1; halves are (losses, P-masses, P'-masses).
+
+    A negative mass `rest` of loss 0 is shared by the nearest atoms on either side so that both totals stay; atoms with
+    less than their share are used up. Returns what is left of `rest` too: 0 unless atoms run out.
+    """
+    (l_low, p_low, q_low), (l_high, p_high, q_high) = (tuple(x.copy() for x in half) for half in (low, high))
+    i, j = l_low.size - 1, 0
+    while rest < 0.0 and i >= 0 and j < l_high.size and np.isfinite(l_low[i]) and np.isfinite(l_high[j]):
+        a, b = l_low[i], l_high[j]
+        # P'-mass (exp(b) - 1) / (exp(b) - exp(a)) of each unit goes to loss a, the rest to loss b
+        below, above = (x / np.expm1(a - b) for x in (np.expm1(-b), np.exp(-b) * np.expm1(a)))
+        moved = min(-rest, q_low[i] / below, q_high[j] / above)
+        q_low[i], q_high[j] = max(0.0, q_low[i] - moved * below), max(0.0, q_high[j] - moved * above)
+        p_low[i], p_high[j] = q_low[i] * np.exp(a), q_high[j] * np.exp(b)
+        rest += moved
+        i, j = i - (q_low[i] == 0.0), j + (q_high[j] == 0.0)
+    return (l_low, p_low, q_low), (l_high, p_high, q_high), min(rest, 0.0)
+
+
+def _raise(losses: Array, upper: Array, lower: Array, gap: float) -> tuple[Array, Array, Array]:
+    """Add an atom of finite negative loss with P'-mass minus P-mass equal to `gap`, at the bulk of the excess."""
+    finite = np.isfinite(losses)
+    excess = np.where(finite, lower - upper, 0.0)
+    if not np.sum(excess) > 0.0:
+        return np.append(-np.inf, losses), np.append(0.0, upper), np.append(gap, lower)
+    index = int(np.searchsorted(np.cumsum(excess), 0.5 * np.sum(excess)))
+    index = min(index, losses.size - 1)
+    upper, lower = upper.copy(), lower.copy()
+    with np.errstate(over="ignore"):
+        added = gap / -np.expm1(losses[index])
+    lower[index] += added
+    upper[index] += added * np.exp(losses[index])
+    return losses, upper, lower
+
+
+def pieces(pair: DominatingPair, levels: Array) -> DominatingPair:
+    """The same pair with its heavy atoms split where the mass below or above a place, under P or P', is a level.
+
+    `levels` are masses in (0, 1). An atom that at most two cuts meet is about as fine as they are, and stays whole.
+    """
+    finite = np.isfinite(pair.losses) & ((pair.upper > 0.0) | (pair.lower > 0.0))
+    atoms = np.flatnonzero(finite)
+    owners, fractions = [atoms], [np.zeros(atoms.size)]
+    for masses in (pair.upper, pair.lower):
+        below = np.concatenate(([0.0], np.cumsum(masses)))
+        above = np.concatenate((np.cumsum(masses[::-1])[::-1], [0.0]))
+        owner = np.clip(np.searchsorted(below, levels, side="right") - 1, 0, masses.size - 1)
+        owners.append(owner)
+        fractions.append(_ratio(levels - below[owner], masses[owner]))
+        # counted from the top, with a minus sign, where that has the digits
+        owner = np.clip(masses.size - np.searchsorted(above[::-1], levels, side="right"), 0, masses.size - 1)
+        owners.append(owner)
+        fractions.append(-_ratio(levels - above[owner + 1], masses[owner]))
+    owner, fraction = np.concatenate(owners), np.concatenate(fractions)
+    start = np.arange(owner.size) < atoms.size
+    inside = finite[owner] & (np.abs(fraction) < 1.0) & (fraction != 0.0)
+    met = np.bincount(owner[inside & ~start], minlength=pair.losses.size)
+    good = start | (inside & (met[owner] > 2))
+    owner, fraction = owner[good], fraction[good]
+    from_bottom = np.where(fraction >= 0.0, fraction, 1.0 + fraction)
+    from_top = np.where(fraction >= 0.0, 1.0 - fraction, -fraction)
+    order = np.lexsort((-from_top, from_bottom, owner))
+    owner, from_bottom, from_top = owner[order], from_bottom[order], from_top[order]
+    last = np.append(owner[1:] != owner[:-1], True)
+    next_bottom, next_top = np.append(from_bottom[1:], 1.0), np.append(from_top[1:], 0.0)
+    end_bottom, end_top = np.where(last, 1.0, next_bottom), np.where(last, 0.0, next_top)
+    share = np.where(from_bottom < 0.5, end_bottom - from_bottom, from_top - end_top)
+    share = np.maximum(share, 0.0)
+    rest = ~finite
+    losses = np.concatenate((pair.losses[owner], pair.losses[rest]))
+    upper = np.concatenate((pair.upper[owner] * share, pair.upper[rest]))
+    lower = np.concatenate((pair.lower[owner] * share, pair.lower[rest]))
+    order = np.argsort(losses, kind="stable")
+    return DominatingPair(losses=losses[order], upper=upper[order], lower=lower[order])
+
+
+def _ratio(numerator: Array, denominator: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(denominator > 0.0, numerator / denominator, 2.0))

@@ -1,0 +1,257 @@
+"""Recipes for finite pairs around the usual mechanisms: how many atoms in, enclosures of both directions out.
+
+A recipe is a frozen dataclass, so that guarantees stay cheap to hold and to pickle. `recipe(atoms)` returns the
+enclosures of (P, P') and of (P', P), the same object twice where the two directions agree.
+
+A recipe whose optimistic pairs some mechanism attains says so: `attained` is true. One that does not say it is a bound
+only, and nothing may be concluded from below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, enclose_bins, loss_grid, splice
+from dpselect.privacy.losses.dominating_pair import DominatingPair
+
+if TYPE_CHECKING:
+    from dpselect.privacy.losses.pld import LossProfile
+    from dpselect.privacy.profile import PrivacyProfile
+
+__all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
+
+Array = NDArray[np.float64]
+PairSource = Callable[[int], tuple[PairEnclosure, PairEnclosure]]
+
+_REACH = 10.5
+"""Standard deviations kept on either side: 4e-26 of the mass lies beyond."""
+
+_LARGEST_LOSS = 600.0
+"""Losses beyond it count as infinite: exp of them would leave double precision."""
+
+
+@dataclass(frozen=True)
+class GaussianPairs:
+    """N(mu, 1) against N(0, 1)."""
+
+    mu: float
+    attained: ClassVar[bool] = True
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+        low, high = -_REACH, self.mu + _REACH
+        bound = _LARGEST_LOSS / self.mu + self.mu / 2.0
+        x = np.linspace(max(low, self.mu - bound), min(high, bound), atoms)
+        upper, lower = _normal_masses(x - self.mu), _normal_masses(x)
+        both = enclose_bins(
+            self.mu * (x - self.mu / 2.0),
+            upper[1:-1],
+            lower[1:-1],
+            (float(upper[0]), float(lower[0])),
+            (float(upper[-1]), float(lower[-1])),
+        )
+        return both, both
+
+
+def _normal_masses(x: Array) -> Array:
+    """Standard normal masses of the intervals cut at `x`, from the nearer tail."""
+    below, above = ndtr(x), ndtr(-x)
+    inner = np.where(x[1:] <= 0.0, np.diff(below), -np.diff(above))
+    return np.concatenate(([below[0]], inner, [above[-1]]))
+
+
+@dataclass(frozen=True)
+class LaplacePairs:
+    """Laplace(0, 1 / epsilon) against Laplace(1, 1 / epsilon): an atom at either end, a density between."""
+
+    epsilon: float
+    attained: ClassVar[bool] = True
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+        e = self.epsilon
+        edges = np.linspace(-e, e, atoms)
+        # masses of P between losses: half exp(-e/2) (exp(l/2)) at the ends
+        half = 0.5 * np.expm1(0.5 * np.diff(edges))
+        upper = half * np.exp(0.5 * (edges[:-1] - e))
+        lower = half * np.exp(-0.5 * (edges[1:] + e))
+        inside = enclose_bins(edges, upper, lower, (0.0, 0.0), (0.0, 0.0))
+        heavy = DominatingPair(
+            losses=np.array([-e, e]),
+            upper=np.array([0.5 * np.exp(-e), 0.5]),
+            lower=np.array([0.5, 0.5 * np.exp(-e)]),
+        )
+        optimistic = inside.optimistic
+        assert optimistic is not None
+        both = PairEnclosure(_union(inside.pessimistic, heavy), _union(optimistic, heavy))
+        return both, both
+
+
+def _union(first: DominatingPair, second: DominatingPair) -> DominatingPair:
+    losses = np.concatenate((first.losses, second.losses))
+    order = np.argsort(losses, kind="stable")
+    return DominatingPair(
+        losses=losses[order],
+        upper=np.concatenate((first.upper, second.upper))[order],
+        lower=np.concatenate((first.lower, second.lower))[order],
+    )
+
+
+@dataclass(frozen=True)
+class RandomizedResponsePairs:
+    """The worst (epsilon, failure)-private pair (Kairouz, Oh, Viswanath 2015, Theorem 3.3): four atoms."""
+
+    epsilon: float
+    failure: float = 0.0
+    attained: ClassVar[bool] = True
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:  # noqa: ARG002
+        kept = 1.0 - self.failure
+        likely = kept / (1.0 + np.exp(-self.epsilon))
+        unlikely = kept * np.exp(-self.epsilon) / (1.0 + np.exp(-self.epsilon))
+        pair = DominatingPair(
+            losses=np.array([-np.inf, -self.epsilon, self.epsilon, np.inf]),
+            upper=np.array([0.0, unlikely, likely, self.failure]),
+            lower=np.array([self.failure, likely, unlikely, 0.0]),
+        )
+        both = PairEnclosure(pair, pair)
+        return both, both
+
+
+@dataclass(frozen=True)
+class LossPairs:
+    """Coarsenings of a privacy-loss distribution, which is pessimistic: nothing of it is attained.
+
+    Each direction takes its losses above zero from its own distribution and those below zero from the other one
+    turned round: a distribution composed by transforms is only good where its own masses are not multiplied up.
+    """
+
+    profile: LossProfile
+    attained: ClassVar[bool] = False
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+        remove, add = self.profile.pairs
+        remove, add = _consistent(remove), _consistent(add)
+        forward = splice(remove, add.swapped())
+        first = _enclose(forward, atoms)
+        if self.profile.pairs[0] is self.profile.pairs[1]:
+            return first, first
+        return first, _enclose(splice(add, remove.swapped()), atoms)
+
+
+def _consistent(pair: DominatingPair) -> DominatingPair:
+    """The same upper masses with lower = upper exp(-loss); what P' lacks or exceeds falls on the lowest losses.
+
+    P-mass below a cut moves up to it, which raises the curve below the cut to its chord and keeps the rest.
+    """
+    finite = np.isfinite(pair.losses)
+    losses, upper = pair.losses[finite], pair.upper[finite]
+    infinite = float(np.sum(pair.upper[pair.losses == np.inf]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        lower = np.where(upper > 0.0, upper * np.exp(-losses), 0.0)
+        above = np.cumsum(lower[::-1])[::-1] - lower
+        fits = above + np.cumsum(upper) * np.exp(-losses) <= 1.0
+    cut = int(np.argmax(fits)) if np.any(fits) else losses.size - 1
+    upper, lower, losses = upper.copy(), lower.copy(), losses[cut:]
+    moved = float(np.sum(upper[: cut + 1]))
+    upper, lower = upper[cut:], lower[cut:]
+    upper[0], lower[0] = moved, moved * float(np.exp(-losses[0]))
+    return DominatingPair(
+        losses=np.concatenate(([-np.inf], losses, [np.inf])),
+        upper=np.concatenate(([0.0], upper, [infinite])),
+        lower=np.concatenate(([max(0.0, 1.0 - float(np.sum(lower)))], lower, [0.0])),
+    )
+
+
+def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
+    return PairEnclosure(coarsen(pair, loss_grid(pair, atoms)).pessimistic, None)
+
+
+@dataclass(frozen=True)
+class ProfilePairs:
+    """The pair of a profile: chords in exp(epsilon) between knots, exact when the profile is made of such chords.
+
+    `knots` are the epsilons > 0 to use; None spreads them over the range in which the profile falls. `attained` says
+    that the profile is itself that of some mechanism, so that nothing valid lies below its pair.
+    """
+
+    profile: PrivacyProfile
+    knots: tuple[float, ...] | None = None
+
+    @property
+    def attained(self) -> bool:
+        """Whether there are optimistic pairs: the profile is made of the knots' chords, and not itself a bound."""
+        return self.knots is not None
+
+    def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
+        epsilons = self._epsilons(atoms)
+        curves = [np.clip(curve(epsilons), 0.0, 1.0) for curve in (self.profile.remove, self.profile.add)]
+        # the chord across loss 0 bounds the total variation: (exp(e) - 1 + f(e) + g(e)) / (exp(e) + 1)
+        chords = np.tanh(epsilons / 2.0) + (curves[0] + curves[1]) / (1.0 + np.exp(epsilons))
+        forward, backward = (_half(epsilons, curve, float(np.min(chords))) for curve in curves)
+        if _weight_at_zero(forward, backward) < -1e-12:
+            forward = backward = _half(epsilons, np.maximum(*curves), float(np.min(chords)))
+        first, second = splice(forward, backward.swapped()), splice(backward, forward.swapped())
+        exact = self.knots is not None
+        return PairEnclosure(first, first if exact else None), PairEnclosure(second, second if exact else None)
+
+    def _epsilons(self, atoms: int) -> Array:
+        if self.knots is not None:
+            return np.array([0.0, *(e for e in self.knots if e > 0.0)])
+        top = max(_top(self.profile.remove), _top(self.profile.add))
+        return np.linspace(0.0, top, max(2, atoms // 2))
+
+
+def _weight_at_zero(forward: DominatingPair, backward: DominatingPair) -> float:
+    """The mass left for loss 0 when the halves of positive loss of both directions are put together."""
+    return 1.0 - float(np.sum(forward.upper[1:])) - float(np.sum(backward.lower[1:]))
+
+
+def _half(epsilons: Array, values: Array, variation: float) -> DominatingPair:
+    """The atoms of positive loss of one direction, and the rest at loss 0, from its curve at epsilons from 0 on."""
+    values = np.append(min(variation, float(values[0])), values[1:])
+    values = np.minimum.accumulate(values)
+    kept = _lower_hull(epsilons, values)
+    epsilons, values = epsilons[kept], values[kept]
+    # slopes in exp(epsilon), scaled by exp of the later knot to stay in range
+    falls = np.diff(values) / -np.expm1(-np.diff(epsilons))
+    slopes = np.append(falls * np.exp(-epsilons[1:]), 0.0)
+    lower = np.maximum(np.diff(slopes), 0.0)
+    upper = lower * np.exp(epsilons[1:])
+    infinite = float(values[-1])
+    return DominatingPair(
+        losses=np.concatenate(([0.0], epsilons[1:], [np.inf])),
+        upper=np.concatenate(([max(0.0, 1.0 - float(np.sum(upper)) - infinite)], upper, [infinite])),
+        lower=np.concatenate(([max(0.0, 1.0 - float(np.sum(lower)))], lower, [0.0])),
+    )
+
+
+def _top(curve: Callable[[Array], Array]) -> float:
+    """An epsilon past which the curve no longer falls, or is below 1e-22."""
+    tried = np.exp(np.linspace(np.log(1e-4), np.log(_LARGEST_LOSS), 400))
+    values = curve(tried)
+    floor = max(1e-22, float(values[-1]) * (1.0 + 1e-9))
+    return (
+        float(tried[min(int(np.argmax(values <= floor)), tried.size - 1)]) if np.any(values <= floor) else _LARGEST_LOSS
+    )
+
+
+def _lower_hull(epsilons: Array, values: Array) -> Array:
+    """Indices of the knots on the lower convex hull in exp(epsilon): true profiles are convex, so it is a bound too."""
+    kept: list[int] = []
+    for i in range(epsilons.size):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            # slope to b against slope to i, both from a, with exp(epsilon_a) divided out
+            to_b = (values[b] - values[a]) / np.expm1(epsilons[b] - epsilons[a])
+            to_i = (values[i] - values[a]) / np.expm1(epsilons[i] - epsilons[a])
+            if to_b >= to_i:
+                kept.pop()
+            else:
+                break
+        kept.append(i)
+    return np.array(kept)

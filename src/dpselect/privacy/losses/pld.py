@@ -1,0 +1,237 @@
+"""Privacy-loss distributions of events and of profiles, read as pairs.
+
+Gaussians, sampled or not, are discretised here (`sampled_gaussian_loss`), and every composition is ours
+(`loss_composition`). Other mechanisms come from dp-accounting: what then remains owed is that the library's masses of
+one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their theorem.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from dp_accounting import dp_event
+from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
+from dp_accounting.privacy_accountant import NeighboringRelation
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError
+from dpselect.numerics import ROUND_UP
+from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
+from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.composition import compose_distributions, unit_mass
+from dpselect.privacy.losses.pairs import LossPairs, PairSource
+from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
+from dpselect.privacy.renyi import RenyiCurve
+from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
+
+__all__ = [
+    "LossProfile",
+    "LossSource",
+    "discretisable",
+    "event_loss",
+    "pair_from_pmf",
+    "profile_loss",
+    "relation",
+    "suitable_interval",
+]
+
+Array = NDArray[np.float64]
+LossSource = Callable[[float], Any]
+"""Maps a discretisation interval to a dp-accounting PrivacyLossDistribution, pessimistic."""
+
+DEFAULT_INTERVAL = 1e-4
+_WIDEST = 2e4
+_FARTHEST = 600.0
+_SPREAD_ORDERS = 1.0 + np.array([0.03, 0.1, 0.4, 1.2, 3.0, 7.0, 15.0, 30.0, 60.0, 150.0, 620.0, 5e3, 1e5, 2e6])
+
+
+def suitable_interval(
+    curve: RenyiCurve | None, pure_epsilon: float = float("inf"), finest: float | None = None
+) -> float | None:
+    """The mesh for a mechanism's losses: 1e-4, or near `finest`, wider by powers of two so that 1e6 cells cover them.
+
+    None where the losses reach so far that no distribution is worth building; the other curves still answer.
+    """
+    spread = pure_epsilon
+    if curve is not None:
+        spread = min(spread, _spread(curve))
+    interval = (
+        DEFAULT_INTERVAL
+        if finest is None
+        else DEFAULT_INTERVAL * 2.0 ** math.floor(math.log2(finest / DEFAULT_INTERVAL))
+    )
+    if not np.isfinite(spread):
+        return interval if curve is None else None
+    cells = 5e5 if finest is None else 2e5
+    while spread > cells * interval:
+        interval *= 2.0
+    return interval if spread <= _WIDEST else None
+
+
+def _spread(curve: RenyiCurve) -> float:
+    """Roughly epsilon at delta = 1e-12 (Mironov 2017, Proposition 3), from one evaluation."""
+    orders = np.append(_SPREAD_ORDERS, getattr(curve, "orders", ()))
+    with np.errstate(over="ignore"):
+        return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
+
+
+def discretisable(profile: PrivacyProfile) -> bool:
+    """Whether `profile_loss` has finite losses to work with: not all the mass lies past the farthest."""
+    return bool(np.all(both_directions(profile, np.array([_FARTHEST])) < 0.5))
+
+
+def relation(adjacency: Adjacency) -> NeighboringRelation:
+    """dp-accounting's name for an adjacency."""
+    return {
+        Adjacency.ADD_OR_REMOVE_ONE: NeighboringRelation.ADD_OR_REMOVE_ONE,
+        Adjacency.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
+    }[adjacency]
+
+
+def _dense(pmf: Any) -> tuple[Array, Array, float]:
+    """Losses, masses and the mass at infinity of a dp-accounting pmf."""
+    dense = pmf.to_dense_pmf()
+    probabilities = np.asarray(dense._probs, dtype=np.float64)
+    losses = (dense._lower_loss + np.arange(probabilities.size)) * dense._discretization
+    return losses, probabilities, max(0.0, float(dense._infinity_mass))  # rounding leaves it below zero at times
+
+
+def pair_from_pmf(pmf: Any) -> DominatingPair:
+    """The pair (P, P') of a dp-accounting pmf, repaired so that its hockey-stick curve is only raised.
+
+    Upper tails are what the curve depends on, monotonically, and `unit_mass` raises or keeps them. P' gets exp(-loss)
+    times the masses of P, cut to unit mass at the lowest losses; what it then lacks has loss -inf.
+    """
+    losses, upper, infinite = _dense(pmf)
+    upper, infinite = unit_mass(upper, infinite)
+    with np.errstate(over="ignore", under="ignore"):
+        lower = _cut_to(np.where(upper > 0.0, upper * np.exp(-losses), 0.0), 1.0)
+    missing = max(0.0, 1.0 - float(np.sum(lower)))
+    return DominatingPair(
+        losses=np.concatenate(([-np.inf], losses, [np.inf])),
+        upper=np.concatenate(([0.0], upper, [infinite])),
+        lower=np.concatenate(([missing], lower, [0.0])),
+    )
+
+
+def _cut_to(masses: Array, total: float) -> Array:
+    """Lower the first masses until their sum is at most `total`, summing from the last."""
+    tails = np.cumsum(masses[::-1])[::-1]
+    over = np.flatnonzero(tails > total)
+    if not over.size:
+        return masses
+    cut = int(over[-1])
+    kept = masses.copy()
+    kept[:cut] = 0.0
+    kept[cut] = max(0.0, total - (float(tails[cut + 1]) if cut + 1 < masses.size else 0.0))
+    return kept
+
+
+@dataclass(frozen=True)
+class LossProfile:
+    """The privacy profile of a privacy-loss distribution, built when first asked for."""
+
+    source: LossSource
+    interval: float = DEFAULT_INTERVAL
+    theorem: str = "privacy-loss distribution (dp-accounting; Doroshenko et al. 2022), conditional on its masses"
+
+    @cached_property
+    def pairs(self) -> tuple[DominatingPair, DominatingPair]:
+        """The repaired pairs for (P, P') and (P', P)."""
+        distribution = self.source(self.interval)
+        forward = pair_from_pmf(distribution._pmf_remove)
+        if distribution._symmetric:
+            return forward, forward
+        return forward, pair_from_pmf(distribution._pmf_add)
+
+    def pair_source(self) -> PairSource:
+        """Coarsenings of the distribution."""
+        return LossPairs(self)
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        forward, backward = self.pairs
+        return extend(epsilons, forward.hockey_stick, backward.hockey_stick) * ROUND_UP
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        forward, backward = self.pairs
+        return extend(epsilons, backward.hockey_stick, forward.hockey_stick) * ROUND_UP
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the recipe, not the distribution."""
+        return {"source": self.source, "interval": self.interval, "theorem": self.theorem}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+@dataclass(frozen=True)
+class event_loss:
+    """The privacy-loss distribution of a DpEvent, by dp-accounting.
+
+    Its accountant is asked about one mechanism at a time: version 0.6.0 ignores the count of a self-composed
+    `RandomizedResponseDpEvent`, and keeps a mechanism without privacy in a flag outside the distribution.
+    """
+
+    event: dp_event.DpEvent
+    adjacency: Adjacency
+
+    def __call__(self, interval: float) -> Any:
+        return compose_distributions(list(self._parts(self.event, 1, interval)))
+
+    def _parts(self, event: Any, count: int, interval: float) -> Iterator[tuple[Any, int]]:
+        """The distributions of the mechanisms in the event, each with how often it runs."""
+        if isinstance(event, dp_event.ComposedDpEvent) and event.events:
+            for part in event.events:
+                yield from self._parts(part, count, interval)
+        elif isinstance(event, dp_event.SelfComposedDpEvent):
+            yield from self._parts(event.event, count * event.count, interval)
+        elif isinstance(event, dp_event.GaussianDpEvent):  # equal Gaussians compose exactly
+            yield self._single(dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), interval), 1
+        else:
+            yield self._single(event, interval), count
+
+    def _single(self, event: Any, interval: float) -> Any:
+        noise, rate = self._gaussian(event)
+        if noise > 0.0 and rate > 0.0:
+            remove, add = sampled_gaussian_losses(noise_multiplier=noise, sampling_rate=rate, width=interval)
+            pmfs = (remove.to_pmf(),) if rate == 1.0 else (remove.to_pmf(), add.to_pmf())
+            return privacy_loss_distribution.PrivacyLossDistribution(*pmfs)
+        accountant = pld_privacy_accountant.PLDAccountant(relation(self.adjacency), interval)
+        accountant.compose(event)
+        if accountant._contains_non_dp_event:
+            raise ArgumentError("event holds a mechanism without privacy")
+        return accountant._pld
+
+    def _gaussian(self, event: Any) -> tuple[float, float]:
+        """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
+        sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
+        inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
+        ours = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
+        return (float(inner.noise_multiplier), float(rate)) if ours else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class profile_loss:
+    """A privacy-loss distribution from a profile: connect the dots over its lower convex hull in exp(epsilon).
+
+    True profiles are convex in exp(epsilon), so the hull of an upper bound is still one (Doroshenko et al. 2022).
+    """
+
+    profile: PrivacyProfile
+
+    def __call__(self, interval: float) -> Any:
+        remove = on_mesh(self.profile.remove, interval)
+        if isinstance(self.profile, SymmetricProfile):
+            forward = connect_the_dots(interval, remove, remove)
+            return privacy_loss_distribution.PrivacyLossDistribution(forward.to_pmf())
+        add = on_mesh(self.profile.add, interval)
+        forward, backward = connect_the_dots(interval, remove, add), connect_the_dots(interval, add, remove)
+        return privacy_loss_distribution.PrivacyLossDistribution(forward.to_pmf(), backward.to_pmf())

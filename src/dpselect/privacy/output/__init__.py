@@ -1,0 +1,5 @@
+"""The output calculus: a price for each class of outputs, and what follows from it (Hartmann et al. 2022)."""
+
+from dpselect.privacy.output.guarantee import OutputGuarantee
+
+__all__ = ["OutputGuarantee"]
