@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.ordered import interior_point
-from dpselect.ordered.interior_points import rows as interior_point_rows
+from dpselect.ordered import interior_point, interior_point_rows
 from dpselect.ordered.interior_points.rows import METHODS, Method
 from dpselect.randomness import keyed_source
 

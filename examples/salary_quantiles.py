@@ -10,8 +10,7 @@ import sys
 
 import numpy as np
 
-from dpselect.ordered import median, quantile_interval, quantiles, quantiles_guarantee
-from dpselect.ordered.order_statistics import private_range
+from dpselect.ordered import median, private_range, quantile_interval, quantiles, quantiles_guarantee
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 

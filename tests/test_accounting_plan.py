@@ -3,7 +3,7 @@
 import pytest
 
 from dpselect.accounting import best_of, plan
-from dpselect.accounting.plan import FAMILIES, Goal, trade_off_curve
+from dpselect.accounting.planning.plan import FAMILIES, Goal, trade_off_curve
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import gaussian, laplace, pure_dp
 from dpselect.repetitions import TruncatedNegativeBinomial

@@ -31,7 +31,7 @@ from dpselect.adaptive.spread import hoeffding_subsample
 from dpselect.adaptive.transfer import gaussian_mu_of_range, largest_mu, largest_rho, range_of_gaussian_mu
 from dpselect.adaptive.verification_plan import response_trade_off
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, zcdp
 from tests.adaptive_laws import data_sets, search_law
 

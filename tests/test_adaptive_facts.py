@@ -46,7 +46,7 @@ from dpselect.adaptive.spread import (
 )
 from dpselect.adaptive.transfer import largest_epsilon, largest_mu, largest_rho
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms.bounded_range import BoundedRangeProfile, bounded_range
+from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile, bounded_range
 from dpselect.privacy import compose, gaussian, zcdp
 from dpselect.randomness import keyed_source
 from tests.adaptive_laws import badness, exponential_law, worst_failure, worst_losses

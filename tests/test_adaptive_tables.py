@@ -19,7 +19,7 @@ from dpselect.adaptive import exponential_median, hoeffding_subsample, plan_bloc
 from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks, verification_blocks
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
 from dpselect.adaptive.transfer import _from_profile, largest_epsilon
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source

@@ -31,7 +31,7 @@ from dpselect.privacy.output.amounts import charged_amount, epsilon_used
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Tabulated, from_description
 
-counts = importlib.import_module("dpselect.mechanisms.noisy_count")
+counts = importlib.import_module("dpselect.mechanisms.noisy_counts")
 
 DOUBLES = st.floats(2.0**-20, 2.0**20) | st.sampled_from([0.1, 0.2, 0.3, 0.7, 1e-3, 1 / 3, 0.1 + 0.2])
 AMOUNTS = (

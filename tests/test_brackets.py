@@ -20,7 +20,7 @@ from dpselect.accounting.optimal.columns import column_bounds
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.recursion import attained
 from dpselect.errors import BoundUnavailableError, BracketError
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.privacy import (
     DominatingPair,
     approximate_dp,
@@ -46,11 +46,11 @@ from dpselect.privacy.below import (
     ComposedBelow,
     composed_below,
 )
-from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined
 from dpselect.privacy.losses.composition import Losses
-from dpselect.privacy.output.optimal_composition import composition_delta
+from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.pairs import ProfilePairs
+from dpselect.privacy.output.optimal_composition import composition_delta
 from dpselect.privacy.profile import GaussianProfile, RenyiProfile, both_directions
 from dpselect.repetitions import (
     BetaBinomial,

@@ -90,7 +90,9 @@ def test_a_ledger_pays_and_a_refusal_reads_nothing(people, tmp_path, monkeypatch
         assert ledger.budget("census").remaining().epsilon == Fraction(1)
         assert shown["receipt"]["sequence"] == 3
         ledger.verify()
-    monkeypatch.setattr("dpselect.ordered.sources.columns.ChunkedColumn._survey", lambda _: pytest.fail("rows were read"))
+    monkeypatch.setattr(
+        "dpselect.ordered.sources.columns.ChunkedColumn._survey", lambda _: pytest.fail("rows were read")
+    )
     with pytest.raises(ArgumentError, match="tree"):
         run(*arguments, "--epsilon", "0.5", "--method", "tree")
     with pytest.raises(ArgumentError, match="granularity"):

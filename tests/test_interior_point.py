@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
+from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, depth_scores, draw_dyadic
 from dpselect.ordered.interior_points.interior_point import (
     choose_method,
@@ -24,7 +25,6 @@ from dpselect.ordered.interior_points.interior_point import (
     interior_point,
     interior_point_guarantee,
 )
-from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.rows import METHODS, binary_search_noise, interior_point_rows, plan_method
 from dpselect.ordered.interior_points.search_tree import heavy_path, interior_scores
 from dpselect.ordered.interior_points.stable_choice import StableChoice

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from dpselect.errors import BudgetError
 from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.ledger.accounting import Options
+from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.entries import amounts_to_text, cell_text
 from dpselect.ledger.fold import Account, MemoryBooks
-from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.testing.exact import finite_guarantee

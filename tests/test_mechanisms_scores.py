@@ -46,7 +46,7 @@ from dpselect.mechanisms import (
     smooth_sensitivity_mechanism,
     top_k,
 )
-from dpselect.mechanisms.bounded_range import bounded_range_rho
+from dpselect.mechanisms.bounded_range_price import bounded_range_rho
 from dpselect.mechanisms.scores import CHUNK, read_scores
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import norm
 
 from dpselect.accounting import best_of
-from dpselect.accounting.optimal import optimal_best_of
 from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
+from dpselect.accounting.optimal import optimal_best_of
 from dpselect.privacy import (
     Guarantee,
     approximate_dp,

@@ -13,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError
-from dpselect.ordered import median, quantile, quantile_interval
-from dpselect.ordered.order_statistics import private_range
-from dpselect.ordered.sources.columns import ChunkedColumn, PaddedColumn
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered import median, private_range, quantile, quantile_interval
 from dpselect.ordered.domains import Binades, Doubles, Grid, Timestamps, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code, exponential_interior_point, window_of
 from dpselect.ordered.order_statistics.one import quantile_rate, rank_error
 from dpselect.ordered.order_statistics.small_domain import draw_flipped
+from dpselect.ordered.sources.columns import ChunkedColumn, PaddedColumn
+from dpselect.ordered.sources.declared import declare_column
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource, keyed_source
 

@@ -20,12 +20,12 @@ from dpselect.ordered import (
     quantile,
     quantiles,
 )
-from dpselect.ordered.sources.columns import ChunkedColumn
-from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.domains import Binades, Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
 from dpselect.ordered.sources.adapters import read_values
+from dpselect.ordered.sources.columns import ChunkedColumn
+from dpselect.ordered.sources.declared import declare_column
 from dpselect.randomness import keyed_source
 
 FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.ordered import quantiles, quantiles_guarantee, quantiles_plan
-from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, window_of
 from dpselect.ordered.order_statistics.recursive import cutting_tree, equal_share, recursive_codes
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.order_statistics.tree import TreeAnswer, _below, node_counts, tree_levels
+from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -261,7 +261,9 @@ def test_tree_noise_is_calibrated_and_without_noise_it_is_exact(monkeypatch, adj
 @pytest.mark.parametrize("size", [1, 5, 16, 17, 255, 256, 300, 4096])
 def test_stated_errors_of_trees_have_the_noise_of_every_node_of_a_running_count(size, monkeypatch):
     asked = []
-    monkeypatch.setattr("dpselect.ordered.order_statistics.tree.sum_of_noise", lambda *given: asked.append(given) or 3.0)
+    monkeypatch.setattr(
+        "dpselect.ordered.order_statistics.tree.sum_of_noise", lambda *given: asked.append(given) or 3.0
+    )
     TreeAnswer([0], 9, [0.5], Fraction(7, 2)).rank_errors([Fraction(1, 2)], size, 0.05)
     ((count, scale, failure),) = asked
     ones = [np.ones(len(level), dtype=np.int64) for level in node_counts(np.zeros(size, dtype=np.int64))]

@@ -15,11 +15,10 @@ from scipy.signal import fftconvolve
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger import InsufficientBudget, Ledger
-from dpselect.ordered import median, quantile, quantile_interval, quantiles, quantiles_plan
-from dpselect.ordered.order_statistics import private_range
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered import median, private_range, quantile, quantile_interval, quantiles, quantiles_plan
 from dpselect.ordered.order_statistics.one import quantile_rate
 from dpselect.ordered.order_statistics.tree import node_counts, sum_of_noise, tree_levels
+from dpselect.ordered.sources.declared import declare_column
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpselect.ordered.order_statistics import joint
 from dpselect.ordered import quantiles, quantiles_plan
 from dpselect.ordered.domains import WholeNumbers
+from dpselect.ordered.order_statistics import joint
 from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.order_statistics.joint import _reach, joint_codes, joint_rate
 from dpselect.privacy import Adjacency

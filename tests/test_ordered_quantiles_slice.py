@@ -12,10 +12,10 @@ import pytest
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.ordered import quantiles, quantiles_guarantee, quantiles_plan
-from dpselect.ordered.order_statistics import by_slices as module
 from dpselect.ordered.domains import WholeNumbers
-from dpselect.ordered.order_statistics.intervals import SortedColumn
+from dpselect.ordered.order_statistics import by_slices as module
 from dpselect.ordered.order_statistics.by_slices import Slicing, _geometric_error, plan_slices, slice_codes
+from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import claims, exact_law, worst_excess

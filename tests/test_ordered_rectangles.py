@@ -17,9 +17,9 @@ from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DataDependentClassesWarning, PrivateRectangleClassifier
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
 from dpselect.mechanisms import noisy_count_guarantee
-from dpselect.ordered.labelled_rows import rectangles
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.labelled_rows import rectangles
 from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
 from dpselect.ordered.labelled_rows.rectangles import Rectangle, learn_rectangle
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee

@@ -21,10 +21,9 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DataDependentClassesWarning, PrivateThresholdClassifier
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
-from dpselect.ordered.labelled_rows import thresholds
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.interior_points.interior_point import interior_point
-from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, weight_at_least
+from dpselect.ordered.labelled_rows import thresholds
 from dpselect.ordered.labelled_rows.threshold_plan import (
     binomial_below,
     rows_per_side,
@@ -34,6 +33,7 @@ from dpselect.ordered.labelled_rows.threshold_plan import (
     threshold_rows,
 )
 from dpselect.ordered.labelled_rows.thresholds import Threshold, boundary_points, error_runs, learn_threshold
+from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, weight_at_least
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 

@@ -20,8 +20,8 @@ from dpselect.privacy import Adjacency, compose, dp_sgd, laplace
 from dpselect.privacy.losses import composition as loss_composition
 from dpselect.privacy.losses.composition import Losses, compose_distributions, compose_losses, unit_mass
 from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf
-from dpselect.privacy.profile import GaussianProfile, both_directions
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
+from dpselect.privacy.profile import GaussianProfile, both_directions
 
 WIDTH = 0.01
 

@@ -22,8 +22,8 @@ from dpselect.privacy import (
     pure_dp,
     zcdp,
 )
-from dpselect.privacy.mechanisms import LaplaceRenyi
 from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf, profile_loss, suitable_interval
+from dpselect.privacy.mechanisms import LaplaceRenyi
 from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,

@@ -160,7 +160,10 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {**slicing, "slices": 4},
         ),
         "ordered.slice_prices": (ordered.slice_prices, {"delta": 1e-6, **slicing, "slices": 4}),
-        "privacy.ExPostRelease": (importlib.import_module("dpselect.privacy.output.ex_post").ExPostRelease, {"value": None}),
+        "privacy.ExPostRelease": (
+            importlib.import_module("dpselect.privacy.output.ex_post").ExPostRelease,
+            {"value": None},
+        ),
         "privacy.Release": (privacy.Release, {"value": None}),
         "privacy.compose": (compose, {}),
         "privacy.output_calculus.coarsen": (calculus.coarsen, {"merge": bool}),

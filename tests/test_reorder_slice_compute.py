@@ -18,7 +18,6 @@ from scipy.stats import binom
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.ordered.interior_points.draws import geometric_from_zero
-from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
 from dpselect.ordered.slices.price import (
     plain_slicing_guarantee,
     reorder_slice_compute_guarantee,
@@ -27,6 +26,7 @@ from dpselect.ordered.slices.price import (
 )
 from dpselect.ordered.slices.price_comparison import noise_pays_from, slice_prices
 from dpselect.ordered.slices.price_loss import SlicePairProfile
+from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
 from dpselect.ordered.slices.synchronisation import failure_weights, synchronisation
 from dpselect.privacy import Adjacency, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.renyi import epsilon_from_renyi

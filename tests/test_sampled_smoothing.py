@@ -8,7 +8,12 @@ from scipy.stats import binom
 
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
-from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, smoothed_count, smoothed_odds, threshold_search
+from dpselect.accounting.candidates.sampled_search import (
+    sampled_sparse_vector,
+    smoothed_count,
+    smoothed_odds,
+    threshold_search,
+)
 from dpselect.accounting.candidates.smoothing import fewest_samples
 from dpselect.errors import ArgumentError
 from dpselect.privacy import pure_dp

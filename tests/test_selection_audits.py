@@ -11,8 +11,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from dpselect.accounting import best_of, conditional_sampling
-from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
+from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.accounting.candidates.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds, far_apart_probability
 from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, threshold_search

@@ -12,16 +12,7 @@ import pytest
 from scipy.stats import binom, poisson
 
 from dpselect.accounting import best_of
-from dpselect.accounting.candidates.dummies import (
-    dummy_probability_bound,
-    dummy_runs_needed,
-    reciprocal_shift,
-    select_among_dummies,
-    theorem_c_1,
-)
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
-from dpselect.accounting.optimal.first_acceptable import first_acceptable
-from dpselect.accounting.candidates.percentile_sparse_vector import halting_cutoffs, log_odds_sensitivity
 from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
 from dpselect.accounting.best_of_k.random_stopping import (
     theorem_3_2,
@@ -30,6 +21,14 @@ from dpselect.accounting.best_of_k.random_stopping import (
     theorem_3_4,
     theorem_3_5,
 )
+from dpselect.accounting.candidates.dummies import (
+    dummy_probability_bound,
+    dummy_runs_needed,
+    reciprocal_shift,
+    select_among_dummies,
+    theorem_c_1,
+)
+from dpselect.accounting.candidates.percentile_sparse_vector import halting_cutoffs, log_odds_sensitivity
 from dpselect.accounting.candidates.sampled_percentile import (
     SmoothedCount,
     SmoothedOdds,
@@ -49,6 +48,7 @@ from dpselect.accounting.candidates.sampled_search import (
 )
 from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.accounting.candidates.without_threshold import runs_needed
+from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import approximate_dp, gaussian, pure_dp
 from dpselect.repetitions import Fixed, Geometric, capped

@@ -14,9 +14,9 @@ import pytest
 from scipy.stats import chi2
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, BudgetError
-from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
 from dpselect.ordered.slices.price import reorder_slice_compute_guarantee, slice_price
 from dpselect.ordered.slices.price_comparison import noise_pays_from, slice_prices
+from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, worst_of
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import EnumeratedDraws, claims, exact_law, noise_tail, worst_excess

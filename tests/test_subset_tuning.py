@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.accounting import best_of, plan_subset, tune_on_subset
-from dpselect.accounting.plan_subset import SUBSET_FAMILIES
+from dpselect.accounting.planning.plan_subset import SUBSET_FAMILIES
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import gaussian, pure_dp

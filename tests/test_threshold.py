@@ -9,11 +9,11 @@ import pickle
 import numpy as np
 import pytest
 
+from dpselect.accounting.candidates.threshold import liu_talwar_theorem_3_1, threshold_stopping
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.cuts import Cuts
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.accounting.optimal.first_pure import pure_first
-from dpselect.accounting.candidates.threshold import liu_talwar_theorem_3_1, threshold_stopping
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import DominatingPair, Guarantee, approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.privacy.losses.discretise import pieces

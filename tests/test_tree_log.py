@@ -22,11 +22,27 @@ from dpselect.ordered.interior_points.search_tree import (
     path_labels,
     shared_prefixes,
 )
-from dpselect.ordered.slices.price import swap_of
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
-from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log, level_bits, node_candidates, one_heavy_round
-from dpselect.ordered.interior_points.tree_log_price import difference_tail, difference_tail_steps, printed_parameters, tree_log_price
-from dpselect.ordered.interior_points.tree_log_tuning import cumulative_rows, tree_log_rows, tuned_cumulative, tuned_tree_log
+from dpselect.ordered.interior_points.tree_log import (
+    TreeLogParameters,
+    draw_tree_log,
+    level_bits,
+    node_candidates,
+    one_heavy_round,
+)
+from dpselect.ordered.interior_points.tree_log_price import (
+    difference_tail,
+    difference_tail_steps,
+    printed_parameters,
+    tree_log_price,
+)
+from dpselect.ordered.interior_points.tree_log_tuning import (
+    cumulative_rows,
+    tree_log_rows,
+    tuned_cumulative,
+    tuned_tree_log,
+)
+from dpselect.ordered.slices.price import swap_of
 from dpselect.privacy import approximate_dp
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import claims, exact_law, worst_excess

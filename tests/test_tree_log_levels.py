@@ -17,16 +17,18 @@ from types import CodeType
 import numpy as np
 import pytest
 
-from dpselect.ordered.interior_points import dyadic
-from dpselect.ordered.interior_points import search_tree
-from dpselect.ordered.interior_points import stable_choice
-from dpselect.ordered.interior_points import tree_log
-from dpselect.ordered.interior_points.interior_point import interior_point, interior_point_guarantee
+from dpselect.ordered.interior_points import dyadic, search_tree, stable_choice, tree_log
 from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.interior_points.interior_point import interior_point, interior_point_guarantee
 from dpselect.ordered.interior_points.rows import interior_point_rows, plan_method
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, one_heavy_round
-from dpselect.ordered.interior_points.tree_log_price import difference_tail, iterated_logarithm, printed_rows, tree_log_price
+from dpselect.ordered.interior_points.tree_log_price import (
+    difference_tail,
+    iterated_logarithm,
+    printed_rows,
+    tree_log_price,
+)
 from dpselect.ordered.interior_points.tree_log_tuning import affordable_printed, tree_log_rows
 from dpselect.privacy import Adjacency, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source

@@ -17,11 +17,10 @@ from dpselect.cli.account import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics.digits import rounded_up
-from dpselect.ordered import Progress, open_column, quantiles, quantiles_plan, range_guarantee
-from dpselect.ordered.order_statistics import private_range
+from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
+from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.sources.files import is_csv
-from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.privacy import Guarantee, Receipt, compose
 
 __all__ = ["quantile"]

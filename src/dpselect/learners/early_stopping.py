@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.stopping.iterative import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
-from dpselect.mechanisms.noisy_count import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms.noisy_counts import noisy_count, noisy_count_guarantee
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Receipt
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve

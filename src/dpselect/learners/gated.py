@@ -19,7 +19,7 @@ from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
 from dpselect.mechanisms.grid import grid_at_most
-from dpselect.mechanisms.noisy_count import discrete_laplace
+from dpselect.mechanisms.noisy_counts import discrete_laplace
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of

@@ -11,10 +11,10 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Price, worst
+from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.charge import Charge, Occurred
 from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text, without_books
 from dpselect.ledger.fold import WHOLE, Account, Reservation
-from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction

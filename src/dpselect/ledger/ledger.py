@@ -11,10 +11,10 @@ from types import TracebackType
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
+from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.budget import Budget
 from dpselect.ledger.entries import Body, Head
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
-from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction

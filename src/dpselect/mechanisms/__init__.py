@@ -1,6 +1,6 @@
 """Primitives on scores and queries, and noise: exact laws wherever a comparison or a whole number leaves."""
 
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.brownian import brownian_guarantee, brownian_reduction
 from dpselect.mechanisms.choosing import ChoosingMechanism, choosing_mechanism
 from dpselect.mechanisms.exponential import ExponentialMechanism, exponential_mechanism
@@ -21,7 +21,7 @@ from dpselect.mechanisms.noise_reduction import (
     release_until,
     release_until_above,
 )
-from dpselect.mechanisms.noisy_count import discrete_gaussian, discrete_laplace, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms.noisy_counts import discrete_gaussian, discrete_laplace, noisy_count, noisy_count_guarantee
 from dpselect.mechanisms.noisy_max import ReportNoisyMax, report_noisy_max
 from dpselect.mechanisms.peeling import TopK, top_k
 from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease, dwork_lei_delta

@@ -12,7 +12,7 @@ from itertools import accumulate, islice
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores, read_scores
 from dpselect.privacy import Guarantee

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.scores import read_scores
 from dpselect.privacy import Adjacency, Guarantee

@@ -24,8 +24,8 @@ from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
-from dpselect.privacy.output.ex_post import ExPostRelease
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
+from dpselect.privacy.output.ex_post import ExPostRelease
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import ScoreMechanism
 from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores

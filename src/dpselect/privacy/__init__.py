@@ -1,10 +1,10 @@
 """What a mechanism promises: guarantees, their composition, and what leaves a private algorithm."""
 
 from dpselect.privacy.adjacency import Adjacency
-from dpselect.privacy.compose import compose, worst_of
-from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.composition import compose, worst_of
 from dpselect.privacy.events import from_dp_event
 from dpselect.privacy.guarantee import Guarantee, Statement
+from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.mechanisms import (
     approximate_dp,
     dp_sgd,

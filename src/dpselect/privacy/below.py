@@ -17,10 +17,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, loss_grid
 from dpselect.privacy.losses.dominating_pair import DominatingPair
-from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.pairs import PairSource
+from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,
@@ -28,7 +29,6 @@ from dpselect.privacy.profile import (
     SymmetricProfile,
     extend,
 )
-from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 
 __all__ = [
     "AttainedGaussian",

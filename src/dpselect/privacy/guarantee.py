@@ -18,9 +18,9 @@ from dpselect.numerics import largest_unsafe
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
 from dpselect.privacy.losses.dominating_pair import DominatingPair
-from dpselect.privacy.notebook import bound, card
 from dpselect.privacy.losses.pairs import PairSource, ProfilePairs
 from dpselect.privacy.losses.pld import LossProfile, LossSource, profile_loss
+from dpselect.privacy.notebook import bound, card
 from dpselect.privacy.profile import (
     MinimumProfile,
     PrivacyProfile,

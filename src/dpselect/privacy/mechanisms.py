@@ -24,10 +24,10 @@ from dpselect.privacy.below import (
 )
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.pld import LossProfile, event_loss, suitable_interval
+from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_mesh
 from dpselect.privacy.profile import GaussianProfile, LaplaceProfile, RandomizedResponseProfile, TabulatedProfile
 from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
-from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_mesh
 
 __all__ = ["approximate_dp", "dp_sgd", "from_profile", "gaussian", "laplace", "pure_dp", "renyi_dp", "zcdp"]
 

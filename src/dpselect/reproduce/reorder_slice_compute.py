@@ -13,15 +13,13 @@ from typing import Final
 
 import numpy as np
 
-from dpselect.ordered import interior_point, threshold_rows
-from dpselect.ordered.interior_points import rows as interior_point_rows
-from dpselect.ordered.labelled_rows import rectangle_plan
+from dpselect.ordered import interior_point, interior_point_rows, rectangle_plan, threshold_rows
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.rows import Method
-from dpselect.ordered.labelled_rows.rectangle_plan import Slicing
 from dpselect.ordered.interior_points.search_tree import sort_codes
 from dpselect.ordered.interior_points.tree_log import draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import printed_parameters, printed_rows
+from dpselect.ordered.labelled_rows.rectangle_plan import Slicing
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.reproduce.point_shapes import SHAPES

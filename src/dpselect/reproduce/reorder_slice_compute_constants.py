@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, laplace
 
 from dpselect.ordered import noise_pays_from, reorder_slice_compute_guarantee, slice_prices
-from dpselect.ordered.slices.price import slice_price, swap_of
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps
+from dpselect.ordered.slices.price import slice_price, swap_of
 from dpselect.ordered.slices.synchronisation import synchronisation
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row

@@ -22,8 +22,8 @@ from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.output.ex_post import ExPostRelease
 from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.output.ex_post import ExPostRelease
 from dpselect.privacy.promises import promises
 from dpselect.randomness import resolve
 from dpselect.randomness.source import RandomSource

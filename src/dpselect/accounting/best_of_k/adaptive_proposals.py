@@ -24,7 +24,7 @@ from typing import SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.best_of import best_of, smallest_of
+from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, PureTradeOff, TradeOff, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, both_ways, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import supremum
-from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.accounting.best_of_k.profile_bounds import Tabulated
 from dpselect.accounting.best_of_k.renyi_bounds import NodedCurve, renyi_curve_of
+from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee

@@ -10,7 +10,11 @@ import math
 from dataclasses import dataclass, replace
 from typing import SupportsFloat
 
-from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, concentration_smoothing, lemma_4_3_smoothing
+from dpselect.accounting.candidates.sampled_percentile import (
+    SmoothedCount,
+    concentration_smoothing,
+    lemma_4_3_smoothing,
+)
 from dpselect.accounting.candidates.sampled_search import threshold_search, threshold_search_samples
 from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.errors import ArgumentError, integer, number

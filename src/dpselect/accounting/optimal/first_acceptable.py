@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
+from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.first_profile import FirstOfLowerProfile, FirstOfProfile
 from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.accounting.optimal.profile import Remembered
-from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee
 from dpselect.repetitions import Repetitions

@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import clone
 
 from dpselect.accounting import best_of, calibrate
-from dpselect.accounting.best_of import smallest_of
+from dpselect.accounting.best_of_k.best_of import smallest_of
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn.distributions import MixedSpace
 from dpselect.integrations.sklearn.guarantee import fit_guarantee, searched_guarantee

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
-from dpselect.mechanisms.bounded_range import bounded_range
-from dpselect.ordered.interior_points.binary_search import draw_binary_search
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.domains import Codes, Domain, Doubles, WholeNumbers
-from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
+from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
 from dpselect.ordered.interior_points.rows import METHODS, Method, Plan, plan_method
 from dpselect.ordered.interior_points.search_tree import sort_codes
-from dpselect.ordered.spending import reserve
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
 from dpselect.ordered.sources.plain_lists import cells_as, hardly_any, is_missing, whole_or_zero
+from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.ordered.interior_points.interior_point import cumulative_interior_point
-from dpselect.ordered.order_statistics.intervals import exponential_interior_point
 from dpselect.ordered.interior_points.quasi_concave import quasi_concave_guarantee
-from dpselect.ordered.spending import reserve
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 from dpselect.ordered.interior_points.tree_log_tuning import cumulative_rows, tuned_cumulative
+from dpselect.ordered.order_statistics.intervals import exponential_interior_point
+from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve

@@ -2,7 +2,7 @@
 
 A score is quasi-concave when it rises up to some place and falls after it. The exponential mechanism on it is pure and
 its error is 2 log(T/beta)/epsilon for T places, which the reduction of Theorem 4.2 (Cohen et al. 2022) undercuts only
-for T beyond 2**3000 (see `dpselect.ordered.interior_points.optimisation_reduction`). Once its peak is known such a score need not be
+for T beyond 2**3000 (see `optimisation_reduction` in this folder). Once its peak is known such a score need not be
 known everywhere: a place that was looked at bounds the scores of everything further out.
 """
 

@@ -19,7 +19,14 @@ import numpy as np
 
 from dpselect.ordered.domains import Codes
 from dpselect.ordered.interior_points.draws import SecretDraws
-from dpselect.ordered.interior_points.search_tree import heavy_path, interior_scores, join, node_weights, path_labels, sort_codes
+from dpselect.ordered.interior_points.search_tree import (
+    heavy_path,
+    interior_scores,
+    join,
+    node_weights,
+    path_labels,
+    sort_codes,
+)
 from dpselect.ordered.interior_points.stable_choice import NodeChoice
 
 __all__ = ["TreeLogParameters", "draw_tree_log", "level_bits", "one_heavy_round"]

@@ -31,11 +31,11 @@ from functools import lru_cache
 from typing import Literal, SupportsFloat, SupportsIndex, get_args
 
 from dpselect.errors import ArgumentError, expect, integer, number
-from dpselect.mechanisms.bounded_range import bounded_range
-from dpselect.mechanisms.noisy_count import noisy_count_guarantee
+from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms.noisy_counts import noisy_count_guarantee
+from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
-from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import promise

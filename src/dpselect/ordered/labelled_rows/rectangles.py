@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms.noisy_count import noisy_count
+from dpselect.mechanisms.noisy_counts import noisy_count
 from dpselect.ordered.domains import Domain
-from dpselect.ordered.order_statistics.intervals import exponential_interior_point
 from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, Slicing, rectangle_plan
+from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers
+from dpselect.ordered.order_statistics.intervals import exponential_interior_point
 from dpselect.ordered.slices.reorder_slice_compute import Ordered, ReorderSliceCompute
 from dpselect.ordered.sources.adapters import declare_domain
-from dpselect.ordered.spending import reserve
-from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers
 from dpselect.ordered.sources.plain_lists import typed, with_presence
+from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve

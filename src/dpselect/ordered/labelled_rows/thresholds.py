@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, integer
 from dpselect.ordered.domains import Domain, WholeNumbers
 from dpselect.ordered.interior_points.interior_point import interior_point
-from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
-from dpselect.ordered.sources.adapters import declare_domain
-from dpselect.ordered.spending import reserve
 from dpselect.ordered.labelled_rows.threshold_plan import (
     Interior,
     ThresholdMethod,
@@ -27,7 +24,10 @@ from dpselect.ordered.labelled_rows.threshold_plan import (
     threshold_guarantee,
     threshold_rate,
 )
+from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
+from dpselect.ordered.sources.adapters import declare_domain
 from dpselect.ordered.sources.plain_lists import typed, with_presence
+from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve

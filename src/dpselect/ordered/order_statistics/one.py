@@ -10,11 +10,11 @@ from typing import Any, Literal, SupportsFloat
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
-from dpselect.mechanisms.bounded_range import bounded_range
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, draw_flipped
+from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency

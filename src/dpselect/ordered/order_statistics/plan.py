@@ -9,12 +9,18 @@ from fractions import Fraction
 from typing import Literal, SupportsFloat, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.mechanisms.bounded_range import bounded_range
+from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.ordered.order_statistics.by_slices import Slicing, plan_slices
 from dpselect.ordered.order_statistics.joint import joint_bits, joint_rate
-from dpselect.ordered.order_statistics.one import parse_epsilon, parse_quantile, quantile_guarantee, quantile_rate, rank_error
+from dpselect.ordered.order_statistics.one import (
+    parse_epsilon,
+    parse_quantile,
+    quantile_guarantee,
+    quantile_rate,
+    rank_error,
+)
 from dpselect.ordered.order_statistics.recursive import Cut, cut_rate, cutting_tree, equal_share, recursive_guarantee
 from dpselect.ordered.order_statistics.scattered import fine_bits
-from dpselect.ordered.order_statistics.by_slices import Slicing, plan_slices
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES
 from dpselect.ordered.order_statistics.tree import tree_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose

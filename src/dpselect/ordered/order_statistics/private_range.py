@@ -9,8 +9,6 @@ from typing import Any, SupportsFloat
 from numpy.typing import ArrayLike
 
 from dpselect.errors import number
-from dpselect.ordered.sources.columns import PaddedColumn
-from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.one import (
@@ -21,6 +19,8 @@ from dpselect.ordered.order_statistics.one import (
     rank_error,
 )
 from dpselect.ordered.sources.adapters import read_values
+from dpselect.ordered.sources.columns import PaddedColumn
+from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency

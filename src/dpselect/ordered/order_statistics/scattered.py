@@ -17,9 +17,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.ordered.sources.columns import CountedColumn
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
 from dpselect.ordered.sources.adapters import counted_column
+from dpselect.ordered.sources.columns import CountedColumn
 from dpselect.randomness import RandomSource
 
 __all__ = ["Part", "ScatteredColumn", "fine_bits", "scattered_units", "unplaced"]

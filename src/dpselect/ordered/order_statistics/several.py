@@ -11,17 +11,17 @@ from typing import Any, SupportsFloat
 from numpy.typing import ArrayLike
 
 from dpselect.errors import number
-from dpselect.ordered.sources.columns import ChunkedColumn
-from dpselect.ordered.sources.declared import DeclaredColumn, declare_column
+from dpselect.ordered.order_statistics.by_slices import slice_codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
 from dpselect.ordered.order_statistics.joint import joint_bits, joint_codes, joint_spans, joint_width
 from dpselect.ordered.order_statistics.plan import Method, QuantilesPlan, quantiles_guarantee, quantiles_plan
 from dpselect.ordered.order_statistics.recursive import recursive_codes
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.order_statistics.scattered_pairs import PairedColumn
-from dpselect.ordered.order_statistics.by_slices import slice_codes
-from dpselect.ordered.spending import reserve
 from dpselect.ordered.order_statistics.tree import TreeAnswer, tree_codes
+from dpselect.ordered.sources.columns import ChunkedColumn
+from dpselect.ordered.sources.declared import DeclaredColumn, declare_column
+from dpselect.ordered.spending import reserve
 from dpselect.privacy import Adjacency, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.grid import grid_at_most
-from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
-from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Ticks, Timestamps, WholeNumbers, exact_decimal
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window, window_of
+from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
+from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, count_texts, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import SqlType, sql_type
 from dpselect.ordered.sources.text_cells import text_chunks
@@ -109,7 +109,7 @@ class TextColumn:
 
 @dataclass(frozen=True, repr=False)
 class SqlTable:
-    """A column of a table: `query` runs SQL (see `dpselect.ordered.sources.sql_column`); `whole` says that it holds integers.
+    """A column of a table: `query` runs SQL (see `sql_column`); `whole` says that it holds integers.
 
     `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
     the column, a fixed map of single rows to numbers or NULL, which no content makes fail (owed); None for a column

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.losses.composition import Losses, Part, cumulant, transformed, window
+from dpselect.privacy.losses.dominating_pair import DominatingPair
 
 __all__ = ["Band", "Positive", "compose_below", "dots_below", "joined", "lattice", "positive_losses"]
 

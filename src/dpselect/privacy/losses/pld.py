@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.losses.composition import compose_distributions, unit_mass
 from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
 from dpselect.privacy.losses.dominating_pair import DominatingPair
-from dpselect.privacy.losses.composition import compose_distributions, unit_mass
 from dpselect.privacy.losses.pairs import LossPairs, PairSource
+from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
 from dpselect.privacy.renyi import RenyiCurve
-from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 
 __all__ = [
     "LossProfile",

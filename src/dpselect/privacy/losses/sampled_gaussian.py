@@ -17,9 +17,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.privacy.losses.connect_the_dots import MOST_POINTS, Curve, connect_the_dots
 from dpselect.privacy.losses.below import Positive, dots_below
 from dpselect.privacy.losses.composition import Losses
+from dpselect.privacy.losses.connect_the_dots import MOST_POINTS, Curve, connect_the_dots
 from dpselect.privacy.profile import GaussianProfile
 
 __all__ = ["sampled_gaussian_losses", "sampled_gaussian_mesh", "sampled_gaussian_positive"]

@@ -15,8 +15,8 @@ from typing import Any, SupportsFloat
 from dpselect.errors import AdjacencyError, ArgumentError, number
 from dpselect.numerics import ROUND_UP, fraction_up, sum_up
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
-from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.output.amounts import charged_amount, charged_price
+from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import output_promise, output_promises
 
 __all__ = ["coarsen", "first_answer", "from_dp", "from_subsets", "mixture", "parallel", "pointwise_minimum"]

@@ -12,8 +12,8 @@ from typing import Any
 
 from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
-from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.output.amounts import Exact, charged_amount, granted_amount
+from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness.session import Session, answers
 

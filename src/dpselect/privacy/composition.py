@@ -16,8 +16,8 @@ from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import compose_distributions
-from dpselect.privacy.mechanisms import gaussian
 from dpselect.privacy.losses.pld import LossProfile, LossSource, discretisable, suitable_interval
+from dpselect.privacy.mechanisms import gaussian
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import SupportsFloat
 
-from dpselect.accounting.best_of import best_of
-from dpselect.accounting.plan import FAMILIES, Family, Goal, laws_for
+from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.best_of_k.subset_tuning import FinalRows, tune_on_subset
+from dpselect.accounting.planning.plan import FAMILIES, Family, Goal, laws_for
 from dpselect.errors import ArgumentError, BudgetError, expect, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from dpselect.accounting.best_of import best_of
-from dpselect.accounting.calibrate import calibrate
+from dpselect.accounting.best_of_k.best_of import best_of
+from dpselect.accounting.planning.calibrate import calibrate
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee

@@ -11,11 +11,11 @@ from functools import partial
 
 import numpy as np
 
-from dpselect.accounting.optimal import ATOMS, optimal_best_of
 from dpselect.accounting.best_of_k.profile_bounds import BestOfProfile
 from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
 from dpselect.accounting.best_of_k.renyi_bounds import BestOfRenyi, MinimumRenyi, renyi_curve_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
+from dpselect.accounting.optimal import ATOMS, optimal_best_of
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.privacy.profile import MinimumProfile
