@@ -11,15 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.privacy import pure_dp, worst_of
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Geometric, Harmonic
-from dpselect.repetitions import Uniform as UniformRuns
+from dpselect.repetitions import Fixed, Geometric, Harmonic, Uniform as UniformRuns
 from dpselect.storage import durable
 from dpselect.tuning import (
     AdaptiveProposal,

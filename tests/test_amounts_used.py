@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpselect.accounting.named import law_named
 from dpselect.adaptive import exponential_median, exponential_median_guarantee, integer_grid

@@ -11,8 +11,8 @@ from scipy.stats import chi2
 
 from dpselect.accounting import best_of
 from dpselect.audit import audit, exact_audit
-from dpselect.audit.tuner import _learner_search as learner_search
 from dpselect.audit.tuner import (
+    _learner_search as learner_search,
     sampled_search,
     tuned_learner,
     tuned_search,

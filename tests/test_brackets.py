@@ -31,8 +31,6 @@ from dpselect.privacy import (
     from_profile,
     gaussian,
     laplace,
-    loss_below,
-    pairs,
     pure_dp,
     renyi_dp,
     worst_of,
@@ -46,6 +44,7 @@ from dpselect.privacy.below import (
     ComposedBelow,
     composed_below,
 )
+from dpselect.privacy.losses import below as loss_below, pairs
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.discretise import PairEnclosure

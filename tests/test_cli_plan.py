@@ -6,8 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.accounting import best_of
-from dpselect.accounting.planning.plan import FAMILIES
-from dpselect.accounting.planning.plan import plan as weigh
+from dpselect.accounting.planning.plan import FAMILIES, plan as weigh
 from dpselect.cli import main
 from dpselect.cli.app import app, in_flags
 from dpselect.privacy import gaussian

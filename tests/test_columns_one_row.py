@@ -11,8 +11,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered import open_column

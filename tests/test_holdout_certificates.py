@@ -8,12 +8,10 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
-from scipy.stats import beta as beta_law
-from scipy.stats import binom, laplace
+from scipy.stats import beta as beta_law, binom, laplace
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.holdout import checked, choose_plan

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dpselect.errors import BudgetError, StudyError
 from dpselect.holdout.record import Record

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError
 from dpselect.ordered.interior_points.binary_search import draw_binary_search

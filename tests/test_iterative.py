@@ -12,8 +12,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpselect.accounting import calibrate, iterative
 from dpselect.accounting.stopping.iterative import StoppingPoint

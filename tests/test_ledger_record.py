@@ -31,8 +31,8 @@ from dpselect.ledger import (
     SchemaVersionError,
     export_lines,
     import_lines,
+    schema as ledger_schema,
 )
-from dpselect.ledger import schema as ledger_schema
 from dpselect.ledger.engines import file_of, network_file_system
 from dpselect.ledger.entries import canonical
 from dpselect.mechanisms import InterquantileRange, SparseVector

@@ -8,8 +8,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpselect.numerics import largest_unsafe, log1mexp, log_weighted_sum, minimise, smallest_safe, sum_up
 

@@ -334,7 +334,7 @@ folder = {str(tmp_path)!r}
 assert account("--optuna", {str(EXAMPLES / "past_search.log")!r}, "--base", "pure:epsilon=1").exit_code == 0
 assert account("--opacus", folder + "/state.json").exit_code == 0
 print(account("--opacus", folder + "/state.pt").exception)
-for name in ("optuna", "optuna_trial", "opacus"):
+for name in ("optuna.wrapper", "optuna.trial", "opacus.training"):
     try:
         importlib.import_module("dpselect.integrations." + name)
     except ImportError as error:

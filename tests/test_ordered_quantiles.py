@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.ordered import quantiles, quantiles_guarantee, quantiles_plan

@@ -12,8 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError

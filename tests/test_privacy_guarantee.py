@@ -10,8 +10,7 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import (

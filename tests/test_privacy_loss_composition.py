@@ -12,8 +12,7 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.stats import binom
 
 from dpselect.privacy import Adjacency, compose, dp_sgd, laplace

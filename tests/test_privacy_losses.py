@@ -7,8 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy import (

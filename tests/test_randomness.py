@@ -13,8 +13,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from dpselect.errors import ArgumentError, ForkedSourceError
-from dpselect.randomness import keyed_source, resolve, system_source
-from dpselect.randomness import source as source_module
+from dpselect.randomness import keyed_source, resolve, source as source_module, system_source
 
 
 def in_forked_child(work):

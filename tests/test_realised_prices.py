@@ -68,8 +68,18 @@ def past_study() -> Any:
 
 def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
     """Every public name with a parameter that takes a guarantee: how to call it, and the arguments beside that one."""
-    from dpselect import accounting as a
-    from dpselect import adaptive, audit, learners, mechanisms, ordered, privacy, report, selection, tuning
+    from dpselect import (
+        accounting as a,
+        adaptive,
+        audit,
+        learners,
+        mechanisms,
+        ordered,
+        privacy,
+        report,
+        selection,
+        tuning,
+    )
     from dpselect.privacy.output.guarantee import calculus
 
     ledger = Ledger.open(tmp_path / "ledger.db")
@@ -118,7 +128,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             importlib.import_module("dpselect.integrations.optuna").tune,
             {"objective": never, "direction": "maximize", "repetitions": LAW, "ledger": Unspent()},
         ),
-        "integrations.optuna_price.price_study": (
+        "integrations.optuna.price.price_study": (
             importlib.import_module("dpselect.integrations.optuna.price").price_study,
             {"study": past_study()},
         ),
@@ -166,16 +176,16 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "privacy.Release": (privacy.Release, {"value": None}),
         "privacy.compose": (compose, {}),
-        "privacy.output_calculus.coarsen": (calculus.coarsen, {"merge": bool}),
-        "privacy.output_calculus.first_answer": (calculus.first_answer, {"none": True}),
-        "privacy.output_calculus.mixture": (
+        "privacy.output.calculus.coarsen": (calculus.coarsen, {"merge": bool}),
+        "privacy.output.calculus.first_answer": (calculus.first_answer, {"none": True}),
+        "privacy.output.calculus.mixture": (
             lambda branches: calculus.mixture({"a": (0.5, GATE), "b": (0.5, branches)}),
             {},
         ),
-        "privacy.output_calculus.parallel": (calculus.parallel, {"first": GATE, "second": GATE}),
-        "privacy.output_calculus.pointwise_minimum": (calculus.pointwise_minimum, {}),
+        "privacy.output.calculus.parallel": (calculus.parallel, {"first": GATE, "second": GATE}),
+        "privacy.output.calculus.pointwise_minimum": (calculus.pointwise_minimum, {}),
         "privacy.output_filter.OutputFilter.start": (OutputFilter(additive(epsilon=1)).start, {}),
-        "privacy.output_oracle.satisfies": (
+        "privacy.output.oracle.satisfies": (
             importlib.import_module("dpselect.privacy.output.oracle").satisfies,
             {"pairs": []},
         ),
@@ -264,19 +274,19 @@ BOUNDS = {
 
 FURTHER = (
     "integrations.optuna",
-    "integrations.optuna_price",
+    "integrations.optuna.price",
     "integrations.sklearn",
-    "privacy.ex_post",
-    "privacy.output_calculus",
-    "privacy.output_filter",
-    "privacy.output_oracle",
+    "privacy.output.ex_post",
+    "privacy.output.calculus",
+    "privacy.output.filter",
+    "privacy.output.oracle",
     "selection.estimators",
 )
 """Documented modules that are not on the face of their room."""
 
 EXEMPT = {
     "privacy.Spender.reserve": "a protocol: FileSpender, Budget and PricedBudget are in the table",
-    "integrations.optuna_price.StudyPrice": "a result, which nothing takes",
+    "integrations.optuna.price.StudyPrice": "a result, which nothing takes",
     "integrations.sklearn.SearchPlan": "a result, which nothing takes",
 }
 TAKES = re.compile(r"\b(Guarantee|OutputGuarantee|Steps|Base|Budgeted)\b")

@@ -12,8 +12,7 @@ from itertools import islice
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError
 from dpselect.repetitions import (

@@ -26,6 +26,7 @@ from dpselect.selection import (
     PrivateCandidate,
     SampledSparseVector,
     amplify,
+    dummies as with_dummies,
     laplace_log_odds,
     log_odds,
     noisy_score_candidate,
@@ -46,9 +47,8 @@ from dpselect.selection import (
     threshold_grid,
     tuning_candidate,
     two_set_guarantee,
+    without_threshold as threshold_free,
 )
-from dpselect.selection import dummies as with_dummies
-from dpselect.selection import without_threshold as threshold_free
 from dpselect.selection.conditional import first_acceptable_run
 from dpselect.selection.estimators import noisy_value
 from tests.selection_laws import (

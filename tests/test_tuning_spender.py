@@ -8,8 +8,7 @@ import threading
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError
 from dpselect.privacy import Guarantee, OutputGuarantee, Spender, approximate_dp, gaussian, pure_dp

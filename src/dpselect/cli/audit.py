@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from dpselect.accounting.named import base_named, parse_settings
-from dpselect.audit import Audit, FiniteSubject, audit_outputs, exact_audit, sampled
-from dpselect.audit import audit as black_box
+from dpselect.audit import Audit, FiniteSubject, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.audit.one_run import OneRunAudit
 from dpselect.cli.account import BASE_HELP, JSON_HELP

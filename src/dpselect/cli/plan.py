@@ -11,8 +11,7 @@ import typer
 
 from dpselect.accounting import calibrate
 from dpselect.accounting.named import base_named, law_named, parse_settings
-from dpselect.accounting.planning.plan import FAMILIES, Goal, Plan
-from dpselect.accounting.planning.plan import plan as weigh
+from dpselect.accounting.planning.plan import FAMILIES, Goal, Plan, plan as weigh
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
 from dpselect.cli.account import JSON_HELP, LAW_HELP
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched

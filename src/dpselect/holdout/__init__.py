@@ -3,8 +3,6 @@
 `docs/holdout.md` says which mechanism serves when.
 """
 
-from dpselect.holdout.saved_analysis import SavedAnalysis
-from dpselect.holdout.service import Holdout, Score
-from dpselect.holdout.terms import MECHANISMS, Choice, Terms, choose_plan
+from lazy_loader import attach_stub
 
-__all__ = ["MECHANISMS", "Choice", "Holdout", "SavedAnalysis", "Score", "Terms", "choose_plan"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

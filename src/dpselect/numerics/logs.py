@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-__all__ = ["fraction_up", "log1mexp", "log_weighted_sum", "sum_up"]
+__all__ = ["ROUND_UP", "fraction_up", "log1mexp", "log_weighted_sum", "sum_up"]
+
+ROUND_UP = 1.0 + 1e-12
+"""Factor by which closed forms in double precision are inflated: their relative error is below 1e-13."""
 
 
 def log1mexp(x: ArrayLike) -> NDArray[np.float64]:

@@ -1,24 +1,5 @@
 """The only place that draws."""
 
-from dpselect.randomness.bulk_gaussian import discrete_gaussian_array
-from dpselect.randomness.source import RandomSource, keyed_source, resolve, system_source
-from dpselect.randomness.whole_numbers import (
-    discrete_gaussian,
-    discrete_laplace,
-    discrete_laplace_array,
-    exponential_coin,
-    geometric,
-)
+from lazy_loader import attach_stub
 
-__all__ = [
-    "RandomSource",
-    "discrete_gaussian",
-    "discrete_gaussian_array",
-    "discrete_laplace",
-    "discrete_laplace_array",
-    "exponential_coin",
-    "geometric",
-    "keyed_source",
-    "resolve",
-    "system_source",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
 """What a person looks at: plots and one self-contained HTML page, made from public facts and the release only."""
 
-from dpselect.report.facts import search_facts
-from dpselect.report.page import render_page
+from lazy_loader import attach_stub
 
-__all__ = ["render_page", "search_facts"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

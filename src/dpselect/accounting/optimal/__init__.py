@@ -1,5 +1,5 @@
 """Optimal accounting of private selection: the exact worst case over mechanisms and orders, enclosed numerically."""
 
-from dpselect.accounting.optimal.best_of import ATOMS, optimal_best_of
+from lazy_loader import attach_stub
 
-__all__ = ["ATOMS", "optimal_best_of"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

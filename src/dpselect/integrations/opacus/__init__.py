@@ -1,5 +1,5 @@
 """Opacus training as a private run: what it costs before it starts, and a training loop whose noise is ours."""
 
-from dpselect.integrations.opacus.training import PrivateTraining, engine_guarantee
+from lazy_loader import attach_stub
 
-__all__ = ["PrivateTraining", "engine_guarantee"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -1,6 +1,5 @@
 """Optuna: its trials in the private tuner (`tune`), and a sampler whose studies can be priced afterwards."""
 
-from dpselect.integrations.optuna.trial import IndependentTrial, TrialRefusal
-from dpselect.integrations.optuna.wrapper import IndependentSampler, rehearse, tune
+from lazy_loader import attach_stub
 
-__all__ = ["IndependentSampler", "IndependentTrial", "TrialRefusal", "rehearse", "tune"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

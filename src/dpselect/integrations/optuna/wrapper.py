@@ -19,8 +19,7 @@ from dpselect.integrations.optuna.trial import IndependentTrial, TrialRefusal, c
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource, resolve, system_source
 from dpselect.selection.rehearsal import Rehearsal, made_up
-from dpselect.tuning import Space, TuneResult
-from dpselect.tuning import tune as tune_in_space
+from dpselect.tuning import Space, TuneResult, tune as tune_in_space
 
 try:
     from optuna import logging as optuna_logging

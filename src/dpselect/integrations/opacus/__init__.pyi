@@ -1,0 +1,1 @@
+from .training import PrivateTraining as PrivateTraining, engine_guarantee as engine_guarantee

@@ -1,0 +1,20 @@
+from .accounting import Amounts as Amounts
+from .budget import Budget as Budget, PricedBudget as PricedBudget
+from .charge import Charge as Charge
+from .entries import Head as Head
+from .ledger import Ledger as Ledger
+from .refusals import (
+    AdaptiveReservationError as AdaptiveReservationError,
+    AlreadySettledError as AlreadySettledError,
+    InsufficientBudget as InsufficientBudget,
+    InteractionOpenError as InteractionOpenError,
+    LedgerDamagedError as LedgerDamagedError,
+    LedgerError as LedgerError,
+    LedgerMissingError as LedgerMissingError,
+    LedgerUnavailableError as LedgerUnavailableError,
+    LostLedgerWarning as LostLedgerWarning,
+    SchemaVersionError as SchemaVersionError,
+    StaleRecordError as StaleRecordError,
+    UnwitnessedWarning as UnwitnessedWarning,
+)
+from .transfer import export_lines as export_lines, import_lines as import_lines

@@ -1,0 +1,57 @@
+from .bounded_range_price import bounded_range as bounded_range
+from .brownian import brownian_guarantee as brownian_guarantee, brownian_reduction as brownian_reduction
+from .choosing import ChoosingMechanism as ChoosingMechanism, choosing_mechanism as choosing_mechanism
+from .exponential import ExponentialMechanism as ExponentialMechanism, exponential_mechanism as exponential_mechanism
+from .flipping import PermuteAndFlip as PermuteAndFlip, permute_and_flip as permute_and_flip
+from .gaussian_noise import gaussian_steps as gaussian_steps
+from .generalised_exponential import (
+    GeneralisedExponentialMechanism as GeneralisedExponentialMechanism,
+    generalised_exponential_mechanism as generalised_exponential_mechanism,
+)
+from .grid import (
+    add_on_grid as add_on_grid,
+    grid_at_most as grid_at_most,
+    round_to_grid as round_to_grid,
+    rounding_sensitivity as rounding_sensitivity,
+)
+from .interquantile_range import InterquantileRange as InterquantileRange
+from .large_margin import LargeMarginMechanism as LargeMarginMechanism, large_margin_mechanism as large_margin_mechanism
+from .noise_reduction import (
+    GradualRelease as GradualRelease,
+    guarantee_with_test as guarantee_with_test,
+    laplace_reduction as laplace_reduction,
+    laplace_reduction_guarantee as laplace_reduction_guarantee,
+    release_until as release_until,
+    release_until_above as release_until_above,
+)
+from .noisy_counts import (
+    discrete_gaussian as discrete_gaussian,
+    discrete_laplace as discrete_laplace,
+    noisy_count as noisy_count,
+    noisy_count_guarantee as noisy_count_guarantee,
+)
+from .noisy_max import ReportNoisyMax as ReportNoisyMax, report_noisy_max as report_noisy_max
+from .peeling import TopK as TopK, top_k as top_k
+from .propose_test_release import (
+    Cascade as Cascade,
+    ProposeTestRelease as ProposeTestRelease,
+    dwork_lei_delta as dwork_lei_delta,
+)
+from .scores import ScoreChunks as ScoreChunks
+from .smooth_sensitivity import (
+    SmoothSensitivityMechanism as SmoothSensitivityMechanism,
+    smooth_sensitivity_mechanism as smooth_sensitivity_mechanism,
+)
+from .sparse_release import (
+    SparseAnswers as SparseAnswers,
+    SparseRelease as SparseRelease,
+    balanced_split as balanced_split,
+)
+from .sparse_vector import SparseVector as SparseVector
+from .sparse_vector_prices import (
+    answer_counts as answer_counts,
+    number_of_positives as number_of_positives,
+    refined_sparse_vector_guarantee as refined_sparse_vector_guarantee,
+    sparse_vector_guarantee as sparse_vector_guarantee,
+)
+from .trimmed_mean import TrimmedMean as TrimmedMean

@@ -1,0 +1,14 @@
+from .bulk_gaussian import discrete_gaussian_array as discrete_gaussian_array
+from .source import (
+    RandomSource as RandomSource,
+    keyed_source as keyed_source,
+    resolve as resolve,
+    system_source as system_source,
+)
+from .whole_numbers import (
+    discrete_gaussian as discrete_gaussian,
+    discrete_laplace as discrete_laplace,
+    discrete_laplace_array as discrete_laplace_array,
+    exponential_coin as exponential_coin,
+    geometric as geometric,
+)

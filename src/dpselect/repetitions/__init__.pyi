@@ -1,0 +1,14 @@
+from .beta_binomial import BetaBinomial as BetaBinomial, Uniform as Uniform
+from .binomial import Binomial as Binomial, Fixed as Fixed
+from .harmonic import Harmonic as Harmonic
+from .law import Repetitions as Repetitions, from_description as from_description
+from .negative_binomial import (
+    Geometric as Geometric,
+    Logarithmic as Logarithmic,
+    TruncatedNegativeBinomial as TruncatedNegativeBinomial,
+)
+from .poisson import Poisson as Poisson, ZeroTruncatedPoisson as ZeroTruncatedPoisson
+from .splitting import independent_counts as independent_counts, split_counts as split_counts
+from .tabulated import Tabulated as Tabulated
+from .tilting import Tilted as Tilted
+from .truncation import Capped as Capped, Conditioned as Conditioned, capped as capped
