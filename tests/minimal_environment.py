@@ -25,9 +25,9 @@ PACKAGES = (
     "diffprivlib",
 )
 NEEDS_EXTRA = {
-    "dpselect.integrations.optuna": "optuna",
+    "dpselect.integrations.optuna.wrapper": "optuna",
     "dpselect.integrations.optuna.trial": "optuna",
-    "dpselect.integrations.opacus": "torch",
+    "dpselect.integrations.opacus.training": "torch",
 }
 
 
