@@ -80,7 +80,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         selection,
         tuning,
     )
-    from dpselect.privacy.output.guarantee import calculus
+    from dpselect.privacy.output import calculus
 
     ledger = Ledger.open(tmp_path / "ledger.db")
     budget = ledger.create_budget("rows", epsilon=5, delta=1e-4)

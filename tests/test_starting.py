@@ -122,7 +122,7 @@ def test_what_is_made_at_the_top_of_a_guarded_script_is_no_error(starting, tmp_p
 
 
 def test_n_jobs_is_loky():
-    from dpselect.integrations.sklearn import _executor
+    from dpselect.integrations.sklearn.search import _executor
 
     assert _executor(2) == JoblibExecutor(backend="loky", workers=2)
 
