@@ -28,8 +28,8 @@ from dpselect.randomness import system_source
 from dpselect.study import load_model, load_study, run_study
 from dpselect.study.data import load, open_table
 from dpselect.study.learners import recipe_of
-from dpselect.study.prepare import law_of, space_of
 from dpselect.study.schema import Study
+from dpselect.study.settled import law_of, space_of
 from dpselect.study.split import validation_mask
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.toml"

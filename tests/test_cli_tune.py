@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import dpselect.study.prepare
-import dpselect.study.run
+import dpselect.study.priced
+import dpselect.study.written
 from dpselect.cli import progress
 from dpselect.cli.app import app, main
 from dpselect.ledger import Ledger
@@ -34,7 +34,7 @@ def own_folder(tmp_path, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
-    original = dpselect.study.prepare.price_study
+    original = dpselect.study.priced.price_study
 
     def remembered(study, recipe, law):
         elsewhere = {"output": True, "runs": True, "privacy": {"ledger", "budget"}}
@@ -43,15 +43,15 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law)
         return PRICES[facts]
 
-    facts_of = dpselect.study.run.search_facts
+    facts_of = dpselect.study.written.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS:
             FACTS[id(search)] = facts_of(search=search, **public)
         return FACTS[id(search)]
 
-    monkeypatch.setattr("dpselect.study.prepare.price_study", remembered)
-    monkeypatch.setattr("dpselect.study.run.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
 
 
 PRICES = {}
@@ -79,9 +79,9 @@ def refuse(*_, **__):
 @pytest.fixture
 def nothing_runs(monkeypatch):
     """No rows, no number of runs, no charge."""
-    monkeypatch.setattr("dpselect.study.run.load", refuse)
-    monkeypatch.setattr("dpselect.study.run.tune", refuse)
-    monkeypatch.setattr("dpselect.study.run.FileSpender", refuse)
+    monkeypatch.setattr("dpselect.study.opened.load", refuse)
+    monkeypatch.setattr("dpselect.study.searched.tune", refuse)
+    monkeypatch.setattr("dpselect.study.searched.FileSpender", refuse)
     monkeypatch.setattr(Harmonic, "sample", refuse)
     monkeypatch.setattr("dpselect.ledger.budget.Budget.reserve", refuse)
 
@@ -261,7 +261,7 @@ def test_an_operator_is_warned_once(monkeypatch, capsys):
 
 
 def test_an_interrupted_search_says_how_to_go_on(monkeypatch, capsys):
-    monkeypatch.setattr("dpselect.study.objective.Run.__call__", interrupt)
+    monkeypatch.setattr("dpselect.study.split.Run.__call__", interrupt)
     status, out, err = dpselect_command(monkeypatch, capsys, "tune", written())
     assert status == 130
     assert out == ""

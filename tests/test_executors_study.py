@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dpselect.study.prepare
+import dpselect.study.priced
 from dpselect.errors import StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
@@ -31,9 +31,9 @@ def price_once():
             found.append(original(*arguments))
         return found[0]
 
-    original = dpselect.study.prepare.price_study
+    original = dpselect.study.priced.price_study
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dpselect.study.prepare, "price_study", remembered)
+        patch.setattr(dpselect.study.priced, "price_study", remembered)
         yield
 
 

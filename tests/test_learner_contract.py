@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-import dpselect.study.run
+import dpselect.study.written
 from dpselect.learners import DPSGDClassifier
 from dpselect.study.learners import LEARNERS
 from dpselect.testing import learner_contract
@@ -50,8 +50,8 @@ def sorted_categories(settings):
 
 @pytest.mark.parametrize("change", [sorted_columns, shuffled_weights, sorted_classes, sorted_categories])
 def test_a_file_that_scrambles_anything_is_seen(change, tmp_path, monkeypatch):
-    original = dpselect.study.run.model_bytes
-    monkeypatch.setattr(dpselect.study.run, "model_bytes", lambda recipe, **rest: original(recipe, **change(rest)))
+    original = dpselect.study.written.model_bytes
+    monkeypatch.setattr(dpselect.study.written, "model_bytes", lambda recipe, **rest: original(recipe, **change(rest)))
     assert found_wrong(tmp_path)
 
 

@@ -33,7 +33,7 @@ from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic, Poisson
 from dpselect.study import parse_study, run_study
 from dpselect.study.data import Rows
-from dpselect.study.split import row_digest, validation_mask
+from dpselect.study.row_parts import row_digest, validation_mask
 from dpselect.tuning import LogUniform, tune
 from tests.documentation import python_blocks
 from tests.test_study_schema import STUDY

@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 import dpselect
 import dpselect.study
-import dpselect.study.run
+import dpselect.study.searched
+import dpselect.study.written
 from dpselect.cli.app import app
 from dpselect.errors import ContentError, StudyError
 from dpselect.randomness import keyed_source
@@ -49,12 +50,12 @@ def test_a_model_that_was_scrambled_on_its_way_to_the_file_shows(tmp_path, monke
     rows_with(ORDER, tmp_path, "d.csv", count=400)
     study = study_of(test={"source": "d.csv"}, learner={"name": "dp-sgd", "sampling_rate": 0.5, "steps": 60})
     whole = run(study, tmp_path, folder="whole").release["test"]["accuracy"]
-    original = dpselect.study.run.model_bytes
+    original = dpselect.study.written.model_bytes
 
     def reversed_weights(recipe, *, weights, **rest):
         return original(recipe, weights=[-w for w in weights], **rest)
 
-    monkeypatch.setattr(dpselect.study.run, "model_bytes", reversed_weights)
+    monkeypatch.setattr(dpselect.study.written, "model_bytes", reversed_weights)
     scrambled = run(study, tmp_path).release["test"]["accuracy"]
     assert whole > 0.8
     assert scrambled < 0.2
@@ -72,7 +73,7 @@ def test_test_rows_take_no_part_in_the_search(tmp_path):
 
 def test_nothing_found_has_no_accuracy(tmp_path, monkeypatch):
     rows_with(ORDER, tmp_path, "d.csv")
-    monkeypatch.setattr("dpselect.study.objective.Run.__call__", lambda *_: 1 / 0)
+    monkeypatch.setattr("dpselect.study.split.Run.__call__", lambda *_: 1 / 0)
     release = run(study_of(test={"source": "d.csv"}), tmp_path).release
     assert (release["found"], release["test"]) == (False, None)
 
@@ -90,7 +91,7 @@ def test_test_rows_that_cannot_be_read_are_found_before_anything_is_drawn(tmp_pa
     rows_with(ORDER, tmp_path, "d.csv")
     if text is not None:
         (tmp_path / "test.csv").write_text(text)
-    monkeypatch.setattr(dpselect.study.run, "tune", lambda *_, **__: pytest.fail("the search began"))
+    monkeypatch.setattr(dpselect.study.searched, "tune", lambda *_, **__: pytest.fail("the search began"))
     with pytest.raises(error, match=said):
         run(study_of(test={"source": "test.csv"}), tmp_path)
     if error is StudyError:

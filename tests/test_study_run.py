@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import dpselect
-import dpselect.study.prepare
-import dpselect.study.run
+import dpselect.study.priced
+import dpselect.study.written
 from dpselect.errors import BudgetError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import load_study, parse_study, run_study
-from dpselect.study.prepare import law_of
+from dpselect.study.settled import law_of
 from tests.test_study_schema import STUDY, changed
 
 
@@ -25,7 +25,7 @@ def own_state(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def price_once(monkeypatch):
     """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
-    original = dpselect.study.prepare.price_study
+    original = dpselect.study.priced.price_study
 
     def remembered(study, recipe, law):
         facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
@@ -33,15 +33,15 @@ def price_once(monkeypatch):
             PRICES[facts] = original(study, recipe, law)
         return PRICES[facts]
 
-    facts_of = dpselect.study.run.search_facts
+    facts_of = dpselect.study.written.search_facts
 
     def remembered_facts(*, search, **public):
         if id(search) not in FACTS or public["budget"] is not None:
             FACTS[id(search)] = facts_of(search=search, **public)
         return FACTS[id(search)]
 
-    monkeypatch.setattr("dpselect.study.prepare.price_study", remembered)
-    monkeypatch.setattr("dpselect.study.run.search_facts", remembered_facts)
+    monkeypatch.setattr("dpselect.study.priced.price_study", remembered)
+    monkeypatch.setattr("dpselect.study.written.search_facts", remembered_facts)
 
 
 PRICES = {}
@@ -159,18 +159,18 @@ def test_an_unwritable_folder_is_refused(tmp_path):
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "out").write_text("")
-    with pytest.raises(StudyError, match="cannot be made"):
+    with pytest.raises(StudyError, match="not writable"):
         run(tmp_path)
 
 
 def test_an_impossible_budget_is_refused_before_a_row_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.run.load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetError):
         run(tmp_path, changed("privacy", {"epsilon": 3.0, "delta": 0.0, "nominal_rows": 150}))
 
 
 def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.run.tune", lambda *_, **__: pytest.fail("the search began"))
+    monkeypatch.setattr("dpselect.study.searched.tune", lambda *_, **__: pytest.fail("the search began"))
     (tmp_path / "d.csv").write_text("a,target\n1,0\nx,1\n")
     with pytest.raises(ContentError, match="'a'"):
         run(tmp_path, changed("data", {"source": "d.csv", "classes": [0, 1], "bounds": [0, 1]}))
@@ -178,7 +178,7 @@ def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monke
 
 def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
     """ "None" is written in full, with the full price and no reason."""
-    monkeypatch.setattr("dpselect.study.objective.Run.__call__", lambda *_: 1 / 0)
+    monkeypatch.setattr("dpselect.study.split.Run.__call__", lambda *_: 1 / 0)
     failed = run(tmp_path, folder="failed").release
     assert failed["found"] is False
     assert failed["parameters"] is None
@@ -188,7 +188,7 @@ def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
 
 def run_price(tmp_path):
     from dpselect.study.learners import recipe_of
-    from dpselect.study.price import price_study
+    from dpselect.study.priced import price_study
 
     study = inline(STUDY)
     return price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study)).search.statement(delta=1e-5).epsilon
@@ -214,10 +214,10 @@ def test_the_example_studies_are_valid(name):
 
 
 def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.study.run.write_release", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("dpselect.study.run.write", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(tmp_path)
-    monkeypatch.setattr("dpselect.study.run.load", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(StudyError, match="the study has changed"):
         run(tmp_path, changed("learner.steps", 21), resume=True)
     with pytest.raises(StudyError, match="resume it"):

@@ -1,7 +1,7 @@
 from .model import ReleasedModel as ReleasedModel
 from .model_file import load_model as load_model
-from .outputs import remake_report as remake_report
-from .prepare import check_study as check_study, law_of as law_of
-from .run import StudyRun as StudyRun, run_study as run_study
+from .run import StudyRun as StudyRun, check_study as check_study, run_study as run_study
 from .schema import Study as Study, load_study as load_study, parse_study as parse_study
 from .schema_json import study_schema as study_schema
+from .settled import law_of as law_of
+from .written import remake_report as remake_report

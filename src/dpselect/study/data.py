@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError, StudyError, missing_extra
 from dpselect.storage.csv_text import csv_header, csv_rows
 from dpselect.study.cells import arrow_cells, numbers, positions
+from dpselect.study.row_parts import row_digest
 from dpselect.study.schema import Column, Data
-from dpselect.study.split import row_digest
 
 __all__ = ["Rows", "Table", "encode_columns", "load", "open_table", "plan_columns"]
 

@@ -1,44 +1,74 @@
-"""Which rows train and which validate: decided row by row, never by permuting the table.
-
-Under add_or_remove_one a row's part is a keyed hash of that row alone (of its key column when the study names one), so
-a row that is added or removed changes one part and moves no other row. Under replace_one it is a keyed hash of the
-row's position, so that a replaced row stays in its part. Either way a row pays for one part only.
-"""
+"""Step 4 of a study: which rows train and which validate, and with them one run of its search."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.mechanisms import noisy_count
 from dpselect.privacy import Adjacency
+from dpselect.randomness import RandomSource
+from dpselect.study.learners import Recipe
+from dpselect.study.opened import Opened
+from dpselect.study.row_parts import validation_mask
+from dpselect.tuning import TrialOutput
 
-__all__ = ["row_digest", "split_words", "validation_mask"]
+__all__ = ["Run", "split"]
 
-
-class _Digested(Protocol):
-    @property
-    def digests(self) -> list[bytes]: ...
-
-
-def row_digest(row: bytes, label: bytes) -> bytes:
-    """What stands for one row when rows are told apart by their content."""
-    return hashlib.sha256(row + label).digest()
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 
-def split_words(digests: Sequence[bytes], *, adjacency: Adjacency, salt: str) -> NDArray[np.uint64]:
-    """A 64-bit word for each row, by which it is put into a part: a hash of the row, or of its position."""
-    key = hashlib.sha256(b"dpselect split " + salt.encode()).digest()
-    by_position = adjacency is Adjacency.REPLACE_ONE
-    identities = (i.to_bytes(8, "little") for i in range(len(digests))) if by_position else iter(digests)
-    words = [int.from_bytes(hmac.digest(key, identity, "sha256")[:8], "little") for identity in identities]
-    return np.array(words, dtype=np.uint64)
+@dataclass(frozen=True, repr=False)
+class Run:
+    """The objective of a study: trains on one part of the rows, scores on the other.
+
+    The score is the number of correct predictions over a public number of rows: with discrete Laplace noise
+    (`score_epsilon`) when the rows are private, without when they are public (`score_epsilon` None). The value is the
+    tuple of weight arrays. Nothing is drawn but from the trial's source.
+    """
+
+    recipe: Recipe
+    noise: float
+    training: tuple[Array, Labels]
+    validation: tuple[Array, Labels]
+    score_rows: float
+    score_epsilon: float | None
+
+    def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
+        """Train and score with these parameters."""
+        model = self.recipe.estimator(self.noise, params, random.spawn("train"))
+        model.fit(*self.training)
+        features, labels = self.validation
+        correct = int(np.sum(model.predict(features) == labels)) if len(labels) else 0
+        if self.score_epsilon is not None:
+            correct = noisy_count(correct, epsilon=self.score_epsilon, random=random.spawn("score"))
+        return TrialOutput(correct / self.score_rows, tuple(np.asarray(w) for w in model.weights_))
 
 
-def validation_mask(rows: _Digested, *, fraction: float, adjacency: Adjacency, salt: str) -> NDArray[np.bool_]:
-    """True for the rows that validate; each with probability `fraction` over the salt (public)."""
-    return split_words(rows.digests, adjacency=adjacency, salt=salt) < np.uint64(int(fraction * 2.0**64))
+def split(opened: Opened) -> Run:
+    """One run of the search: on the parts of the private rows, or on all of them and public ones that validate."""
+    settled, price, rows = opened.priced.settled, opened.priced.price, opened.rows
+    study = settled.study
+    if opened.validation is not None:
+        held_out = np.zeros(len(rows.labels), dtype=bool)
+        validation = (opened.validation.features, opened.validation.labels)
+        score_rows = float(len(opened.validation.labels))
+    else:
+        adjacency, fraction = study.privacy.adjacency, study.validation.fraction
+        held_out = validation_mask(rows, fraction=fraction, adjacency=adjacency, salt=study.name)
+        validation = (rows.features[held_out], rows.labels[held_out])
+        nominal = len(rows.labels) if adjacency is Adjacency.REPLACE_ONE else study.privacy.nominal_rows or 1
+        score_rows = max(1.0, nominal * fraction)
+    return Run(
+        recipe=settled.recipe,
+        noise=price.noise,
+        training=(rows.features[~held_out], rows.labels[~held_out]),
+        validation=validation,
+        score_rows=score_rows,
+        score_epsilon=price.score_epsilon,
+    )

@@ -32,16 +32,16 @@ from numpy.typing import NDArray
 
 import dpselect.integrations.sklearn.trial
 import dpselect.study.learners
-import dpselect.study.outputs
-import dpselect.study.prepare
-import dpselect.study.run
+import dpselect.study.opened
+import dpselect.study.priced
+import dpselect.study.written
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions
 from dpselect.study import parse_study, run_study
 from dpselect.study.learners import LEARNERS, Recipe
-from dpselect.study.price import Price
+from dpselect.study.priced import Price
 from dpselect.study.schema import Learner, Study
 from dpselect.testing import loaded_predictions
 from dpselect.tuning import parse_space, tune
@@ -144,9 +144,9 @@ def unpriced() -> Iterator[None]:
         return Price(1.0, 1.0, (part,), part, 1e3, 1e-5)
 
     with (
-        patch.object(dpselect.study.prepare, "price_study", price),
-        patch.object(dpselect.study.run, "search_facts", lambda **_: {}),
-        patch.object(dpselect.study.outputs, "render_page", lambda *_: ""),
+        patch.object(dpselect.study.priced, "price_study", price),
+        patch.object(dpselect.study.written, "search_facts", lambda **_: {}),
+        patch.object(dpselect.study.written, "render_page", lambda *_: ""),
     ):
         yield
 
@@ -209,7 +209,7 @@ def _study(table: Table) -> Callable[[str, Path], None]:
         with (
             unpriced(),
             _kept(dpselect.study.learners.Recipe, "estimator") as trained,
-            _kept(dpselect.study.run, "load") as loaded,
+            _kept(dpselect.study.opened, "load") as loaded,
         ):
             found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
         estimator = _winner(trained, found["parameters"])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
-from dpselect.study.split import row_digest, split_words
+from dpselect.study.row_parts import row_digest, split_words
 
 __all__ = ["Part", "rows_to_parts"]
 

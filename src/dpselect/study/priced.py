@@ -1,8 +1,12 @@
-"""What a study costs: the noise that makes the whole search meet its total, settled from public facts alone."""
+"""Step 2 of a study: the noise that makes the whole search meet its total, from public facts alone, and the price."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
 
 from dpselect.accounting import best_of, calibrate
 from dpselect.errors import ArgumentError, BudgetError, StudyError
@@ -12,8 +16,12 @@ from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.learners import Recipe
 from dpselect.study.schema import Study
+from dpselect.study.settled import Settled, budget_of
+from dpselect.tuning import check_store
 
-__all__ = ["Price", "price_study"]
+__all__ = ["Price", "Priced", "admit", "price", "price_study"]
+
+_WHERE: Final = {"executor", "workers", "address", "resources"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,54 @@ class Price:
     def single(self) -> Guarantee:
         """What one run costs a row, whichever part it is in."""
         return worst_of(*self.parts)
+
+
+@dataclass(frozen=True, repr=False)
+class Priced:
+    """A settled study and its price. `search` holds the arguments that `tune` and `check_store` share."""
+
+    settled: Settled
+    price: Price
+
+    @property
+    def search(self) -> dict[str, Any]:
+        settled = self.settled
+        return {
+            "space": settled.space,
+            "base": self.price.parts,
+            "repetitions": settled.law,
+            "payload_bytes": settled.payload_bytes,
+            "declare_score": settled.study.validation.release_score,
+            "constant_runs": settled.study.runs.constant,
+            "limits": settled.limits,
+            "fingerprint": _fingerprint(settled),
+        }
+
+
+def price(settled: Settled) -> Priced:
+    """Settle noise and price; raises `BudgetError` when no noise meets the total."""
+    return Priced(settled, price_study(settled.study, settled.recipe, settled.law))
+
+
+def admit(priced: Priced) -> Priced:
+    """The same, once the budget has room for it and a store to go on with is that of this search.
+
+    Raises `BudgetError` or `StudyError`; nothing is charged, and no row is read.
+    """
+    study, place, found = priced.settled.study, priced.settled.place, priced.price
+    with budget_of(study, place) as named:
+        if named is not None and not place.resume:
+            left = named[1].remaining()
+            if left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta):
+                raise BudgetError(
+                    f"the search costs epsilon {rounded_up(found.epsilon)} at delta {found.delta:g}; budget "
+                    f"{study.privacy.budget!r} has epsilon {float(left.epsilon):.6g} and delta {float(left.delta):g} "
+                    "left"
+                )
+    check_store(
+        place.store, resume=place.resume, key_variable=study.output.key_variable, has_ledger=True, **priced.search
+    )
+    return priced
 
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
@@ -81,3 +137,13 @@ def _calibrated(what: str, make: object, epsilon: float, delta: float) -> float:
         return calibrate(make, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
     except ArgumentError as error:
         raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
+
+
+def _fingerprint(settled: Settled) -> str:
+    """What must not change before a resume: all of the study but its place and how it is executed.
+
+    The order of the columns is part of it, because weights belong to columns by it; `tune` adds that of the space.
+    """
+    document = settled.study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
+    text = json.dumps([document, list(settled.columns)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

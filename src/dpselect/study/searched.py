@@ -1,0 +1,74 @@
+"""Step 5 of a study: charge its price, and search. The first step that draws, and that leaves a mark on the disk."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dpselect.errors import StudyError
+from dpselect.privacy import Spender
+from dpselect.randomness import RandomSource
+from dpselect.study.priced import Priced
+from dpselect.study.settled import budget_of
+from dpselect.tuning import FileSpender, TuneResult, tune
+from dpselect.tuning.trial import Objective
+
+__all__ = ["Watching", "search"]
+
+_BUDGET = "budget.db"
+_LOG = logging.getLogger("dpselect.study")
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Who watches a search, and in tests where it draws from; see `dpselect.tuning.tune`."""
+
+    progress: Callable[[float], None] | None = None
+    operator_progress: Callable[[int, int], None] | None = None
+    random: RandomSource | None = None
+
+
+def search(priced: Priced, run: Objective, *, write: Callable[[TuneResult], None], watching: Watching) -> TuneResult:
+    """Reserve the price, run the trials, have the winner written, settle, and destroy the key of the store.
+
+    `write` is called again after a crash, so it must be idempotent. Raises what `tune` raises; `StudyError` for a
+    folder that cannot be made.
+    """
+    settled = priced.settled
+    study, place = settled.study, settled.place
+    try:
+        place.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StudyError(f"output.folder {str(place.folder)!r} cannot be made: {error.strerror}") from None
+    _LOG.info("study %r: the search begins", study.name)
+    with _spender(priced) as spender:
+        result = tune(
+            run,
+            store=place.store,
+            resume=place.resume,
+            executor=settled.executor,
+            pad_seconds=study.runs.pad_seconds,
+            ledger=spender,
+            label=study.name,
+            random=watching.random,
+            release=write,
+            key_variable=study.output.key_variable,
+            progress=watching.progress,
+            operator_progress=watching.operator_progress,
+            **priced.search,
+        )
+    _LOG.info("study %r: released", study.name)
+    return result
+
+
+@contextmanager
+def _spender(priced: Priced) -> Iterator[Spender]:
+    """The budget that the study names, or a file of its own that has room for this search and no other."""
+    price, place = priced.price, priced.settled.place
+    with budget_of(priced.settled.study, place) as named:
+        if named is not None:
+            yield named[1].at(delta=price.delta)
+        else:
+            yield FileSpender(place.folder / _BUDGET, epsilon=price.epsilon, delta=price.delta)

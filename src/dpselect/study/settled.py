@@ -1,0 +1,185 @@
+"""Step 1 of a study: whatever public facts settle before a price is known. Reads names of columns, and no row."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from dpselect.accounting.named import law_named
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.ledger import Budget, Ledger
+from dpselect.repetitions import Repetitions
+from dpselect.storage.keys import key_place
+from dpselect.study.data import Table, open_table, plan_columns
+from dpselect.study.learners import Recipe, recipe_of
+from dpselect.study.schema import Column, Runs, Study
+from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor, Limits, ProcessExecutor, Space, parse_space
+from dpselect.tuning.trial import encode_value
+
+__all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of"]
+
+RELEASE: Final = "release.json"
+_SPARE_BYTES: Final = 256
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study's data and ledger are (`base`), where its release goes (`folder`), and whether it goes on."""
+
+    base: Path
+    folder: Path
+    resume: bool = False
+
+    @property
+    def store(self) -> Path:
+        """The sealed store of the search."""
+        return self.folder / "search.sealed"
+
+
+@dataclass(frozen=True, repr=False)
+class Settled:
+    """A study whose names, laws, tables and places are found good. `payload_bytes` is the room that a model needs."""
+
+    study: Study
+    place: Place
+    space: Space
+    law: Repetitions
+    executor: Executor
+    limits: Limits | None
+    table: Table
+    columns: Mapping[str, Column]
+    public_table: Table | None
+    test_table: Table | None
+    recipe: Recipe
+    payload_bytes: int
+
+
+def settle(study: Study, place: Place) -> Settled:
+    """Check all that needs neither a price nor a row, the quickest first. Makes nothing and draws nothing.
+
+    Raises `StudyError` (or `ArgumentError`) that names what is wrong.
+    """
+    _check_folder(place)
+    with budget_of(study, place):
+        pass  # it is there
+    if study.output.key_variable is not None and not (place.resume and place.store.exists()):
+        key_place(study.output.key_variable).check()  # a search that is done needs it no longer
+    executor, space, law = _executor(study.runs), space_of(study), law_of(study)
+    if study.runs.constant and law.limit is None:
+        raise StudyError("runs.constant: needs a law with a limit, such as harmonic, or at_most under [repetitions]")
+    table = open_table(study.data.source, place.base)
+    columns = plan_columns(study.data, table)
+    nominal = study.privacy.nominal_rows
+    private_share = study.validation.fraction if study.validation.data == "private" else 0.0
+    tested = None if study.test is None else study.test.source
+    recipe = recipe_of(study, nominal_rows=None if nominal is None else nominal * (1.0 - private_share))
+    features = sum(len(column.categories or (0,)) for column in columns.values())
+    return Settled(
+        study=study,
+        place=place,
+        space=space,
+        law=law,
+        executor=executor,
+        limits=_limits(study.runs),
+        table=table,
+        columns=columns,
+        public_table=_public_table(study.validation.source, "validation.source", study, columns, place.base),
+        test_table=_public_table(tested, "test.source", study, columns, place.base),
+        recipe=recipe,
+        payload_bytes=len(encode_value(_largest(recipe, space, features))) + _SPARE_BYTES,
+    )
+
+
+@contextmanager
+def budget_of(study: Study, place: Place) -> Iterator[tuple[Ledger, Budget] | None]:
+    """The ledger and the budget that the study names, None where it names none.
+
+    Raises `LedgerError` or `ArgumentError` if one of them is not there.
+    """
+    where, name = study.privacy.ledger, study.privacy.budget
+    if where is None or name is None:
+        yield None
+        return
+    with Ledger.open(where if "://" in where else place.base / where, create=False) as ledger:
+        yield ledger, ledger.budget(name)
+
+
+def space_of(study: Study) -> Space:
+    """The space that parameters are drawn from; raises `StudyError`."""
+    try:
+        return parse_space(study.space)
+    except ArgumentError as error:
+        raise StudyError(str(error)) from None
+
+
+def law_of(study: Study) -> Repetitions:
+    """The law of the number of runs; raises `StudyError`."""
+    settings = dict(study.repetitions)
+    name = settings.pop("law", None)
+    if not isinstance(name, str):
+        raise StudyError("repetitions.law: give the name of a law, such as harmonic")
+    try:
+        return law_named(name, settings)
+    except (ArgumentError, TypeError) as error:
+        raise StudyError(f"repetitions: {error}") from None
+
+
+def _check_folder(place: Place) -> None:
+    """The folder can be made and written to, and holds neither a release nor, unless it goes on, a search."""
+    folder, shown = place.folder, f"output.folder {str(place.folder)!r}"
+    there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise StudyError(f"{shown} is not writable: {str(there)!r} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise StudyError(f"{shown} is not writable")
+    if place.resume:
+        return
+    if (folder / RELEASE).exists():
+        raise StudyError(f"{shown} already holds a release: choose another folder")
+    if place.store.exists() and place.store.stat().st_size:
+        raise StudyError(f"{place.store} already holds a search; resume it, or choose another folder")
+
+
+def _executor(runs: Runs) -> Executor:
+    """Where trials run. Raises `ArgumentError` for settings that cannot work, and for a missing extra."""
+    if runs.executor == "inline":
+        return InlineExecutor()
+    if runs.executor == "process":
+        return ProcessExecutor(workers=runs.workers)
+    return JoblibExecutor(
+        backend=runs.executor, workers=runs.workers, address=runs.address, resources=dict(runs.resources)
+    )
+
+
+def _limits(runs: Runs) -> Limits | None:
+    if runs.limit_seconds is None and runs.limit_bytes is None:
+        return None
+    return Limits(seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private)
+
+
+def _public_table(
+    source: str | None, key: str, study: Study, columns: Mapping[str, Column], folder: Path
+) -> Table | None:
+    """A public table with the columns and the label of the private one. Raises `StudyError` that names the key."""
+    if source is None:
+        return None
+    table = open_table(source, folder, key)
+    missing = [name for name in (*columns, study.data.label) if name not in table.columns]
+    if missing:
+        raise StudyError(f"{key} {source!r}: no such column: {', '.join(map(repr, missing))}")
+    return table
+
+
+def _largest(recipe: Recipe, space: Space, features: int) -> tuple[Any, ...]:
+    """The weights of the largest model in the space, made without data: what every slot must have room for."""
+    sizes = space.describe().get("hidden_units", {})
+    widest = max(sizes.get("choices", [sizes.get("high", 0)]))
+    drawn = {"hidden_units": widest} if sizes else {}
+    try:
+        return tuple(recipe.empty_fit(1.0, drawn, features).weights_)
+    except (ArgumentError, TypeError) as error:
+        raise StudyError(f"learner: {error}") from None

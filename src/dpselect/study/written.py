@@ -1,0 +1,138 @@
+"""Step 6 of a study, what it writes: the model, facts.json, report.html and release.json, in this order, atomically."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import UndefinedError
+
+import dpselect
+from dpselect.errors import StudyError
+from dpselect.privacy import Receipt
+from dpselect.report import render_page, search_facts
+from dpselect.storage.durable import write_atomically
+from dpselect.study.model_file import model_bytes
+from dpselect.study.opened import Opened
+from dpselect.study.priced import Priced
+from dpselect.study.settled import RELEASE, Settled, budget_of
+from dpselect.tuning import TuneResult
+
+__all__ = ["read_release", "remake_report", "write"]
+
+MODEL, FACTS, REPORT = "model.npz", "facts.json", "report.html"
+
+
+def write(opened: Opened, result: TuneResult) -> None:
+    """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
+    priced, settled = opened.priced, opened.priced.settled
+    folder, price = settled.place.folder, priced.price
+    test = None
+    if result.value is not None:
+        content = model_bytes(
+            settled.recipe,
+            noise=price.noise,
+            parameters=result.params or {},
+            weights=result.value,
+            columns=settled.columns,
+            classes=settled.study.data.classes,
+        )
+        write_atomically(folder / MODEL, content)
+        test = None if opened.test is None else opened.test.of(folder / MODEL)
+    release = _release(priced, result, test)
+    facts = search_facts(
+        parts=price.parts,
+        search=price.search,
+        law=settled.law,
+        delta=price.delta,
+        budget=_budget_moved(settled, result.receipt),
+    )
+    page = render_page(release, facts)
+    write_atomically(folder / FACTS, _json(facts))
+    write_atomically(folder / REPORT, page.encode())
+    write_atomically(folder / RELEASE, _json(release))
+
+
+def read_release(folder: Path) -> dict[str, Any]:
+    """The content of release.json."""
+    return _read(folder, RELEASE)
+
+
+def remake_report(folder: Path, output: Path | None = None) -> Path:
+    """Make the page of a release again, from release.json and facts.json alone; returns where it is.
+
+    Raises `StudyError` when the folder holds no release, or one that this version cannot read.
+    """
+    release, facts = (_read(folder, name) for name in (RELEASE, FACTS))
+    try:
+        page = render_page(release, facts)
+    except (LookupError, TypeError, ValueError, AttributeError, UndefinedError):
+        raise StudyError(f"{str(folder)!r}: {RELEASE} and {FACTS} are not a release of this version") from None
+    place = folder / REPORT if output is None else output
+    write_atomically(place, page.encode())
+    return place
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    try:
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
+    except OSError:
+        raise StudyError(f"{str(folder)!r} holds no {name}: it is not the folder of a release") from None
+    except ValueError:
+        raise StudyError(f"{str(folder / name)!r} is not JSON") from None
+    if not isinstance(content, dict):
+        raise StudyError(f"{str(folder / name)!r} is not the {name} of a release")
+    return content
+
+
+def _release(priced: Priced, result: TuneResult, test: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs.
+
+    With a ledger also the receipt of the reservation, for `dpselect ledger verify --receipt`; `test` says how the model
+    does on public rows.
+    """
+    study, price = priced.settled.study, priced.price
+    found = result.value is not None
+    named = study.privacy.ledger is not None
+    return {
+        "study": study.name,
+        "found": found,
+        "parameters": dict(result.params) if result.params is not None else None,
+        "score": result.score if study.validation.release_score else None,
+        "model": MODEL if found else None,
+        "test": test,
+        "guarantee": price.search.describe(delta=price.delta),
+        "replayable": result.replayable,
+        "receipt": asdict(result.receipt) if named and result.receipt is not None else None,
+        "versions": {"dpselect": dpselect.__version__},
+    }
+
+
+def _budget_moved(settled: Settled, receipt: Receipt | None) -> dict[str, Any] | None:
+    """The named budget before and after this search, read off the record at its own entry.
+
+    Not as it stands now: what others spent meanwhile depends on how long the search took.
+    """
+    with budget_of(settled.study, settled.place) as named:
+        if named is None or receipt is None or receipt.sequence is None:
+            return None
+        ledger, budget = named
+        entries = [(0, (0.0, 0.0))]
+        entries += [(n, (float(spent.epsilon), float(spent.delta))) for n, spent, _ in ledger.history(budget.name)]
+        before = [spent for n, spent in entries if n < receipt.sequence][-1]
+        after = [spent for n, spent in entries if n <= receipt.sequence][-1]
+        return {
+            "name": budget.name,
+            "accounting": budget.accounting,
+            "epsilon": float(budget.epsilon),
+            "delta": float(budget.delta),
+            "before": {"epsilon": before[0], "delta": before[1]},
+            "after": {"epsilon": after[0], "delta": after[1]},
+        }
