@@ -184,7 +184,15 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(("ordered.EachRow", "ordered.Kept", "ordered.Steps"), "holds functions of the caller as they are"),
     **dict.fromkeys(("tuning.InlineExecutor", "tuning.ProcessExecutor", "tuning.JoblibExecutor"), "starts processes"),
     **dict.fromkeys(
-        ("numerics.largest_unsafe", "numerics.smallest_safe", "numerics.minimise"),
+        (
+            "numerics.Supremum",
+            "numerics.first_true",
+            "numerics.last_true",
+            "numerics.minimise",
+            "numerics.root_between",
+            "numerics.root_on_grids",
+            "numerics.supremum_over_cells",
+        ),
         "an inner loop over a function of its caller",
     ),
     "selection.select_without_threshold": "asks for more runs than anybody can make, in its example too",

@@ -15,7 +15,7 @@ from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.cells import partition
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, profile_trade_off, trade_offs
 from dpselect.accounting.best_of_k.profile_bounds import krw_shift, layered_bound, shifted_bound
-from dpselect.numerics import smallest_safe
+from dpselect.numerics import root_on_grids
 from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.repetitions import (
     Binomial,
@@ -48,6 +48,10 @@ TABLE = [
 ]
 
 
+def smallest(delta):
+    return root_on_grids(lambda e: delta(e) <= DELTA, safe=1e5, unsafe=0.0)
+
+
 def gaussian_base(mu):
     return gaussian(noise_multiplier=1.0 / mu)
 
@@ -59,9 +63,9 @@ def test_gaussian_table(mu, law, krw, shifted, layered, attained):
     curve = base.profile.remove
     losses = np.linspace(0.0, 8.0 * mu + mu * mu, 4001)
     shift = float(np.min(krw_shift(law, losses, curve(losses))))
-    assert_allclose(smallest_safe(lambda e: law.mean * curve(e - shift), DELTA), krw, rtol=1e-3)
+    assert_allclose(smallest(lambda e: law.mean * curve(e - shift)), krw, rtol=1e-3)
     cells = partition(law, GaussianTradeOff(mu), points=16000)
-    assert_allclose(smallest_safe(lambda e: shifted_bound(cells, curve, law.mean, e), DELTA), shifted, rtol=1e-3)
+    assert_allclose(smallest(lambda e: shifted_bound(cells, curve, law.mean, e)), shifted, rtol=1e-3)
     found = best_of(base, law, bound="profile").epsilon(DELTA)
     assert_allclose(found, layered, rtol=1.6e-3)
     assert attained < layered * (1 - 1e-4) < found
@@ -105,7 +109,7 @@ def test_shifted_bound_of_a_tenth_zcdp_gaussian(law, epsilon, tolerance):
     mu = math.sqrt(0.2)
     cells = partition(law, GaussianTradeOff(mu), points=60000)
     curve = gaussian_base(mu).profile.remove
-    found = smallest_safe(lambda e: shifted_bound(cells, curve, law.mean, e), DELTA)
+    found = smallest(lambda e: shifted_bound(cells, curve, law.mean, e))
     assert epsilon - tolerance <= found <= epsilon + 3e-4
     assert best_of(gaussian_base(mu), law).epsilon(DELTA) < found
 

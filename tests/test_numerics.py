@@ -1,4 +1,4 @@
-"""Logs, sums that round up, and searches that return the safe endpoint."""
+"""Logs, sums that round up, the minimiser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.numerics import largest_unsafe, log1mexp, log_weighted_sum, minimise, smallest_safe, sum_up
+from dpselect.numerics import log1mexp, log_weighted_sum, minimise, sum_up
 
 
 def test_log1mexp_keeps_its_digits_at_both_ends():
@@ -64,38 +64,3 @@ def test_minimise_finds_a_smooth_minimum_and_passes_over_nan_and_infinity():
     assert value == pytest.approx(3.0, abs=1e-12)
     assert x == pytest.approx(1.0, abs=1e-6)
     assert minimise(lambda x: np.full_like(x, np.inf), 0.0, 1.0)[1] == np.inf
-
-
-@given(root=st.floats(1e-6, 6e4), power=st.floats(0.2, 4.0))
-def test_roots_of_a_decreasing_function_are_bracketed_from_the_named_side(root, power):
-    def decreasing(x):
-        return -((x / root) ** power)
-
-    safe, unsafe = smallest_safe(decreasing, -1.0), largest_unsafe(decreasing, -1.0)
-    assert decreasing(safe) <= -1.0 < decreasing(unsafe)
-    assert unsafe <= safe <= unsafe * (1 + 1e-9)
-
-
-def test_smallest_safe_at_the_edges():
-    assert smallest_safe(lambda x: x * 0.0, 0.0) == 0.0
-    assert smallest_safe(lambda x: x * 0.0 + 1.0, 0.5) == float("inf")
-    # holds everywhere but at zero itself: as close to zero as doubles go, and a point where it holds
-    close = smallest_safe(lambda x: np.where(x > 0.0, 0.0, 1.0), 0.5)
-    assert 0.0 < close < 1e-300
-    # never true before the limit
-    assert smallest_safe(lambda x: 1e9 - x, 0.0, limit=1e5) == float("inf")
-
-
-def test_largest_unsafe_at_the_edges():
-    assert largest_unsafe(lambda x: x * 0.0, 0.0) == 0.0
-    assert largest_unsafe(lambda x: x * 0.0 + 1.0, 0.5, limit=1e5) == 1e5
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(0, 2**32))
-def test_smallest_safe_returns_a_point_where_the_condition_holds_for_any_function(steps, salt):
-    def jagged(x):
-        index = np.floor(np.sqrt(x) * 7.0 + salt % 5).astype(int) % len(steps)
-        return np.where(np.asarray(steps)[index], 0.0, 1.0)
-
-    found = smallest_safe(jagged, 0.5)
-    assert found == float("inf") or float(jagged(np.array([found]))[0]) <= 0.5

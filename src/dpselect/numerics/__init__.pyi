@@ -1,3 +1,4 @@
+from .cells import Supremum as Supremum, supremum_over_cells as supremum_over_cells
 from .logs import (
     ROUND_UP as ROUND_UP,
     fraction_up as fraction_up,
@@ -5,4 +6,10 @@ from .logs import (
     log_weighted_sum as log_weighted_sum,
     sum_up as sum_up,
 )
-from .search import largest_unsafe as largest_unsafe, minimise as minimise, smallest_safe as smallest_safe
+from .search import (
+    first_true as first_true,
+    last_true as last_true,
+    minimise as minimise,
+    root_between as root_between,
+    root_on_grids as root_on_grids,
+)

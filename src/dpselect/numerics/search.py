@@ -1,24 +1,159 @@
-"""One-dimensional searches over vectorised functions. Soundness never depends on finding the optimum.
+"""One-dimensional searches that return the safe endpoint, and a minimiser. No other file halves an interval by hand.
 
-Every bound here is valid at each point of its search, so a search may stop early and only lose tightness; a root
-search returns the endpoint at which the condition was seen to hold.
+A search asks a predicate at points and returns one at which it was seen to hold, so a predicate that is not monotone
+costs tightness and never soundness. Which side that is, and so the direction of rounding, is an argument.
 """
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable
+from typing import Final, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["largest_unsafe", "minimise", "smallest_safe"]
+__all__ = ["first_true", "last_true", "minimise", "root_between", "root_on_grids"]
 
 Array = NDArray[np.float64]
-Function = Callable[[Array], Array]
+Number = TypeVar("Number", int, float)
+
+_ENDLESS: Final = 1 << 65536
+
+
+@overload
+def first_true(
+    holds: Callable[[int], bool], low: int, high: int, *, start: int | None = None, relative: float = 0.0
+) -> int | None: ...
+@overload
+def first_true(
+    holds: Callable[[int], bool], low: int, high: None, *, start: int | None = None, relative: float = 0.0
+) -> int: ...
+def first_true(
+    holds: Callable[[int], bool], low: int, high: int | None, *, start: int | None = None, relative: float = 0.0
+) -> int | None:
+    """The smallest whole number from low to high, both included, where `holds`; None where it holds nowhere.
+
+    The answer is one where it was seen to hold; the number before it, if there is one from low on, was seen not to.
+
+    Args:
+        holds: meant to be false up to some number and true from there on.
+        low: the smallest candidate.
+        high: the limit of the search; None, with a `start`, where it is certain that there is an answer.
+        start: where to look first; from there in steps 1, 2, 4, ... until the boundary is passed, then by halving: at
+            most 2 log2 |answer - start| + 3 numbers are asked about. Without it the range is halved, log2 of its
+            length.
+        relative: the answer may be too large by this share of itself; 0 for the smallest number.
+
+    >>> first_true(lambda k: k * k >= 50, 0, 100), first_true(lambda k: k * k >= 50, 0, None, start=1)
+    (8, 8)
+    >>> first_true(lambda k: k * k >= 50, 0, 7) is None
+    True
+    """
+    end = low + _ENDLESS if high is None else high + 1
+    first = _narrow(
+        holds,
+        good=end,
+        bad=low - 1,
+        start=start,
+        leap=lambda place, turn, up: place + ((1 << turn) - 1) * (1 if up else -1),
+        middle=lambda good, bad: (good + bad) // 2,
+        near=lambda good, bad: good < end and relative > 0.0 and good - bad <= relative * good,
+    )
+    return None if first == end else first
+
+
+def last_true(holds: Callable[[int], bool], low: int, high: int, *, start: int | None = None) -> int | None:
+    """The largest whole number from low to high, both included, where `holds`; None where it holds nowhere.
+
+    For a predicate that is true up to some number and false from there on; otherwise as `first_true`.
+
+    >>> last_true(lambda k: k * k <= 50, 0, 100), last_true(lambda k: k * k <= 50, 8, 100)
+    (7, None)
+    """
+    beyond = first_true(lambda k: not holds(k), low, high, start=start)
+    last = high if beyond is None else beyond - 1
+    return last if last >= low else None
+
+
+def root_between(
+    holds: Callable[[float], bool],
+    *,
+    safe: float,
+    unsafe: float,
+    start: float | None = None,
+    relative: float = 0.0,
+    absolute: float = 0.0,
+) -> float:
+    """A number at which `holds`, next to where it ceases to: the last one there is, or one within the tolerance of it.
+
+    Rounded from `unsafe` towards `safe`, which may be the lower or the upper end. The answer lies strictly between
+    them and was seen to hold, or it is `safe` itself where nothing was: the ends are not asked about. At most 100
+    numbers are, whatever the range.
+
+    Args:
+        holds: meant to be true from `safe` to some number, and false from there to `unsafe`.
+        safe: an end at which it is true, or which is a right answer anyhow; may be infinite.
+        unsafe: the other end; may be infinite.
+        start: where to look first, in the middle by default; from there by factors 2, 8, 128, ... until the boundary is
+            passed, then by halving, in the order of doubles where the ends are far apart.
+        relative: the largest distance to a number at which it does not hold (or `unsafe`), as a share of the smaller.
+        absolute: the same as it is. Where both are 0 the two are neighbours among doubles.
+
+    >>> root_between(lambda x: x * x >= 2.0, safe=2.0, unsafe=0.0, relative=1e-3)
+    1.4150390625
+    >>> root_between(lambda x: x * x <= 2.0, safe=0.0, unsafe=2.0, relative=1e-3)
+    1.4140625
+    """
+    good, bad = float(safe), float(unsafe)
+    if start is None:
+        start = good + 0.5 * (bad - good)
+    return _narrow(
+        holds,
+        good=good,
+        bad=bad,
+        start=start if _between(start, good, bad) else _middle(good, bad),
+        leap=_leap,
+        middle=_middle,
+        near=lambda good, bad: abs(good - bad) <= max(absolute, relative * min(abs(good), abs(bad))),
+    )
+
+
+def root_on_grids(
+    holds: Callable[[Array], NDArray[np.bool_]],
+    *,
+    safe: float,
+    unsafe: float,
+    start: float = 1.0,
+    relative: float = 1e-11,
+    points: int = 32,
+) -> float:
+    """`root_between` for a vectorised predicate that is dear to call: it is asked at about `points` numbers at once.
+
+    First at `start` times and over 1, 2, 8, 128, ...; then on grids between the ends that are left. Where a predicate
+    that should be monotone is not, for rounding, all points of a grid beyond the answer were seen to hold.
+
+    >>> root_on_grids(lambda x: x * x >= 2.0, safe=1e9, unsafe=0.0, relative=1e-3, points=8) ** 2 >= 2.0
+    True
+    """
+    good, bad = float(safe), float(unsafe)
+    grid = [_leap(start, turn, up) for up in (True, False) for turn in range(11)]
+    while True:
+        # from the safe side on, the ends left out
+        trials = np.array(sorted({x for x in grid if _between(x, good, bad)}, reverse=good > bad))
+        if not trials.size:
+            return good
+        failed = np.flatnonzero(~np.asarray(holds(trials), dtype=np.bool_))
+        last = int(failed[0]) if failed.size else trials.size
+        good, bad = (float(trials[last - 1]) if last else good), (float(trials[last]) if failed.size else bad)
+        if abs(good - bad) <= relative * min(abs(good), abs(bad)):
+            return good
+        grid = _grid(good, bad, points)
 
 
 def minimise(
-    function: Function, low: float, high: float, *, points: int = 65, zooms: int = 4, shrink: int = 33
+    function: Callable[[Array], Array], low: float, high: float, *, points: int = 65, zooms: int = 4, shrink: int = 33
 ) -> tuple[float, float]:
     """The smallest value met on a grid over [low, high], zoomed around its best point: (argument, value).
 
@@ -39,67 +174,67 @@ def minimise(
     return best_x, best
 
 
-def smallest_safe(
-    function: Function,
-    target: float,
+def _narrow(
+    holds: Callable[[Number], bool],
     *,
-    start: float = 1.0,
-    limit: float = 1e5,
-    relative: float = 1e-11,
-    points: int = 33,
-) -> float:
-    """Close above the smallest x >= 0 with function(x) <= target, for a function that is meant to decrease.
-
-    Returns a point at which the condition was seen to hold, or inf when it holds nowhere up to `limit`.
-    """
-    if float(function(np.zeros(1))[0]) <= target:
-        return 0.0
-    low, high = 0.0, start
-    while not float(function(np.array([high]))[0]) <= target:
-        low, high = high, 4.0 * high
-        if high > limit:
-            return float("inf")
-    while high - low > relative * high:
-        grid = np.linspace(low, high, points)[1:]
-        if not grid[0] > low:
-            break
-        good = function(grid) <= target
-        good[-1] = True
-        # the first good point after the last bad one, so that noise in the function cannot move the answer below it
-        first = int(np.flatnonzero(~good)[-1]) + 1 if not good.all() else 0
-        if first == 0 and float(grid[0]) == high:
-            break
-        low, high = (low if first == 0 else float(grid[first - 1])), float(grid[first])
-    return high
+    good: Number,
+    bad: Number,
+    start: Number | None,
+    leap: Callable[[Number, int, bool], Number],
+    middle: Callable[[Number, Number], Number],
+    near: Callable[[Number, Number], bool],
+) -> Number:
+    """From `start` in growing steps until the answer changes, then by halving: `good`, or the last number that held."""
+    if start is not None and _between(start, good, bad):
+        good, bad = (start, bad) if holds(start) else (good, start)
+        turn, up = 1, max(good, bad) > start
+        # one way only: past the boundary the next number lies outside
+        while not near(good, bad) and _between(at := leap(start, turn, up), good, bad):
+            good, bad = (at, bad) if holds(at) else (good, at)
+            turn += 1
+    while not near(good, bad) and _between(at := middle(good, bad), good, bad):
+        good, bad = (at, bad) if holds(at) else (good, at)
+    return good
 
 
-def largest_unsafe(
-    function: Function,
-    target: float,
-    *,
-    start: float = 1.0,
-    limit: float = 1e5,
-    relative: float = 1e-11,
-    points: int = 33,
-) -> float:
-    """Close below the largest x >= 0 with function(x) > target, for a function that is meant to decrease; 0 if none.
+def _between(x: float, one: float, other: float) -> bool:
+    return one < x < other or other < x < one
 
-    Returns a point at which the condition was seen to hold, or `limit` when it holds there.
-    """
-    if not float(function(np.zeros(1))[0]) > target:
-        return 0.0
-    low, high = 0.0, start
-    while float(function(np.array([high]))[0]) > target:
-        low, high = high, 4.0 * high
-        if low > limit:
-            return limit
-    while high - low > relative * high:
-        grid = np.linspace(low, high, points)[:-1]
-        bad = function(grid) > target
-        bad[0] = True
-        last = int(np.flatnonzero(bad)[-1])
-        step = float(grid[1] - grid[0])
-        if not step > 0:
-            break
-        low, high = float(grid[last]), float(grid[last] + step)
-    return low
+
+def _leap(start: float, turn: int, up: bool) -> float:
+    """The next number to look at, upwards or downwards of `start`: 2**(2**turn - 1) as large or small."""
+    power = float((1 << turn) - 1) if turn < 11 else math.inf
+    return start * 2.0 ** (power if up == (start > 0.0) else -power)
+
+
+def _middle(one: float, other: float) -> float:
+    """Halfway: by value within a factor of four, else in the order of doubles. An end where nothing is between."""
+    if _close(one, other):
+        middle = one + 0.5 * (other - one)
+        if _between(middle, one, other):
+            return middle
+    return _double((_place(one) + _place(other)) // 2)
+
+
+def _close(one: float, other: float) -> bool:
+    return other != 0.0 and math.isfinite(one) and math.isfinite(other) and 0.25 <= one / other <= 4.0
+
+
+def _grid(one: float, other: float, points: int) -> list[float]:
+    """Numbers between two, spaced as `_middle` does."""
+    if _close(one, other):
+        return np.linspace(one, other, points + 2)[1:-1].tolist()
+    start, end = _place(one), _place(other)
+    return [_double(start + (end - start) * k // (points + 1)) for k in range(1, points + 1)]
+
+
+def _place(x: float) -> int:
+    """How many doubles lie between 0 and x, with the sign of x."""
+    bits: int = struct.unpack("<q", struct.pack("<d", abs(x)))[0]
+    return bits if x >= 0.0 else -bits
+
+
+def _double(place: int) -> float:
+    """The double at a place."""
+    size: float = struct.unpack("<d", struct.pack("<q", abs(place)))[0]
+    return math.copysign(size, place)

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, BracketError, number
-from dpselect.numerics import largest_unsafe
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
 from dpselect.privacy.losses.dominating_pair import DominatingPair
@@ -28,6 +27,7 @@ from dpselect.privacy.profile import (
     RenyiProfile,
     both_directions,
     epsilon_at,
+    exceeded_epsilon,
 )
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
@@ -165,10 +165,7 @@ class Guarantee:
     def _attained_epsilon(self, delta: float) -> float:
         """An epsilon at which a mechanism that satisfies every statement is seen to exceed `delta`; 0 if none is."""
         lower = self.lower_profile
-        if lower is None or delta >= 1.0:
-            return 0.0
-        solve = getattr(lower, "largest_epsilon", None)
-        return float(solve(delta)) if solve else largest_unsafe(lambda e: both_directions(lower, e), delta)
+        return 0.0 if lower is None or delta >= 1.0 else exceeded_epsilon(lower, delta)
 
     def best_profile(self) -> PrivacyProfile:
         """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""

@@ -8,6 +8,7 @@ the values at negative e, so implementations need them at e >= 0 only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, smallest_safe
+from dpselect.numerics import ROUND_UP, root_on_grids
 from dpselect.privacy.losses.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
 
@@ -32,11 +33,14 @@ __all__ = [
     "TabulatedProfile",
     "both_directions",
     "epsilon_at",
+    "exceeded_epsilon",
     "extend",
 ]
 
 Array = NDArray[np.float64]
 _SMALLEST = 5e-324
+_LARGEST = 1e5
+"""Epsilons are searched up to here."""
 _ROOT_TAU = float(np.sqrt(2.0 * np.pi))
 _ROUND_DOWN = 2e-12
 """What closed forms are lowered by, relatively, where they must not lie above the truth."""
@@ -61,12 +65,28 @@ def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
 
 
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
-    """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`.
+    """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
 
     A profile that is costly to evaluate inverts itself, by a method `epsilon`.
     """
-    solve = getattr(profile, "epsilon", None)
-    return float(solve(delta)) if solve else smallest_safe(lambda e: both_directions(profile, e), delta)
+    if solve := getattr(profile, "epsilon", None):
+        return float(solve(delta))
+    if bool(both_directions(profile, np.zeros(1))[0] <= delta):
+        return 0.0
+    found = root_on_grids(lambda e: both_directions(profile, e) <= delta, safe=_LARGEST, unsafe=0.0)
+    return found if found < _LARGEST else math.inf
+
+
+def exceeded_epsilon(profile: PrivacyProfile, delta: float) -> float:
+    """The largest epsilon at which a profile is seen to exceed `delta`, up to 1e5; 0 if none is. Rounded down.
+
+    A profile that is costly to evaluate inverts itself, by a method `largest_epsilon`.
+    """
+    if solve := getattr(profile, "largest_epsilon", None):
+        return float(solve(delta))
+    if bool(both_directions(profile, np.full(1, _LARGEST))[0] > delta):
+        return _LARGEST
+    return root_on_grids(lambda e: both_directions(profile, e) > delta, safe=0.0, unsafe=_LARGEST)
 
 
 def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callable[[Array], Array]) -> Array:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, betaincc
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.numerics import smallest_safe
+from dpselect.numerics import root_between
 
 __all__ = ["fewest_samples", "with_smoothing"]
 
@@ -40,19 +37,14 @@ def with_smoothing(
     `BoundUnavailableError` where none would.
     """
 
-    @cache
-    def quick(size: float) -> float:
-        return failure(make(size), delta * (1.0 - 1e-9)) if size > 0.0 else 1.0
+    def kept(size: float) -> bool:
+        return failure(make(size), delta * (1.0 - 1e-9)) <= delta
 
     def smallest() -> float:
-        def at(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.array([quick(float(size)) for size in sizes])
-
-        found = smallest_safe(at, delta, start=1.0, limit=_LARGEST, relative=_RELATIVE, points=3)
-        while math.isfinite(found) and failure(make(found), 0.0) > delta:
+        found = root_between(kept, safe=_LARGEST, unsafe=0.0, start=1.0, relative=_RELATIVE)
+        while found < _LARGEST and failure(make(found), 0.0) > delta:
             found *= 1.0 + _RELATIVE
-            found = found if found < _LARGEST else math.inf
-        if not math.isfinite(found):
+        if found >= _LARGEST:
             raise BoundUnavailableError(f"no smoothing up to {_LARGEST:g} keeps delta {delta:g}: take fewer samples")
         return found
 
