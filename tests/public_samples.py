@@ -31,6 +31,10 @@ SAMPLES: dict[str, str] = {
     "adaptive.search_median_guarantee": "search_median_guarantee(SearchNoise.of_deviation(3, 2.0))",
     "adaptive.splitting_blocks": "splitting_blocks(10, 0.05)",
     "audit.audit_guesses": f"audit_guesses([1, 0, 1], [True, True, False], {_PURE})",
+    "integrations.sklearn.PublicTransformer.fit": (
+        "from sklearn.preprocessing import StandardScaler\n"
+        "PublicTransformer(StandardScaler().fit([[1.0], [2.0]])).fit([[1.0]])"
+    ),
     "learners.EarlyStopping": (
         "EarlyStopping(stops=[10, 40], delta=1e-5, score=PublicValidation(np.eye(2), np.arange(2)), rule=Reached(0.9))"
     ),
@@ -274,61 +278,3 @@ PUBLIC_HERE: dict[str, str] = {
     "selection.log_odds:failing": "likewise",
 }
 """Parameters with such a name that are public."""
-
-_SECONDS = "a value at the end of its range takes long"
-_INNER = "refused in the words of what it is handed to"
-
-OPEN: dict[str, str] = {
-    "accounting.plan:delta": _SECONDS,
-    "adaptive.AdaptiveAnalysis.estimate:granularity": _SECONDS,
-    "adaptive.EffectiveRounds:rounds": _INNER,
-    "adaptive.EffectiveRounds:margin": _INNER,
-    "adaptive.plan_verification:margin": _INNER,
-    "adaptive.SearchNoise:fresh": _INNER,
-    "adaptive.SearchNoise:shared": _INNER,
-    "adaptive.transfer_bound:rank": _SECONDS,
-    "adaptive.uniform_grid:granularity": _INNER,
-    "audit.audit:draws": _INNER,
-    "integrations.optuna.IndependentTrial.suggest_float:low": "checked by Optuna",
-    "integrations.optuna.IndependentTrial.suggest_float:high": "checked by Optuna",
-    "integrations.sklearn.PublicTransformer.fit:sample_weight": "checked by the wrapped transformer",
-    "accounting.conditional_sampling:floor": _INNER,
-    "accounting.threshold_stopping:stop_probability": _INNER,
-    "learners.gated_logistic_regression:test_epsilon": _INNER,
-    "learners.gated_release:test_epsilon": _INNER,
-    "mechanisms.SparseRelease.release:threshold": _INNER,
-    "mechanisms.brownian_guarantee:delta": _INNER,
-    "mechanisms.brownian_reduction:delta": _INNER,
-    "mechanisms.brownian_reduction:sensitivity": _INNER,
-    "mechanisms.discrete_gaussian:variance": _INNER,
-    "randomness.discrete_gaussian:variance": _INNER,
-    "ordered.interior_point_guarantee:domain_size": "a whole number of NumPy is not one of Python",
-    "numerics.fraction_up:value": "an inner function of rationals",
-    "ordered.quantiles:granularity": "a single-precision number of NumPy is not read exactly",
-    "numerics.log1mexp:x": "an inner function of doubles",
-    "numerics.log_weighted_sum:axis": "an inner function of doubles",
-    "ordered.interior_point:values": "a list of whole numbers with a missing one is refused as a list",
-    "ordered.learn_rectangle:upper": _INNER,
-    "ordered.learn_rectangle:failure_probability": _INNER,
-    "ordered.learn_threshold:upper": _INNER,
-    "ordered.maximize_by_interior_point:scores": "whole numbers, of which a missing one is refused",
-    "ordered.noise_pays_from:delta": _SECONDS,
-    "ordered.quantile:upper": _INNER,
-    "ordered.rectangle_plan:failure_probability": _INNER,
-    "ordered.slice_prices:slices": _SECONDS,
-    "ordered.slice_prices:applications": _SECONDS,
-    "privacy.dp_sgd:noise_multiplier": "a division by zero at denormal noise",
-    "randomness.exponential_coin:exponent": _INNER,
-    "randomness.geometric:probability": _SECONDS,
-    "repetitions.Repetitions.pmf:k": "NaN at infinity",
-    "selection.SampledSparseVector:max_queries": _INNER,
-    "selection.select_above:stop_probability": _INNER,
-    "selection.select_acceptable:floor": _INNER,
-    "selection.select_without_threshold_by_hand:stop_probability": _INNER,
-    "selection.threshold_grid:count": _SECONDS,
-    "selection.select_hyperparameters:validation_epsilon": _INNER,
-    "selection.tuning_candidate:validation_epsilon": _INNER,
-    "tuning.LogUniform.sample:random": "handed on by `tune`, which checks it",
-    "tuning.split_rows:count": _INNER,
-}
-"""Parameters for which the contract is known not to hold, each with what is amiss: none is a data value that shows."""

@@ -56,7 +56,7 @@ class EffectiveRounds(Session):
         super().__init__()
         source = resolve(random)
         beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
-        self._sets = integer("rounds", rounds, at_least=2, at_most=1 << 1000)
+        self._sets = integer("rounds", rounds, at_least=2, at_most=100_001)
         plan = plan_verification(
             queries=queries, refusals=self._sets - 1, failure_probability=beta / 2.0, rank=rank, margin=margin
         )

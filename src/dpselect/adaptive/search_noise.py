@@ -70,10 +70,13 @@ class SearchNoise:
     shared: float
 
     def __post_init__(self) -> None:
-        integer("steps", self.steps, at_least=0, at_most=4096)
-        number("fresh", self.fresh, at_least=2.0**-20, at_most=2.0**40)
-        if self.shared != 0.0:
-            number("shared", self.shared, at_least=self.fresh * 2.0**-4, at_most=self.fresh * 2.0**16)
+        fresh = number("fresh", self.fresh, at_least=2.0**-20, at_most=2.0**40)
+        shared = number("shared", self.shared, at_least=0.0)
+        if shared:
+            number("shared", shared, at_least=fresh * 2.0**-4, at_most=fresh * 2.0**16)
+        object.__setattr__(self, "steps", integer("steps", self.steps, at_least=0, at_most=4096))
+        object.__setattr__(self, "fresh", fresh)
+        object.__setattr__(self, "shared", shared)
 
     @staticmethod
     def of_deviation(steps: int, deviation: float, *, sharing: float | None = None) -> SearchNoise:

@@ -200,7 +200,7 @@ def certifies_interval(
 def _ranks(
     sample_rank: SupportsFloat, rank: SupportsFloat, failure: SupportsFloat, accuracy: SupportsFloat
 ) -> tuple[float, float, float, float]:
-    low = number("rank", rank, above=0.0, below=0.5)
+    low = number("rank", rank, at_least=1e-100, below=0.5)
     beta = number("failure_probability", failure, above=0.0, below=1.0)
     c = number("sample_rank", sample_rank, above=low, at_most=0.5)
     return c, low, beta, number("accuracy_failure", accuracy, at_least=0.0, below=beta)

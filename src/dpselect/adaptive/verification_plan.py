@@ -157,7 +157,7 @@ def plan_verification(
         queries=integer("queries", queries, at_least=1, at_most=1 << 1000),
         refusals=integer("refusals", refusals, at_least=1, at_most=100_000),
         rank=rank,
-        margin=number("margin", margin, above=0.0, below=rank),
+        margin=number("margin", margin, at_least=1e-9, below=rank),
         failure_probability=number("failure_probability", failure_probability, at_least=1e-12, below=1.0),
         blocks=0,
         lower_share=0.0,

@@ -58,7 +58,7 @@ def brownian_guarantee(
     {0: 0.0, 1: 0.2, 2: 0.42, 3: 0.88}
     """
     levels = _decreasing(noise_multipliers)
-    delta = number("delta", delta, above=0.0, below=1.0)
+    delta = number("delta", delta, at_least=1e-300, below=1.0)
     if boundary == "stopping":
         prices = _stopping_prices(levels, delta)
     elif boundary == "linear":
@@ -107,7 +107,12 @@ def brownian_reduction(
         raise ArgumentError("value must be an array of real numbers")
     array = as_vector("value", value)
     source = resolve(random)
-    step = _averages(array, _decreasing(noise_multipliers), number("sensitivity", sensitivity, above=0.0), source)
+    step = _averages(
+        array,
+        _decreasing(noise_multipliers),
+        number("sensitivity", sensitivity, at_least=1e-250, at_most=1e250),
+        source,
+    )
     return GradualRelease(step, guarantee, replayable=source.replayable)
 
 

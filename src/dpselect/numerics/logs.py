@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
+from dpselect.errors import ArgumentError, integer, number
+
 __all__ = ["ROUND_UP", "fraction_up", "log1mexp", "log_weighted_sum", "sum_up"]
 
 ROUND_UP = 1.0 + 1e-12
@@ -22,7 +24,10 @@ def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
     >>> float(log1mexp(1e-20)), float(log1mexp(50.0)) < 0
     (-46.0517018598809..., True)
     """
-    x = np.asarray(x, dtype=np.float64)
+    try:
+        x = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ArgumentError("x must be a number or an array of numbers, each in the range of a double") from None
     with np.errstate(divide="ignore"):
         small = np.log(-np.expm1(-np.minimum(x, 1.0)))
     return np.where(x < 0.6931471805599453, small, np.log1p(-np.exp(-np.maximum(x, 0.6931471805599453))))
@@ -30,7 +35,10 @@ def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
 
 def log_weighted_sum(log_terms: ArrayLike, weights: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
     """log(sum of weights * exp(log_terms)) along an axis; weights are non-negative."""
-    return np.asarray(logsumexp(np.asarray(log_terms), b=np.asarray(weights), axis=axis), dtype=np.float64)
+    return np.asarray(
+        logsumexp(np.asarray(log_terms), b=np.asarray(weights), axis=integer("axis", axis, at_least=-64, at_most=63)),
+        dtype=np.float64,
+    )
 
 
 def sum_up(values: Sequence[float]) -> float:
@@ -51,5 +59,4 @@ def fraction_up(value: Fraction) -> float:
     >>> fraction_up(Fraction(1, 10)), fraction_up(Fraction(1, 3)) >= Fraction(1, 3)
     (0.1, True)
     """
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    return number("value", value, rounding="up")

@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, rational
 
 __all__ = [
     "Binades",
@@ -56,8 +56,8 @@ class Domain(Protocol):
 
 
 def exact_decimal(value: float | Fraction | int) -> Fraction:
-    """A float stands for its shortest decimal: 0.1 is one tenth."""
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    """A float stands for its shortest decimal: 0.1 is one tenth, in NumPy's types too."""
+    return Fraction(str(value)) if isinstance(value, (float, np.floating)) else rational("granularity", value)
 
 
 @dataclass(frozen=True)

@@ -245,7 +245,7 @@ def dp_sgd(
     distribution in closed form for a step and composed by transforms, rounded up. Raises `AdjacencyError` under
     replace-one, where it does not apply.
     """
-    noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0, rounding="down")
+    noise_multiplier = number("noise_multiplier", noise_multiplier, at_least=1e-150, rounding="down")
     sampling_rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0, rounding="up")
     steps = integer("steps", steps, at_least=1, at_most=1 << 1000)
     adjacency = parse_adjacency(adjacency)

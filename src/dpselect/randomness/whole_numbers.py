@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number, rational
+from dpselect.errors import number, rational
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 from dpselect.randomness.source import RandomSource, parse_shape, resolve
 
@@ -70,7 +70,7 @@ def geometric(probability: Fraction | float, random: RandomSource | None = None)
     >>> geometric(1)
     1
     """
-    number("probability", probability, above=0.0, at_most=1.0)
+    number("probability", probability, at_least=1e-100, at_most=1.0)
     failure = 1 - rational("probability", probability)
     uniform = LazyUniform(resolve(random))
 
@@ -135,10 +135,8 @@ def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = 
     Canonne, Kamath, Steinke (2020), Algorithm 3. The variance of X is at most `variance` (their Corollary 9).
     """
     random = resolve(random)
-    number("variance", variance)
+    number("variance", variance, at_least=2.0**-120)
     variance = rational("variance", variance)
-    if variance <= 0:
-        raise ArgumentError(f"variance must be above 0, got {variance!r}")
     t = math.isqrt(math.floor(variance)) + 1
     while True:
         proposal = discrete_laplace(t, random)

@@ -130,8 +130,10 @@ class Repetitions(ABC):
         >>> round(Geometric(gamma=0.1).pmf(2), 12)
         0.09
         """
+        steps = _whole("k", k)
         with np.errstate(over="ignore", under="ignore"):
-            return _like(k, np.exp(self._log_pmf(_whole("k", k))))
+            found = np.exp(self._log_pmf(np.where(np.isinf(steps), -1.0, steps)))
+            return _like(k, found)
 
     def survival(self, k: Value) -> Value:
         """P(K > k) for whole k, to full relative accuracy in the tail; 1 for k < 0."""

@@ -53,7 +53,7 @@ def select_acceptable(
     guarantee = promise("guarantee", guarantee)
     if not callable(acceptable):
         raise TypeError("acceptable must be callable: acceptable(score, output) -> bool")
-    probability = number("floor", floor, above=0.0, below=1.0)
+    probability = number("floor", floor, at_least=1e-100, below=1.0)
     total = conditional_sampling(guarantee, floor=probability)
     source = resolve(random)
     found = first_acceptable_run(candidate, acceptable, Geometric(gamma=probability), source)

@@ -30,7 +30,7 @@ def threshold_grid(count: int) -> tuple[float, ...]:
     >>> threshold_grid(4)
     (0.75, 0.5, 0.25, 0.0)
     """
-    count = integer("count", count, at_least=1)
+    count = integer("count", count, at_least=1, at_most=1 << 20)
     return tuple((count - i) / count for i in range(1, count + 1))
 
 

@@ -64,9 +64,9 @@ class Categorical:
                 raise ArgumentError(f"choices must be strings, finite numbers, booleans or None, got {choice!r}")
         object.__setattr__(self, "choices", tuple(self.choices))
 
-    def sample(self, random: RandomSource) -> Scalar:
+    def sample(self, random: RandomSource | None = None) -> Scalar:
         """One choice, exactly uniform."""
-        return self.choices[random.below(len(self.choices))]
+        return self.choices[resolve(random).below(len(self.choices))]
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able description."""
@@ -83,7 +83,7 @@ class Uniform:
     def __post_init__(self) -> None:
         _parse_ends(self)
 
-    def sample(self, random: RandomSource) -> float:
+    def sample(self, random: RandomSource | None = None) -> float:
         """One double in [low, high]."""
         return _between(self.low, self.high, random)
 
@@ -108,7 +108,7 @@ class LogUniform:
         _parse_ends(self)
         number("low", self.low, above=0)
 
-    def sample(self, random: RandomSource) -> float:
+    def sample(self, random: RandomSource | None = None) -> float:
         """One double in [low, high]."""
         drawn = math.exp(_between(math.log(self.low), math.log(self.high), random))
         return min(max(drawn, self.low), self.high)
@@ -130,10 +130,10 @@ class IntegerUniform:
         object.__setattr__(self, "low", integer("low", self.low, at_least=1 if self.log else None))
         object.__setattr__(self, "high", integer("high", self.high, at_least=self.low))
 
-    def sample(self, random: RandomSource) -> int:
+    def sample(self, random: RandomSource | None = None) -> int:
         """One whole number."""
         if not self.log:
-            return self.low + random.below(self.high - self.low + 1)
+            return self.low + resolve(random).below(self.high - self.low + 1)
         drawn = math.floor(math.exp(_between(math.log(self.low), math.log(self.high + 1), random)))
         return min(max(drawn, self.low), self.high)
 
@@ -220,7 +220,7 @@ def _parse_ends(law: Any) -> None:
     object.__setattr__(law, "high", number("high", law.high, at_least=law.low))
 
 
-def _between(low: float, high: float, random: RandomSource) -> float:
-    drawn = float(random.uniform(1)[0])
+def _between(low: float, high: float, random: RandomSource | None) -> float:
+    drawn = float(resolve(random).uniform(1)[0])
     # A weighted mean, not low + (high - low) * drawn, whose difference can overflow.
     return min(max((1.0 - drawn) * low + drawn * high, low), high)

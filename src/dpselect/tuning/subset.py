@@ -28,7 +28,7 @@ def split_rows(
     >>> sorted([*tuning, *rest]) == list(range(10))
     True
     """
-    count = integer("count", count, at_least=0)
+    count = integer("count", count, at_least=0, at_most=1 << 40)
     rate = number("sampling_rate", sampling_rate, above=0.0, at_most=1.0)
     chosen = resolve(random).bernoulli(rate, count)
     return np.flatnonzero(chosen), np.flatnonzero(~chosen)

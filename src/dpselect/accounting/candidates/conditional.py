@@ -233,7 +233,7 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
     2.53
     """
     base = promise("base", base)
-    floor = number("floor", floor, above=0.0, below=1.0)
+    floor = number("floor", floor, at_least=1e-100, below=1.0)
     if bound not in (None, "optimal", "published"):
         raise BoundUnavailableError(f"bound must be 'optimal' or 'published', got {bound!r}")
     found = _published(base, floor) if bound == "published" else _optimal(base, floor)

@@ -44,7 +44,7 @@ def first_positive_price(
     if not failure < 1.0:
         raise BoundUnavailableError(
             "no bound exists for this search: its failure probability reaches 1; give more smoothing, a larger slack, "
-            "fewer tests, or a base with a smaller failure mass"
+            "a smaller max_queries or fewer thresholds, or a base with a smaller failure mass"
         )
     prices: dict[Hashable, float] = {True: epsilon, False: 0.5 * epsilon}
     if tests == 1:

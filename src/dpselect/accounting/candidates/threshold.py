@@ -52,7 +52,7 @@ def threshold_stopping(
     2.0
     """
     base = promise("base", base)
-    stop = number("stop_probability", stop_probability, above=0.0, below=1.0)
+    stop = number("stop_probability", stop_probability, at_least=1e-100, below=1.0)
     limit = None if max_runs is None else integer("max_runs", max_runs, at_least=1)
     if truncation not in _TRUNCATIONS:
         raise ArgumentError(f"truncation must be one of {', '.join(map(repr, _TRUNCATIONS))}, got {truncation!r}")

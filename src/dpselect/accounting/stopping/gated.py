@@ -73,7 +73,7 @@ def gated(
     {'released': 1.0, 'none': 0.1}
     """
     training = promise("training", training)
-    spent = number("test_epsilon", test_epsilon, above=0.0)
+    spent = number("test_epsilon", test_epsilon, at_least=2.0**-60)
     test = number("test_shift", test_shift, above=0.0)
     delta = number("delta", delta, at_least=0.0, below=1.0)
     first = training.epsilon(delta)

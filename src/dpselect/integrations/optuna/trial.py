@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Final, NoReturn
 
-from dpselect.errors import ArgumentError, missing_extra
+from dpselect.errors import ArgumentError, integer, missing_extra, number
 from dpselect.randomness import RandomSource
 from dpselect.tuning import LogUniform, Uniform
 
@@ -125,11 +125,15 @@ class IndependentTrial(BaseTrial):  # type: ignore[misc]
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
     ) -> float:
         """A number in [low, high]: uniform, uniform in the logarithm, or one of the multiples of `step` from low."""
-        return self._suggest(name, FloatDistribution(low, high, log=log, step=step))
+        low, high = number("low", low), number("high", high)
+        return self._suggest(
+            name, FloatDistribution(low, high, log=log, step=None if step is None else number("step", step))
+        )
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
         """A whole number in low..high: uniform over the multiples of `step` from low, or uniform in the logarithm."""
-        return self._suggest(name, IntDistribution(low, high, log=log, step=step))
+        low, high = integer("low", low), integer("high", high)
+        return self._suggest(name, IntDistribution(low, high, log=log, step=integer("step", step)))
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         """One of the choices, each equally likely."""

@@ -132,8 +132,9 @@ def interior_point_guarantee(
             failure_probability=failure_probability,
             adjacency=adjacency,
         )
-    plan = _plan(method, domain_size, epsilon, delta, failure_probability, adjacency, None)
-    return _guarantee(plan, domain_size, adjacency)
+    size = integer("domain_size", domain_size, at_least=1)
+    plan = _plan(method, size, epsilon, delta, failure_probability, adjacency, None)
+    return _guarantee(plan, size, adjacency)
 
 
 def choose_method(

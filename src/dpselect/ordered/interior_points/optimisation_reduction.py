@@ -17,11 +17,12 @@ from itertools import pairwise
 from typing import Literal, SupportsIndex, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.interior_points.interior_point import cumulative_interior_point
-from dpselect.ordered.interior_points.quasi_concave import quasi_concave_guarantee
+from dpselect.ordered.interior_points.quasi_concave import quasi_concave_guarantee, tamed_scores
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 from dpselect.ordered.interior_points.tree_log_tuning import cumulative_rows, tuned_cumulative
 from dpselect.ordered.order_statistics.intervals import exponential_interior_point
@@ -102,7 +103,7 @@ def _bits(places: int) -> int:
 
 def maximize_by_interior_point(
     starts: Sequence[int],
-    scores: Sequence[int] | NDArray[np.int64],
+    scores: ArrayLike,
     *,
     upper: SupportsIndex,
     epsilon: float,
@@ -121,9 +122,10 @@ def maximize_by_interior_point(
     compare: `maximize_over_runs` has a quarter of the error of the first and less than that of the second for
     anything below 2**3000 places.
 
-    Owed: the score is quasi-concave and moves by at most one between neighbours at every place. The starts and scores,
-    `spender` and `label` are those of `maximize_over_runs`. Raises `ArgumentError` for starts that are not increasing
-    up to `upper` and for parameters.
+    The caller must ensure that the score is quasi-concave and moves by at most one between neighbours at every place.
+    The starts and scores, `spender` and `label` are those of `maximize_over_runs`; scores are rounded down to whole
+    numbers, which keeps them within one of each other, and cut off at 2**53 (NaN at the lower end): none of them makes
+    it fail. Raises `ArgumentError` for starts that are not increasing up to `upper` and for parameters.
 
     >>> from dpselect.randomness import keyed_source
     >>> maximize_by_interior_point([0, 5, 6], [0, 900, 1], upper=10**6, epsilon=2.0, random=keyed_source(1)).value
@@ -132,13 +134,17 @@ def maximize_by_interior_point(
     last = integer("upper", upper)
     places = [int(start) for start in starts]
     increasing = all(a < b for a, b in pairwise([*places, last + 1]))
-    if not places or len(scores) != len(places) or not increasing:
+    values = as_vector("scores", scores)
+    if not places or values.shape != (len(places),) or not increasing:
         raise ArgumentError("starts must increase up to upper, with one score for each")
     first, size = places[0], last - places[0] + 1
     error, parameters = _plan(size, epsilon, delta, failure_probability, method)
     guarantee = quasi_concave_guarantee(epsilon=epsilon, adjacency=adjacency)
     source = resolve(random)
-    points = [place - first for place in interior_point_instance(places, scores, error)]
+    points = [
+        place - first
+        for place in interior_point_instance(places, np.floor(tamed_scores(values)).astype(np.int64), error)
+    ]
     if parameters is not None:
         # neighbouring scores are what is at this distance, whatever makes two data sets neighbours
         found = cumulative_interior_point(

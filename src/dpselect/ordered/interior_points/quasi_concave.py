@@ -33,6 +33,7 @@ __all__ = [
     "maximize_quasi_concave",
     "quasi_concave_guarantee",
     "quasi_concave_hull",
+    "tamed_scores",
 ]
 
 Score = Callable[[int], SupportsFloat]
@@ -175,6 +176,11 @@ def _tame(score: SupportsFloat) -> float:
     return -_LARGEST if math.isnan(value) else min(max(value, -_LARGEST), _LARGEST)
 
 
+def tamed_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores cut off at 2**53; NaN counts as the lowest."""
+    return np.clip(np.nan_to_num(values, nan=-_LARGEST), -_LARGEST, _LARGEST)
+
+
 def _draw(score: Score, first: int, last: int, peak: int, rate: Fraction, random: RandomSource) -> int:
     """Rejection from a staircase above the weights, which gets a new step wherever a proposal is rejected.
 
@@ -238,12 +244,11 @@ def maximize_over_runs(
     if not places or values.shape != (len(places),) or min(lengths) < 1:
         raise ArgumentError("starts must increase up to upper, with one score for each")
     source = resolve(random)
-    tamed = np.clip(np.nan_to_num(values, nan=-_LARGEST), -_LARGEST, _LARGEST)
     guarantee = quasi_concave_guarantee(
         epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
     )
     payment = reserve(spender, guarantee, label=label)
-    place = draw_from_runs(lengths, tamed, rate=mechanism.rate, random=source)
+    place = draw_from_runs(lengths, tamed_scores(values), rate=mechanism.rate, random=source)
     return Release(value=places[0] + place, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
 
 

@@ -131,7 +131,7 @@ def rectangle_plan(
             integer("domain_size", domain_size, at_least=1),
             parsed,
             failure,
-            number("failure_probability", failure_probability, above=0.0, below=1.0),
+            number("failure_probability", failure_probability, at_least=1e-100, below=1.0),
             way == "noisy",
             parse_adjacency(adjacency),
         )

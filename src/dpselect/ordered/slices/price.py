@@ -51,6 +51,7 @@ _WAYS = {
     "losses": "privacy losses",
 }
 _MOST_PLAIN = 1 << 14
+_MOST_SLICES = 1 << 40
 _SMALLEST_TAIL = 1e-15
 _SMALLEST_PAPER_TAIL = 1e-60
 """So small because replacing a row, as two steps, multiplies it by exp(epsilon/2)."""
@@ -351,8 +352,15 @@ def slice_price(
     if swap.adjacency is not Adjacency.REPLACE_ONE:
         raise AdjacencyError("swap must be a guarantee for replace_one")
     if slices is not None:
-        slices = integer("slices", slices, at_least=1, at_most=1 << 1000)
-    return SlicePrice(parsed, insertion, swap, slices, integer("applications", applications, at_least=1), maps_grow)
+        slices = integer("slices", slices, at_least=1, at_most=_MOST_SLICES)
+    return SlicePrice(
+        parsed,
+        insertion,
+        swap,
+        slices,
+        integer("applications", applications, at_least=1, at_most=_MOST_SLICES),
+        maps_grow,
+    )
 
 
 def _smaller(plain: Guarantee, noisy: Guarantee) -> Guarantee:

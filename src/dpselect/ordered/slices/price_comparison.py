@@ -95,7 +95,7 @@ def noise_pays_from(
     8
     """
     insertion = promise("insertion", insertion)
-    delta, most = number("delta", delta, above=0.0, below=1.0), integer("most", most, at_least=1)
+    delta, most = number("delta", delta, at_least=1e-100, below=1.0), integer("most", most, at_least=1)
     endless = slice_price(slice_epsilon=slice_epsilon, insertion=insertion, swap=swap)
 
     def pays(count: int) -> bool:
