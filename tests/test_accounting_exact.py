@@ -15,7 +15,7 @@ from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.best_of import smallest_of
 from dpselect.accounting.best_of_k.lemma7 import with_empty_outcome
 from dpselect.accounting.best_of_k.pure_bounds import pure_shift
-from dpselect.accounting.best_of_k.theorems import composition_bound, refined_theorem_2, theorem_2
+from dpselect.accounting.best_of_k.theorems import composition_bound
 from dpselect.repetitions import (
     BetaBinomial,
     Binomial,
@@ -30,6 +30,7 @@ from dpselect.repetitions import (
     ZeroTruncatedPoisson,
     capped,
 )
+from dpselect.repetitions.negative_binomial import refined_theorem_2, theorem_2
 from dpselect.testing.exact import FinitePair, best_of_masses, finite_guarantee, hockey_stick, renyi_divergence
 
 NEGATIVE_BINOMIALS = [

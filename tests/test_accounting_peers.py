@@ -13,10 +13,11 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
-from dpselect.accounting.best_of_k.theorems import theorem_2, theorem_6
 from dpselect.privacy import dp_sgd, gaussian, laplace, zcdp
 from dpselect.privacy.renyi import LinearRenyi, log_delta_at_orders
 from dpselect.repetitions import Poisson, TruncatedNegativeBinomial
+from dpselect.repetitions.negative_binomial import theorem_2
+from dpselect.repetitions.poisson import theorem_6
 
 ORDERS = np.array(rdp_privacy_accountant.DEFAULT_RDP_ORDERS)
 

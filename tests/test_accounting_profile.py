@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.cells import partition
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, profile_trade_off, trade_offs
-from dpselect.accounting.best_of_k.profile_bounds import krw_shift, layered_bound, shifted_bound
+from dpselect.accounting.best_of_k.profile_bounds import layered_bound, shifted_bound
 from dpselect.numerics import root_on_grids
 from dpselect.privacy import approximate_dp, compose, dp_sgd, gaussian, laplace, pure_dp
 from dpselect.repetitions import (
@@ -62,7 +62,7 @@ def test_gaussian_table(mu, law, krw, shifted, layered, attained):
     base = gaussian_base(mu)
     curve = base.profile.remove
     losses = np.linspace(0.0, 8.0 * mu + mu * mu, 4001)
-    shift = float(np.min(krw_shift(law, losses, curve(losses))))
+    shift = float(np.min(law.divergence_shift(losses, curve(losses))))
     assert_allclose(smallest(lambda e: law.mean * curve(e - shift)), krw, rtol=1e-3)
     cells = partition(law, GaussianTradeOff(mu), points=16000)
     assert_allclose(smallest(lambda e: shifted_bound(cells, curve, law.mean, e)), shifted, rtol=1e-3)
@@ -118,7 +118,7 @@ def test_poisson_shift_is_the_total_variation():
     """For Poisson K the best loss in Koskela, Redberg, Wang is 0: E[K] TV(P, P')."""
     losses = np.linspace(0.0, 2.0, 201)
     curve = gaussian_base(0.25).profile.remove
-    shifts = krw_shift(Poisson(mean=10), losses, curve(losses))
+    shifts = Poisson(mean=10).divergence_shift(losses, curve(losses))
     assert np.argmin(shifts) == 0
     assert_allclose(shifts[0], 10.0 * curve(np.zeros(1))[0], rtol=1e-12)
 
@@ -130,7 +130,7 @@ def test_order_of_the_bounds(law):
     curve = base.profile.remove
     epsilons = np.linspace(0.0, 5.0, 40)
     losses = np.linspace(0.0, 6.0, 2001)
-    shift = float(np.min(krw_shift(law, losses, curve(losses))))
+    shift = float(np.min(law.divergence_shift(losses, curve(losses))))
     cells = partition(law, GaussianTradeOff(0.5), points=8000)
     layered = layered_bound(cells, curve, epsilons)
     shifted = shifted_bound(cells, curve, law.mean, epsilons)

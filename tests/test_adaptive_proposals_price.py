@@ -18,7 +18,6 @@ from dpselect.accounting.best_of_k.adaptive_proposals import Ratio, TiltedTradeO
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, PureTradeOff
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum
 from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
-from dpselect.accounting.best_of_k.theorems import theorem_2
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import approximate_dp, compose, from_profile, gaussian, pure_dp, zcdp
 from dpselect.repetitions import (
@@ -31,6 +30,7 @@ from dpselect.repetitions import (
     TruncatedNegativeBinomial,
     Uniform,
 )
+from dpselect.repetitions.negative_binomial import theorem_2
 
 LAWS = [Harmonic(limit=4), Uniform(limit=4), Fixed(count=3), Binomial(trials=4, probability=0.6)]
 LAWS += [Geometric(gamma=0.3).at_most(4), Fixed(count=1)]

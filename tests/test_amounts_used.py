@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.accounting.named import law_named
 from dpselect.adaptive import exponential_median, exponential_median_guarantee, integer_grid
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.sklearn.scoring import scoring_of
@@ -28,7 +27,7 @@ from dpselect.mechanisms import (
 from dpselect.privacy import OutputGuarantee, approximate_dp, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.output.amounts import charged_amount, epsilon_used
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Tabulated, from_description
+from dpselect.repetitions import Tabulated, from_description, law_named
 
 counts = importlib.import_module("dpselect.mechanisms.noisy_counts")
 

@@ -6,20 +6,21 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.accounting import best_of
-from dpselect.accounting.planning.plan import FAMILIES, plan as weigh
+from dpselect.accounting.planning.plan import plan as weigh
 from dpselect.cli import main
 from dpselect.cli.app import app, in_flags
 from dpselect.privacy import gaussian
+from dpselect.repetitions import families
 
 TOTAL, DELTA = 1.3, 1e-6
 
 
 def test_the_noise_that_the_table_prints_keeps_the_total(monkeypatch):
-    families = [family for family in FAMILIES if family.name in ("Poisson", "harmonic")]
+    few = [family for family in families() if family.name in ("Poisson", "harmonic")]
     found = []
 
     def fewer(**arguments):
-        found.append(weigh(**arguments, families=families))
+        found.append(weigh(**arguments, families=few))
         return found[-1]
 
     monkeypatch.setattr("dpselect.cli.plan.weigh", fewer)

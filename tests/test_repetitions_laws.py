@@ -30,6 +30,7 @@ from dpselect.repetitions import (
     ZeroTruncatedPoisson,
     capped,
     from_description,
+    repetition_law,
 )
 from dpselect.repetitions.law import FloatArray
 
@@ -296,11 +297,11 @@ def test_scalars_and_arrays(law):
     assert law.increment(complement_after=np.empty(0), mass=np.empty(0)).shape == (0,)
 
 
+@repetition_law("test-pair")
 @dataclass(frozen=True, kw_only=True)
 class Pair(Repetitions):
     """Always two runs: a law written outside the library, by the hooks alone."""
 
-    law_name = "test-pair"
     mean = 2.0
     minimum = 2
     limit = 2

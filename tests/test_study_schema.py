@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
-from dpselect.accounting.named import base_named, law_named, parse_settings
+from dpselect.accounting.named import base_named, parse_settings
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.repetitions import law_named
 from dpselect.study import load_study, parse_study
 from dpselect.study.learners import recipe_of
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting.named import base_named, parse_settings
-from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
+from dpselect.cli.search_price import LAW_HELP, RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
 from dpselect.integrations.opacus.state import OWED, history_guarantee, read_history
 from dpselect.integrations.optuna.price import StudyPrice, price_study
@@ -24,12 +24,6 @@ __all__ = ["account"]
 BASE_HELP = (
     "One run: pure:epsilon=, approximate:epsilon=,delta=, zcdp:rho=, laplace:scale=, gaussian:noise_multiplier=, "
     "dp-sgd:noise_multiplier=,sampling_rate=,steps="
-)
-LAW_HELP = (
-    "Number of runs: negative-binomial:eta=,mean=|gamma=, geometric:, logarithmic:, poisson:mean=, "
-    "zero-truncated-poisson:mean=, binomial:trials=,probability=, harmonic:limit=, uniform:limit=, "
-    "beta-binomial:trials=,shape=, fixed:count= (independent draws of one law), grid:count= (different candidates, "
-    "once each). Add at_most= for a hard limit."
 )
 JSON_HELP = "Print one JSON object on standard output."
 _STUDY_ONLY = "Optuna: "

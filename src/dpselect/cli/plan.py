@@ -10,14 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting import calibrate
-from dpselect.accounting.named import base_named, law_named, parse_settings
-from dpselect.accounting.planning.plan import FAMILIES, Goal, Plan, plan as weigh
+from dpselect.accounting.named import base_named, parse_settings
+from dpselect.accounting.planning.plan import Goal, Plan, plan as weigh
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
-from dpselect.cli.account import JSON_HELP, LAW_HELP
-from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
+from dpselect.cli.account import JSON_HELP
+from dpselect.cli.search_price import LAW_HELP, RATIO_HELP, SUBSET_HELP, law_of, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
+from dpselect.repetitions import families
 
 __all__ = ["plan"]
 
@@ -75,7 +76,7 @@ def plan(
             base=known,
             epsilon=epsilon,
             delta=delta,
-            repetitions=None if repetitions is None else law_named(*parse_settings(repetitions)),
+            repetitions=None if repetitions is None else law_of(repetitions),
             expected_quantile=expected_quantile,
             success=_pair(success),
             mean_runs=mean_runs,
@@ -115,7 +116,7 @@ def plan(
 
         noise = found.best.noise
         guarantee = known if isinstance(known, Guarantee) else single(noise if noise is not None else 1.0)
-        write_trade_off(plot, guarantee, FAMILIES, goal, delta=delta)
+        write_trade_off(plot, guarantee, families(), goal, delta=delta)
     if as_json:
         typer.echo(json.dumps({"delta": delta, "options": [_row(option, parameter) for option in found.options]}))
         return
@@ -156,7 +157,7 @@ def _noise_for(
         )
     if epsilon is None:
         raise ArgumentError("with repetitions, give epsilon: the total that the noise is to meet")
-    law = law_named(*parse_settings(repetitions))
+    law = law_of(repetitions)
     noise = calibrate(lambda value: searched(known(value), law, ratio=ratio), epsilon=epsilon, delta=delta)
     result: dict[str, Any] = {
         parameter: noise,

@@ -6,13 +6,28 @@ from dataclasses import replace
 from typing import Any
 
 from dpselect.accounting import adaptive_best_of, best_of, tune_on_subset
-from dpselect.accounting.named import GRID, law_named, parse_settings
+from dpselect.accounting.named import parse_settings
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, compose
 from dpselect.repetitions import Repetitions
+from dpselect.repetitions.by_name import GRID, law_named, law_usage
 
-__all__ = ["RATIO_HELP", "SUBSET_HELP", "parse_final_rows", "parse_ratio", "priced", "run_price", "searched"]
+__all__ = [
+    "LAW_HELP",
+    "RATIO_HELP",
+    "SUBSET_HELP",
+    "law_of",
+    "parse_final_rows",
+    "parse_ratio",
+    "priced",
+    "run_price",
+    "searched",
+]
 
+LAW_HELP = (
+    f"Number of runs: {', '.join(f'{name}:{takes}' for name, takes in law_usage().items())} (independent draws of one "
+    "law), grid:count= (different candidates, once each). Add at_most= for a hard limit."
+)
 RATIO_HELP = (
     "LOWER:UPPER, when later trials learn from earlier ones: the least and the most that a setting's density may be, "
     "relative to the space's law."
@@ -42,6 +57,14 @@ def parse_final_rows(text: str) -> Any:
     return text
 
 
+def law_of(repetitions: str) -> Repetitions:
+    """The law that `name:key=value,...` describes, or `ArgumentError`."""
+    try:
+        return law_named(*parse_settings(repetitions))
+    except ArgumentError as error:
+        raise ArgumentError(f"repetitions: {error}") from None
+
+
 def searched(
     base: Guarantee, law: Repetitions, *, ratio: tuple[float, float] | None = None, bound: str | None = None
 ) -> Guarantee:
@@ -67,7 +90,7 @@ def run_price(
         # exact for releasing all candidates, an upper bound for releasing the best: no lower value is known
         total = replace(compose(*[base] * count), lower_profile=None)
         return total, "composition", {"law": GRID, "count": count}
-    law = law_named(name, settings)
+    law = law_of(repetitions)
     return searched(base, law, ratio=ratio, bound=bound), bound or "smallest", law.describe()
 
 

@@ -1,7 +1,12 @@
 from .beta_binomial import BetaBinomial as BetaBinomial, Uniform as Uniform
 from .binomial import Binomial as Binomial, Fixed as Fixed
+from .by_name import (
+    families as families,
+    from_description as from_description,
+    law_named as law_named,
+)
 from .harmonic import Harmonic as Harmonic
-from .law import Repetitions as Repetitions, from_description as from_description
+from .law import Family as Family, Repetitions as Repetitions, repetition_law as repetition_law
 from .negative_binomial import (
     Geometric as Geometric,
     Logarithmic as Logarithmic,

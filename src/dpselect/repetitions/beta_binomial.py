@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.law import Family, FloatArray, repetition_law
 
 __all__ = ["BetaBinomial", "Uniform"]
 
@@ -61,6 +61,7 @@ class _BetaMixture(FiniteLaw):
         return bits, walk(minimum=0, first=first, ratio=ratio, limit=self._n)
 
 
+@repetition_law("beta-binomial")
 @dataclass(frozen=True, kw_only=True)
 class BetaBinomial(_BetaMixture):
     """K ~ Binomial(trials, p) with p ~ Beta(shape, 1). trials in [1, 2**20], shape in [1e-6, 1e3].
@@ -72,7 +73,6 @@ class BetaBinomial(_BetaMixture):
     (10.0, 0, 30)
     """
 
-    law_name: ClassVar[str] = "beta-binomial"
     trials: int
     shape: float
 
@@ -90,6 +90,11 @@ class BetaBinomial(_BetaMixture):
         """The number of trials."""
         return self.trials
 
+    @classmethod
+    def families(cls) -> Sequence[Family]:
+        """By the number of trials, at shape 1/2."""
+        return (Family("beta-binomial, shape 1/2", lambda limit: cls(trials=int(limit), shape=0.5), whole=True),)
+
     @property
     def _n(self) -> int:
         return self.trials
@@ -99,6 +104,7 @@ class BetaBinomial(_BetaMixture):
         return self.shape
 
 
+@repetition_law("uniform")
 @dataclass(frozen=True, kw_only=True)
 class Uniform(_BetaMixture):
     """The uniform law on 0, 1, ..., limit; limit in [1, 2**20].
@@ -109,7 +115,6 @@ class Uniform(_BetaMixture):
     (0.2, 2.0)
     """
 
-    law_name: ClassVar[str] = "uniform"
     limit: int
 
     def __post_init__(self) -> None:
@@ -119,6 +124,11 @@ class Uniform(_BetaMixture):
     def mean(self) -> float:
         """E[K] = limit / 2."""
         return 0.5 * self.limit
+
+    @classmethod
+    def families(cls) -> Sequence[Family]:
+        """By the limit."""
+        return (Family("uniform", lambda limit: cls(limit=int(limit)), whole=True),)
 
     @property
     def _n(self) -> int:

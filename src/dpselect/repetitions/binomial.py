@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py
@@ -16,7 +16,7 @@ from dpselect.errors import integer, number
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.law import FloatArray, Repetitions
+from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 
 __all__ = ["Binomial", "Fixed"]
 
@@ -77,6 +77,7 @@ class _Power(Repetitions):
         return 1.0 - (1.0 - missed) / ((self._n + 1) * self._p)
 
 
+@repetition_law("binomial")
 @dataclass(frozen=True, kw_only=True)
 class Binomial(_Power):
     """The number of successes in `trials` independent trials: trials in [1, 2**24], probability in (0, 1).
@@ -88,7 +89,6 @@ class Binomial(_Power):
     (10.0, 10, True)
     """
 
-    law_name: ClassVar[str] = "binomial"
     trials: int
     probability: float
 
@@ -100,6 +100,19 @@ class Binomial(_Power):
     def minimum(self) -> int:
         """Nothing may run."""
         return 0
+
+    def pure_shift(self, epsilon: float) -> float:
+        """(n - 1) log((1 - p + exp(epsilon)) / (1 + (1 - p) exp(epsilon))), at v = 1 / (1 + exp(epsilon))."""
+        p = self.probability
+        return (self.trials - 1) * math.log1p(-math.expm1(-epsilon) * p / (math.exp(-epsilon) + (1.0 - p)))
+
+    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray:
+        """(n - 1) log(1 + p (exp(loss) - 1) + p / (1 - p) divergence).
+
+        Koskela, Redberg, Wang 2024 (arXiv 2402.06701), for binomial K.
+        """
+        p = self.probability
+        return np.asarray((self.trials - 1) * np.log1p(p * np.expm1(loss) + p / (1.0 - p) * divergence))
 
     @property
     def _n(self) -> int:
@@ -168,6 +181,7 @@ class Binomial(_Power):
         return bits, walk(minimum=0, first=first, ratio=ratio, limit=self.trials)
 
 
+@repetition_law("fixed")
 @dataclass(frozen=True, kw_only=True)
 class Fixed(_Power):
     """Exactly `count` >= 1 runs, independent draws of one mixture. Private only at `count` times the cost of one run.
@@ -178,7 +192,6 @@ class Fixed(_Power):
     (0.125, 0.75)
     """
 
-    law_name: ClassVar[str] = "fixed"
     count: int
 
     def __post_init__(self) -> None:
@@ -188,6 +201,10 @@ class Fixed(_Power):
     def minimum(self) -> int:
         """Always `count`."""
         return self.count
+
+    def pure_shift(self, epsilon: float) -> float:
+        """(count - 1) epsilon: what composition costs."""
+        return (self.count - 1) * epsilon
 
     @property
     def _n(self) -> int:

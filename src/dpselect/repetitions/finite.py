@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpselect.repetitions.law import FloatArray, Repetitions
+from dpselect.repetitions.law import LAWS, FloatArray, Repetitions
 from dpselect.repetitions.panels import Panels, power_sum
 
 __all__ = ["LARGEST_TABLE", "FiniteLaw"]
@@ -101,10 +101,8 @@ class FiniteLaw(Repetitions):
         return float(np.sum(self._table * (k / (k + 1.0))))
 
     def _tilted(self, s: float) -> Repetitions:
-        # Imported here because the tilted law is itself a finite law.
-        from dpselect.repetitions.tilting import Tilted
-
-        return Tilted(law=self, factor=s)
+        tilted: Repetitions = LAWS["tilted"](law=self, factor=s)
+        return tilted
 
 
 def _sums_beyond(terms: FloatArray) -> FloatArray:

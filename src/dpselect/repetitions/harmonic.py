@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from dpselect.errors import integer
 from dpselect.repetitions.exact_walk import bits_for, fixed_point, walk
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.law import Family, FloatArray, repetition_law
 
 __all__ = ["Harmonic"]
 
 
+@repetition_law("harmonic")
 @dataclass(frozen=True, kw_only=True)
 class Harmonic(FiniteLaw):
     """P(K = k) proportional to 1 / k on 1, ..., limit; limit in [1, 2**20].
@@ -27,7 +27,6 @@ class Harmonic(FiniteLaw):
     [0.0, 6.0, 3.0, 2.0]
     """
 
-    law_name: ClassVar[str] = "harmonic"
     limit: int
 
     def __post_init__(self) -> None:
@@ -37,6 +36,11 @@ class Harmonic(FiniteLaw):
     def minimum(self) -> int:
         """At least one run."""
         return 1
+
+    @classmethod
+    def families(cls) -> Sequence[Family]:
+        """By the limit."""
+        return (Family("harmonic", lambda limit: cls(limit=int(limit)), whole=True, representative=True),)
 
     def _log_weights(self) -> FloatArray:
         return np.append(-np.inf, -np.log(np.arange(1.0, self.limit + 1.0)))

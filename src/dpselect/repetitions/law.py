@@ -12,41 +12,55 @@ and the mass of the step, never two values to subtract.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.randomness import RandomSource, resolve
+from dpselect.registry import Registry
+from dpselect.repetitions.one_run import OneRun, RenyiForm
 
-__all__ = ["FloatArray", "Repetitions", "from_description"]
+__all__ = ["LAWS", "Family", "FloatArray", "Repetitions", "repetition_law"]
 
 FloatArray = NDArray[np.float64]
 Value = TypeVar("Value", float, FloatArray)
+Law = TypeVar("Law", bound="type[Repetitions]")
 
-_LAWS: dict[str, type[Repetitions]] = {}
+LAWS: Final = Registry[type[Any]]("law", room=__package__ or "")
+"""The classes of all laws, by the names that descriptions, study files and the command line write."""
 
 LONG_WALK = 1 << 20
 """Steps of sequential inversion after which a law may switch to its own exact way of drawing the tail."""
 
 
+def repetition_law(name: str) -> Callable[[Law], Law]:
+    """Register a law of K under its name, from this room or from outside; `law_named` and `describe` then know it."""
+
+    def named(law: Law) -> Law:
+        law.law_name = name
+        LAWS.register(name)(law)
+        return law
+
+    return named
+
+
 class Repetitions(ABC):
     """The law of K, the number of independent runs of a private selection. Immutable, hashable, equal by value.
 
-    A new law is a new file: a frozen, keyword-only dataclass that sets `law_name` and gives the abstract methods below
-    (those with a leading underscore take and return arrays of doubles and need not check their input). Nothing else
-    has to be edited.
+    A new law is a new file: a frozen, keyword-only dataclass under `repetition_law("its-name")` that gives the abstract
+    methods below (those with a leading underscore take and return arrays of doubles and need not check their input),
+    and whatever it knows in closed form. A class method `with_mean` builds it from `mean` in place of its parameter
+    `gamma`. Nothing else has to be edited.
     """
 
     law_name: ClassVar[str]
 
-    def __init_subclass__(cls, **keywords: Any) -> None:
-        super().__init_subclass__(**keywords)
-        if "law_name" in cls.__dict__:
-            _LAWS[cls.law_name] = cls
+    convex_log_derivative: ClassVar[bool] = False
+    """Whether log phi'(1 - v) is known to be convex in v: suprema over v then need fewer cells."""
 
     # ---- what a law must give -----------------------------------------------------------------------------------
 
@@ -115,6 +129,33 @@ class Repetitions(ABC):
         With p = P(K = minimum), `bits` is at least 320 - log2(p), and each of the first 2**20 integers is within
         2**-300 max(p, P(K = k)) of the truth: the weights stay good when K is drawn given K <= limit.
         """
+
+    # ---- what a law may know in closed form -----------------------------------------------------------------------
+
+    def pure_shift(self, epsilon: float) -> float | None:  # noqa: ARG002
+        """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private run allows; None: search for it.
+
+        v and v' are the probabilities of one event under neighbours: v' <= min(exp(epsilon) v, 1 - exp(-epsilon)
+        (1 - v)). With epsilon added it is the pure privacy of the best of K runs.
+        """
+        return None
+
+    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray | None:  # noqa: ARG002
+        """A bound on that shift for every event, from the run's hockey-stick divergence at each `loss` >= 0, or None.
+
+        The best of K runs is then (loss + shift, E[K] divergence)-private at every loss (Koskela, Redberg and Wang
+        2024, arXiv 2402.06701); the smallest shift over the losses may be taken.
+        """
+        return None
+
+    def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:  # noqa: ARG002
+        """Bounds on the Renyi divergence of the best of K runs, of the kind of Lemma 7, without the outcome K = 0."""
+        return ()
+
+    @classmethod
+    def families(cls) -> Sequence[Family]:
+        """Laws of this shape that a planner weighs; none unless a law says which."""
+        return ()
 
     # ---- what follows -------------------------------------------------------------------------------------------
 
@@ -260,11 +301,11 @@ class Repetitions(ABC):
         >>> law.limit, law.pmf(21)
         (20, 0.0)
         """
-        # Imported here because the conditioned law is itself a law.
-        from dpselect.repetitions.truncation import Conditioned
-
         limit = integer("limit", limit, at_least=1)
-        return self if self.limit is not None and self.limit <= limit else Conditioned(law=self, limit=limit)
+        if self.limit is not None and self.limit <= limit:
+            return self
+        conditioned: Repetitions = LAWS["at-most"](law=self, limit=limit)
+        return conditioned
 
     def sample(self, random: RandomSource | None = None) -> int:
         """One draw of K. The total variation distance from the law is below 2**-190.
@@ -297,38 +338,46 @@ class Repetitions(ABC):
         >>> Poisson(mean=10).describe()
         {'law': 'poisson', 'mean': 10.0}
         """
-        parameters = {field.name: getattr(self, field.name) for field in _parameters(type(self))}
+        parameters = {name: getattr(self, name) for name in self.parameters()}
         if "law" in parameters:  # a law made from another one; "law" already names the law itself
             parameters["base_law"] = parameters.pop("law").describe()
         return {"law": self.law_name, **parameters}
+
+    @classmethod
+    def parameters(cls) -> tuple[str, ...]:
+        """The names of what the law is built from; `law` is among them where it is made from another law.
+
+        >>> from dpselect.repetitions import BetaBinomial
+        >>> BetaBinomial.parameters()
+        ('trials', 'shape')
+        """
+        return tuple(field.name for field in fields(cls) if field.init)  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
         # Tables worked out on first use stay behind.
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
-def from_description(description: Mapping[str, Any]) -> Repetitions:
-    """The law that `describe` described. Raises `ArgumentError` for a law or a parameter that does not exist.
+@dataclass(frozen=True)
+class Family:
+    """Laws of one shape that differ in size; utility and price grow with the size.
 
-    >>> from dpselect.repetitions import Geometric, from_description
-    >>> from_description(Geometric(gamma=0.25).describe())
-    Geometric(gamma=0.25)
+    `at(size)` is the law; the size is a mean (at least 1) or, for `whole` families, a hard limit. `saturates`: the
+    expected quantile of the winner stays away from one at every size. `representative`: one of the few that are weighed
+    where weighing is slow.
     """
-    parameters = dict(description)
-    name = parameters.pop("law", None)
-    if name not in _LAWS:
-        raise ArgumentError(f"law must be one of {', '.join(sorted(_LAWS))}, got {name!r}")
-    law = _LAWS[name]
-    if "base_law" in parameters:
-        parameters["law"] = from_description(parameters.pop("base_law"))
-    expected = {field.name for field in _parameters(law)}
-    if set(parameters) != expected:
-        raise ArgumentError(f"law {name!r} takes {', '.join(sorted(expected))}, got {', '.join(sorted(parameters))}")
-    return law(**parameters)
 
+    name: str
+    at: Callable[[float], Repetitions]
+    whole: bool = False
+    saturates: bool = False
+    representative: bool = False
 
-def _parameters(law: type[Repetitions]) -> list[Field[Any]]:
-    return [field for field in fields(law) if field.init]  # type: ignore[arg-type]
+    def under(self, max_runs: int | None) -> Family:
+        """The same family with every law conditioned on the hard limit; the limited families are so already."""
+        if max_runs is None or self.whole:
+            return self
+        return replace(self, name=f"{self.name}, at most {max_runs}", at=lambda size: self.at(size).at_most(max_runs))
 
 
 def _like(given: Value, values: FloatArray) -> Value:

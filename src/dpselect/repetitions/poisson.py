@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, SupportsFloat
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaln, xlogy
 
-from dpselect.errors import number
+from dpselect.errors import ArgumentError, number
+from dpselect.numerics import ROUND_UP
 from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
-from dpselect.repetitions.law import FloatArray, Repetitions
+from dpselect.repetitions.law import Family, FloatArray, Repetitions, repetition_law
+from dpselect.repetitions.one_run import OneRun, RenyiForm, orders_above_one
 
-__all__ = ["Poisson", "ZeroTruncatedPoisson"]
+__all__ = ["Poisson", "ZeroTruncatedPoisson", "corollary_21", "theorem_6"]
 
 
 class _PoissonLike(Repetitions):
     """A Poisson law with mean `_rate`, its values k >= 1 divided by `_kept` = 1 - P(its K = 0), or by one."""
+
+    convex_log_derivative = True
 
     @property
     @abstractmethod
@@ -71,6 +76,32 @@ class _PoissonLike(Repetitions):
         # the alternating series of 1 - (1 - exp(-rate)) / rate, which would cancel
         return sum(-((-rate) ** n) / math.factorial(n + 1) for n in range(1, 14)) / self._kept
 
+    def pure_shift(self, epsilon: float) -> float:
+        """The rate times tanh(epsilon / 2), at v = 1 / (1 + exp(epsilon)): log phi' is linear in v."""
+        return self._slope * math.tanh(epsilon / 2.0)
+
+    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray:
+        """The rate times (exp(loss) - 1 + divergence): Koskela, Redberg, Wang 2024 (arXiv 2402.06701), Poisson K."""
+        return np.asarray(self._slope * (np.expm1(loss) + divergence))
+
+    def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:
+        """Papernot, Steinke 2022, Theorem 6 with the largest hat_epsilon it admits.
+
+        Where K = 0 is left out, phi' is divided by P(K > 0), and the rate is the mean before that.
+        """
+        log_mean, rate = self.log_derivative(0.0), self._slope * ROUND_UP
+
+        def theorem_6(orders: FloatArray, epsilons: FloatArray) -> FloatArray:
+            hat_delta = run.hockey_stick(np.log1p(1.0 / (orders - 1.0)))
+            return epsilons + rate * hat_delta + log_mean / (orders - 1.0)
+
+        return (theorem_6,)
+
+    @property
+    def _slope(self) -> float:
+        """How much log phi' falls from v = 0 to v = 1: the rate, as the derivatives have it."""
+        return self.log_derivative(0.0) - self.log_derivative(1.0)
+
     @cached_property
     def _first_weight(self) -> tuple[int, int]:
         bits = bits_for(float(self._log_pmf(np.full(1, self.minimum))[0]))
@@ -86,6 +117,7 @@ class _PoissonLike(Repetitions):
         return bits, walk(minimum=self.minimum, first=first, ratio=ratio)
 
 
+@repetition_law("poisson")
 @dataclass(frozen=True, kw_only=True)
 class Poisson(_PoissonLike):
     """The Poisson law on 0, 1, ...; with probability exp(-mean) nothing runs. mean in (0, 1e6].
@@ -96,7 +128,6 @@ class Poisson(_PoissonLike):
     0.90000454
     """
 
-    law_name: ClassVar[str] = "poisson"
     mean: float
 
     def __post_init__(self) -> None:
@@ -115,6 +146,11 @@ class Poisson(_PoissonLike):
     def _kept(self) -> float:
         return 1.0
 
+    @classmethod
+    def families(cls) -> Sequence[Family]:
+        """By mean."""
+        return (Family("Poisson", lambda mean: cls(mean=mean)),)
+
     def _pgf(self, s: FloatArray) -> FloatArray:
         return np.exp(self.mean * (s - 1.0))
 
@@ -125,6 +161,7 @@ class Poisson(_PoissonLike):
         return context.exp(-context.mpf(self.mean))
 
 
+@repetition_law("zero-truncated-poisson")
 @dataclass(frozen=True, kw_only=True)
 class ZeroTruncatedPoisson(_PoissonLike):
     """A Poisson law given that it is not 0. `mean` is E[K] of this law, in (1, 1e6], not that of the Poisson law.
@@ -136,7 +173,6 @@ class ZeroTruncatedPoisson(_PoissonLike):
     (10.0, 1, 0.125116)
     """
 
-    law_name: ClassVar[str] = "zero-truncated-poisson"
     mean: float
 
     def __post_init__(self) -> None:
@@ -159,6 +195,11 @@ class ZeroTruncatedPoisson(_PoissonLike):
     def _kept(self) -> float:
         return -math.expm1(-self._rate)
 
+    @classmethod
+    def families(cls) -> Sequence[Family]:
+        """By mean."""
+        return (Family("zero-truncated Poisson", lambda mean: cls(mean=mean)),)
+
     def _pgf(self, s: FloatArray) -> FloatArray:
         # expm1(rate s) / expm1(rate), free of overflow for s <= 1 and of cancellation for small s
         return np.exp(self._rate * (s - 1.0)) * -np.expm1(-self._rate * s) / self._kept
@@ -170,3 +211,33 @@ class ZeroTruncatedPoisson(_PoissonLike):
     def _exact_first(self, context: Any) -> Any:
         rate = context.mpf(self._rate)
         return rate / context.expm1(rate)
+
+
+def theorem_6(*, law: Poisson, order: ArrayLike, epsilon: ArrayLike, hat_delta: ArrayLike) -> FloatArray:
+    """epsilon + E[K] hat_delta + log E[K] / (order - 1) for K Poisson, as printed.
+
+    `hat_delta` is the base's delta at hat_epsilon = log(order / (order - 1)), the largest that the theorem admits;
+    with the base's exact profile this is the optimum of Lemma 7. Raises `ArgumentError` for E[K] < 1, where the
+    printed form is false (equal base laws make it negative). `best_of` adds the outcome K = 0 at every mean.
+    Source: Papernot, Steinke 2022, Theorem 6.
+    """
+    if law.mean < 1.0:
+        raise ArgumentError(f"law must have a mean of at least 1 for the printed theorem, got {law.mean!r}")
+    return np.asarray(
+        np.asarray(epsilon) + law.mean * np.asarray(hat_delta) + math.log(law.mean) / (orders_above_one(order) - 1.0)
+    )
+
+
+def corollary_21(*, law: Poisson, epsilon: SupportsFloat, failure: SupportsFloat) -> tuple[float, float, float]:
+    """(largest order, Renyi epsilon, failure) of Poisson repetition of an (epsilon, failure)-private base.
+
+    For orders up to 1 + 1/(exp(epsilon) - 1) the result is failure'-approximate Renyi private with
+    epsilon' = epsilon + (exp(epsilon) - 1) log E[K] and failure' = 1 - exp(-E[K] failure); E[K] >= 1 is needed.
+    Source: Papernot, Steinke 2022, Corollary 21 (whose epsilon in the range of orders is the base's).
+    """
+    epsilon = number("epsilon", epsilon, above=0.0)
+    failure = number("failure", failure, at_least=0.0, below=1.0)
+    if law.mean < 1.0:
+        raise ArgumentError(f"law must have a mean of at least 1, got {law.mean!r}")
+    growth = math.expm1(epsilon)
+    return 1.0 + 1.0 / growth, epsilon + growth * math.log(law.mean), law.success_probability(failure)

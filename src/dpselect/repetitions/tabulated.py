@@ -6,18 +6,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
 from dpselect.repetitions.exact_walk import bits_for, power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.law import FloatArray, repetition_law
 
 __all__ = ["Tabulated"]
 
 
+@repetition_law("tabulated")
 @dataclass(frozen=True, kw_only=True)
 class Tabulated(FiniteLaw):
     """P(K = k) = probabilities[k], k = 0, 1, ...; at most 2**20 + 1 of them, summing to one.
@@ -31,7 +32,6 @@ class Tabulated(FiniteLaw):
     (1.0, 0.25, 2)
     """
 
-    law_name: ClassVar[str] = "tabulated"
     probabilities: tuple[float, ...]
 
     def __post_init__(self) -> None:

@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from dpselect.errors import ArgumentError, expect, number
 from dpselect.repetitions.exact_walk import power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import FloatArray, Repetitions
+from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 
 __all__ = ["Tilted"]
 
 
+@repetition_law("tilted")
 @dataclass(frozen=True, kw_only=True)
 class Tilted(FiniteLaw):
     """P(K = k) proportional to factor**k P(law = k), for a finite law: what `law.tilted(factor)` gives.
@@ -25,7 +25,6 @@ class Tilted(FiniteLaw):
     Papernot and Steinke (2022), Lemma 20. Raises `ArgumentError` for a law without a limit or above 2**20.
     """
 
-    law_name: ClassVar[str] = "tilted"
     law: Repetitions
     factor: float
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import ClassVar
 
 import numpy as np
 
 from dpselect.errors import ArgumentError, expect, integer
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
-from dpselect.repetitions.law import FloatArray, Repetitions
+from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
+from dpselect.repetitions.one_run import OneRun, RenyiForm
 
 __all__ = ["Capped", "Conditioned", "capped"]
 
@@ -32,14 +33,13 @@ class _Truncated(FiniteLaw):
         return min(self.law.minimum, self.limit)
 
 
+@repetition_law("at-most")
 @dataclass(frozen=True, kw_only=True)
 class Conditioned(_Truncated):
     """The law of K given K <= limit: what `law.at_most(limit)` gives. limit in [1, 2**20].
 
     Papernot and Steinke (2022), Appendix E.1. Raises `ArgumentError` if no run is possible within the limit.
     """
-
-    law_name: ClassVar[str] = "at-most"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,6 +52,18 @@ class Conditioned(_Truncated):
     def at_most(self, limit: int) -> Repetitions:
         """The same law with a smaller limit."""
         return self if self.limit <= limit else self.law.at_most(limit)
+
+    def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:
+        """The forms of the law before it was redrawn, by Lemma 22 of Papernot, Steinke 2022."""
+        outside, biased = self.law.survival(float(self.limit)), self.law.size_biased_survival(float(self.limit))
+        if biased >= 1.0:
+            return ()
+        once, always = -math.log1p(-outside), -math.log1p(-biased)
+
+        def corrected(form: RenyiForm) -> RenyiForm:
+            return lambda orders, epsilons: form(orders, epsilons) + once / (orders - 1.0) + always
+
+        return tuple(corrected(form) for form in self.law.renyi_forms(run))
 
     def _tilted(self, s: float) -> Repetitions:
         # tilting and conditioning commute
@@ -69,11 +81,10 @@ class Conditioned(_Truncated):
         return bits, iter(weights)
 
 
+@repetition_law("capped")
 @dataclass(frozen=True, kw_only=True)
 class Capped(_Truncated):
     """The law of min(K, limit): what `capped(law, limit)` gives. limit in [1, 2**20]."""
-
-    law_name: ClassVar[str] = "capped"
 
     def _log_weights(self) -> FloatArray:
         logs = self.law._log_pmf(np.arange(self.limit + 1.0))

@@ -9,9 +9,10 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from dpselect.accounting.planning.plan import Family, Goal, trade_off_curve
+from dpselect.accounting.planning.plan import Goal, trade_off_curve
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee
+from dpselect.repetitions import Family
 from dpselect.report.plots import STYLE, figure_svg
 
 __all__ = ["write_trade_off"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpselect.accounting.named import LAW_NAMES
+from dpselect.repetitions.by_name import law_names
 from dpselect.study.schema import Study
 from dpselect.tuning.space import LAW_NAMES as PARAMETER_LAWS
 
@@ -24,7 +24,7 @@ def study_schema() -> dict[str, Any]:
     properties = found["properties"]
     properties["space"]["additionalProperties"] = _law(PARAMETER_LAWS)
     properties["repetitions"] = {
-        **_law(LAW_NAMES),
+        **_law(law_names()),
         "title": "Repetitions",
         "description": "The law of the number of runs, and its settings; `at_most` adds a hard limit.",
     }

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.accounting.named import law_named
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Budget, Ledger
-from dpselect.repetitions import Repetitions
+from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage.keys import key_place
 from dpselect.study.data import Table, open_table, plan_columns
 from dpselect.study.learners import Recipe, recipe_of

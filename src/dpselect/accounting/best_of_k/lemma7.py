@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import SupportsFloat
 
 import numpy as np
@@ -12,14 +11,7 @@ from dpselect.accounting.best_of_k.cells import partition, smooth_records
 from dpselect.accounting.best_of_k.feasible_region import TradeOff, both_ways
 from dpselect.errors import number
 from dpselect.numerics import ROUND_UP
-from dpselect.repetitions import (
-    Geometric,
-    Logarithmic,
-    Poisson,
-    Repetitions,
-    TruncatedNegativeBinomial,
-    ZeroTruncatedPoisson,
-)
+from dpselect.repetitions import Repetitions
 
 __all__ = ["best_records", "lemma_7", "supremum", "with_empty_outcome"]
 
@@ -42,23 +34,14 @@ def supremum(records: Array, excess: Array) -> Array:
     return np.concatenate([(factors[i : i + rows] @ records).max(axis=1) for i in range(0, excess.size, rows)])
 
 
-@singledispatch
-def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int = 512) -> Array:
-    """Records for `supremum` that cover both directions, from few evaluations."""
-    return partition(law, both_ways(pair), points=points).records
-
-
-@best_records.register(TruncatedNegativeBinomial)
-@best_records.register(Geometric)
-@best_records.register(Logarithmic)
-@best_records.register(Poisson)
-@best_records.register(ZeroTruncatedPoisson)
-def _smooth(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int = 112) -> Array:
-    """log phi'(1 - v) is -(eta + 1) log(gamma + (1 - gamma) v) or -rate v and a constant: convex, non-increasing."""
-    forward = smooth_records(law, pair[0], points=points)
+def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int | None = None) -> Array:
+    """Records for `supremum` that cover both directions, from few evaluations: 512 cells, or 112 of a convex law."""
+    if not law.convex_log_derivative:
+        return partition(law, both_ways(pair), points=points or 512).records
+    forward = smooth_records(law, pair[0], points=points or 112)
     if pair[0] is pair[1]:
         return forward
-    return np.concatenate((forward, smooth_records(law, pair[1], points=points)), axis=1)
+    return np.concatenate((forward, smooth_records(law, pair[1], points=points or 112)), axis=1)
 
 
 def with_empty_outcome(epsilons: Array, orders: Array, zero_probability: float) -> Array:

@@ -6,7 +6,8 @@ With w(v) = phi'(1 - v), m = E[K], and T the base's trade-off in the matching di
   largest shift up to v. Proof: the integrand w(u) [P - exp(e - c(u)) P']_+ with w written as a sum of layers
   {u <= v}, on each of which c <= C(v), and whose mass under P is at most v.
 - shifted: H_e(A || A') <= m H_{e - c*}(Q || Q') with c* the largest shift (the layers taken together).
-- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws; see `krw_shift`.
+- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws:
+  `Repetitions.divergence_shift`.
 
 H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are kept apart.
 """
@@ -14,7 +15,7 @@ H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are ke
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,9 @@ from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
-from dpselect.repetitions import (
-    Binomial,
-    Geometric,
-    Logarithmic,
-    Poisson,
-    Repetitions,
-    TruncatedNegativeBinomial,
-    ZeroTruncatedPoisson,
-)
+from dpselect.repetitions import Repetitions
 
-__all__ = ["BestOfProfile", "krw_shift", "layered_bound", "shifted_bound"]
+__all__ = ["BestOfProfile", "TabulatedCurve", "layered_bound", "shifted_bound"]
 
 Array = NDArray[np.float64]
 
@@ -43,7 +36,7 @@ _TABLE = 8192
 _MANY = 1024
 
 
-class Tabulated:
+class TabulatedCurve:
     """A hockey-stick curve on a fine grid of losses, by chords in exp(loss): never below the curve, and fast.
 
     The true curve is convex in exp(loss) and non-increasing, so chords between upper bounds on it are upper bounds.
@@ -104,36 +97,6 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
     return np.asarray((heights @ layers + weights[-1] * heights[:, -1]) * ROUND_UP)
 
 
-@singledispatch
-def krw_shift(law: Repetitions, loss: Array, divergence: Array) -> Array:  # noqa: ARG001
-    """A shift that holds for every event, from the base's divergence at each `loss` >= 0; inf where none is known.
-
-    Koskela, Redberg, Wang 2024 (arXiv 2402.06701), Theorems on truncated negative binomial, binomial and Poisson K.
-    Then A is (e + shift, E[K] delta(e))-private for every e; the smallest over losses may be taken.
-    """
-    return np.full(np.shape(loss), np.inf)
-
-
-@krw_shift.register(TruncatedNegativeBinomial)
-@krw_shift.register(Geometric)
-@krw_shift.register(Logarithmic)
-def _negative_binomial(law: TruncatedNegativeBinomial, loss: Array, divergence: Array) -> Array:
-    return np.asarray((law.eta + 1.0) * np.log(np.exp(loss) + (1.0 - law.gamma) / law.gamma * divergence))
-
-
-@krw_shift.register(Binomial)
-def _binomial(law: Binomial, loss: Array, divergence: Array) -> Array:
-    p = law.probability
-    return np.asarray((law.trials - 1) * np.log1p(p * np.expm1(loss) + p / (1.0 - p) * divergence))
-
-
-@krw_shift.register(Poisson)
-@krw_shift.register(ZeroTruncatedPoisson)
-def _poisson(law: Repetitions, loss: Array, divergence: Array) -> Array:
-    rate = law.log_derivative(0.0) - law.log_derivative(1.0)
-    return np.asarray(rate * (np.expm1(loss) + divergence))
-
-
 @dataclass(frozen=True)
 class BestOfProfile:
     """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
@@ -156,13 +119,13 @@ class BestOfProfile:
 
     @cached_property
     def _forward(self) -> tuple[Cells, Curve]:
-        return partition(self.law, self._trade_offs[0], points=self.points), Tabulated(self._profile.remove)
+        return partition(self.law, self._trade_offs[0], points=self.points), TabulatedCurve(self._profile.remove)
 
     @cached_property
     def _backward(self) -> tuple[Cells, Curve]:
         if self._trade_offs[0] is self._trade_offs[1]:
             return self._forward
-        return partition(self.law, self._trade_offs[1], points=self.points), Tabulated(self._profile.add)
+        return partition(self.law, self._trade_offs[1], points=self.points), TabulatedCurve(self._profile.add)
 
     def _direction(self, part: tuple[Cells, Curve], epsilons: Array) -> Array:
         flat = np.ravel(epsilons)

@@ -3,33 +3,23 @@
 Let the order in Lemma 7 of Papernot and Steinke (2022) tend to infinity. With v = 1 - q and v' = 1 - q' the base
 allows v' <= min(exp(epsilon) v, 1 - exp(-epsilon) (1 - v)). On the second branch the shift is largest at the kink
 v = 1 / (1 + exp(epsilon)) for every law: log phi'(exp(t)) is convex in t, so its increment over a fixed step grows
-with t. On the first branch it is for the laws with a closed form here; for others it is searched, cell by cell.
-The outcome K = 0 has one probability under both and never counts. The bound is attained in the limit: take
-randomised response and split a tiny part off its worse answer.
+with t. On the first branch it is for the laws with a closed form (`Repetitions.pure_shift`); for others it is searched,
+cell by cell. The outcome K = 0 has one probability under both and never counts. The bound is attained in the limit:
+take randomised response and split a tiny part off its worse answer.
 """
 
 from __future__ import annotations
 
 import math
-from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import number
 from dpselect.numerics import ROUND_UP
-from dpselect.repetitions import (
-    Binomial,
-    Fixed,
-    Geometric,
-    Logarithmic,
-    Poisson,
-    Repetitions,
-    TruncatedNegativeBinomial,
-    ZeroTruncatedPoisson,
-)
+from dpselect.repetitions import Repetitions
 
-__all__ = ["pure_best_of", "pure_shift"]
+__all__ = ["pure_best_of", "pure_shift", "searched_shift"]
 
 Array = NDArray[np.float64]
 
@@ -42,6 +32,7 @@ def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
 
     Sharper than (2 + eta) epsilon (Papernot, Steinke 2022, Corollary 3) for every gamma.
 
+    >>> from dpselect.repetitions import Geometric
     >>> round(pure_best_of(law=Geometric(gamma=0.1), epsilon=1.0), 6)
     2.591344
     """
@@ -51,9 +42,14 @@ def pure_best_of(*, law: Repetitions, epsilon: float) -> float:
     return (epsilon + pure_shift(law, epsilon)) * ROUND_UP if epsilon > 0.0 else 0.0
 
 
-@singledispatch
 def pure_shift(law: Repetitions, epsilon: float) -> float:
-    """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private base allows, rounded up.
+    """The largest log phi'(1 - v) / phi'(1 - v') that an (epsilon, 0)-private base allows, rounded up."""
+    known = law.pure_shift(epsilon)
+    return searched_shift(law, epsilon) if known is None else known
+
+
+def searched_shift(law: Repetitions, epsilon: float) -> float:
+    """`pure_shift` for every law, without a closed form.
 
     The first branch, which ends in the kink, on cells that are split where the bound may be largest until it stops
     falling; each cell is bounded by the monotonicity of phi' and phi''.
@@ -95,33 +91,3 @@ def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) ->
         refined = log_left - law.log_derivative(far_left) + step
     bounds = np.fmin(simple, refined)
     return np.maximum(bounds, 0.0), np.maximum(log_right - far_log_right, 0.0)
-
-
-@pure_shift.register(TruncatedNegativeBinomial)
-@pure_shift.register(Geometric)
-@pure_shift.register(Logarithmic)
-def _negative_binomial(law: TruncatedNegativeBinomial, epsilon: float) -> float:
-    """(1 + eta) log((exp(epsilon) + gamma) / (1 + gamma exp(epsilon)))."""
-    # without the cancellation of two logarithms at a small epsilon
-    return (1.0 + law.eta) * math.log1p(-math.expm1(-epsilon) * (1.0 - law.gamma) / (math.exp(-epsilon) + law.gamma))
-
-
-@pure_shift.register(Poisson)
-@pure_shift.register(ZeroTruncatedPoisson)
-def _poisson(law: Repetitions, epsilon: float) -> float:
-    """The rate times tanh(epsilon / 2)."""
-    rate = law.log_derivative(0.0) - law.log_derivative(1.0)
-    return rate * math.tanh(epsilon / 2.0)
-
-
-@pure_shift.register(Binomial)
-def _binomial(law: Binomial, epsilon: float) -> float:
-    """(n - 1) log((1 - p + exp(epsilon)) / (1 + (1 - p) exp(epsilon)))."""
-    p = law.probability
-    return (law.trials - 1) * math.log1p(-math.expm1(-epsilon) * p / (math.exp(-epsilon) + (1.0 - p)))
-
-
-@pure_shift.register(Fixed)
-def _fixed(law: Fixed, epsilon: float) -> float:
-    """(k - 1) epsilon: what composition costs."""
-    return (law.count - 1) * epsilon

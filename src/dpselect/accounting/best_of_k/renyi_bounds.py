@@ -1,16 +1,15 @@
 """The Renyi curve of the best of K runs: the smallest of every bound that is known, closed monotonically.
 
 Each bound maps (orders, the base's epsilons there) to epsilons and is valid at every order by itself, so searches over
-orders can only lose tightness. Which closed forms exist depends on the law; register another with
-`closed_forms.register`. The numeric Lemma 7 and the composition bound serve every law.
+orders can only lose tightness. Which closed forms exist is up to the law (`Repetitions.renyi_forms`).
+The numeric Lemma 7 and the composition bound serve every law.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,26 +17,18 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.feasible_region import TradeOff, renyi_trade_off, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
-from dpselect.accounting.best_of_k.theorems import NegativeBinomialLaw, composition_bound, second_order_cost
+from dpselect.accounting.best_of_k.theorems import composition_bound
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions
 from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
-from dpselect.repetitions import (
-    Geometric,
-    Logarithmic,
-    Poisson,
-    Repetitions,
-    TruncatedNegativeBinomial,
-    ZeroTruncatedPoisson,
-)
-from dpselect.repetitions.truncation import Conditioned
+from dpselect.repetitions import Repetitions
+from dpselect.repetitions.one_run import RenyiForm
 
-__all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "closed_forms", "renyi_curve_of"]
+__all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "renyi_curve_of"]
 
 Array = NDArray[np.float64]
-Form = Callable[[Array, Array], Array]
 
 _NODES = SEARCH_ORDERS
 _LOG_EXCESS = np.log(_NODES - 1.0)
@@ -100,7 +91,7 @@ class NodedCurve:
         self._epsilons = both[: self.orders.size]
         return both[self.orders.size :]
 
-    def smallest(self, form: Form, at_nodes: Array, *, zooms: int) -> tuple[float, float]:
+    def smallest(self, form: RenyiForm, at_nodes: Array, *, zooms: int) -> tuple[float, float]:
         """(order, value) where `form` is smallest: the best node, or the best point found around it."""
         i = int(at_nodes.argmin())
         order, value = float(_NODES[i]), float(at_nodes[i])
@@ -115,7 +106,7 @@ class NodedCurve:
             low, high = float(logs[max(j - 1, 0)]), float(logs[min(j + 1, logs.size - 1)])
         return order, value
 
-    def closed(self, form: Form, orders: Array) -> tuple[Array, Array]:
+    def closed(self, form: RenyiForm, orders: Array) -> tuple[Array, Array]:
         """The base's epsilons at a vector of orders, and the smallest value of `form` at each order or a later one.
 
         Divergences do not decrease with the order. The nodes and the place where `form` is smallest stand for the later
@@ -135,6 +126,11 @@ class NodedCurve:
         known, later = self._later
         return epsilons, np.minimum(own, later[known.searchsorted(orders)])
 
+    @property
+    def pure_epsilon(self) -> float:
+        """The base's pure epsilon, or infinity."""
+        return self.base.pure_epsilon
+
     @cached_property
     def trade_offs(self) -> tuple[TradeOff, TradeOff]:
         """The largest v' for each v, in each direction."""
@@ -149,57 +145,6 @@ class NodedCurve:
             return profile.remove if symmetric else lambda losses: both_directions(profile, losses)
         region = renyi_trade_off(self.orders, self.epsilons)
         return lambda losses: region.hockey_stick(np.exp(losses))
-
-
-@singledispatch
-def closed_forms(law: Repetitions, base: NodedCurve) -> tuple[Form, ...]:  # noqa: ARG001
-    """Bounds of the kind of Lemma 7 that are known in closed form for a law, without the outcome K = 0."""
-    return ()
-
-
-@closed_forms.register(TruncatedNegativeBinomial)
-@closed_forms.register(Geometric)
-@closed_forms.register(Logarithmic)
-def _negative_binomial(law: NegativeBinomialLaw, base: NodedCurve) -> tuple[Form, ...]:
-    """The refined Theorem 2, its second order optimised, 1 and infinity included."""
-
-    def constant(orders: Array, epsilons: Array) -> Array:
-        return second_order_cost(law, orders, epsilons)
-
-    at_one = (1.0 + law.eta) * math.log(1.0 / law.gamma)
-    at_infinity = (1.0 + law.eta) * base.base.pure_epsilon
-    best = min(base.smallest(constant, constant(base.orders, base.epsilons), zooms=2)[1], at_one, at_infinity)
-    log_mean = math.log(law.mean)
-    return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
-
-
-@closed_forms.register(Poisson)
-@closed_forms.register(ZeroTruncatedPoisson)
-def _poisson(law: Repetitions, base: NodedCurve) -> tuple[Form, ...]:
-    """Theorem 6 with the largest hat_epsilon it admits; for the truncated law phi' is divided by P(K > 0)."""
-    log_mean = law.log_derivative(0.0)
-    # log phi' is linear in v; its slope is the mean of the law before truncation
-    rate = (log_mean - law.log_derivative(1.0)) * ROUND_UP
-
-    def theorem_6(orders: Array, epsilons: Array) -> Array:
-        hat_delta = base.hockey_stick(np.log1p(1.0 / (orders - 1.0)))
-        return epsilons + rate * hat_delta + log_mean / (orders - 1.0)
-
-    return (theorem_6,)
-
-
-@closed_forms.register(Conditioned)
-def _conditioned(law: Conditioned, base: NodedCurve) -> tuple[Form, ...]:
-    """Lemma 22 on the closed forms of the law before it was redrawn."""
-    outside, biased = law.law.survival(float(law.limit)), law.law.size_biased_survival(float(law.limit))
-    if biased >= 1.0:
-        return ()
-    once, always = -math.log1p(-outside), -math.log1p(-biased)
-
-    def corrected(form: Form) -> Form:
-        return lambda orders, epsilons: form(orders, epsilons) + once / (orders - 1.0) + always
-
-    return tuple(corrected(form) for form in closed_forms(law.law, base))
 
 
 @dataclass(frozen=True)
@@ -224,8 +169,8 @@ class BestOfRenyi:
         return NodedCurve(self.base, curve)
 
     @cached_property
-    def _forms(self) -> tuple[Form, ...]:
-        return closed_forms(self.law, self._noded)
+    def _forms(self) -> tuple[RenyiForm, ...]:
+        return self.law.renyi_forms(self._noded)
 
     @cached_property
     def _records(self) -> Array:

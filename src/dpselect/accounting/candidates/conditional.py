@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, both_ways, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import supremum
-from dpselect.accounting.best_of_k.profile_bounds import Tabulated
+from dpselect.accounting.best_of_k.profile_bounds import TabulatedCurve
 from dpselect.accounting.best_of_k.renyi_bounds import NodedCurve, renyi_curve_of
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
@@ -170,7 +170,7 @@ class ConditionalProfile:
     theorem: str = "conditional sampling, hockey-stick bound"
 
     def _build(self, trade_off: TradeOff, curve: Curve) -> tuple[Cells, Curve]:
-        return _floor_cells(trade_off, self.floor, self.points), Tabulated(curve)
+        return _floor_cells(trade_off, self.floor, self.points), TabulatedCurve(curve)
 
     @cached_property
     def _parts(self) -> tuple[tuple[Cells, Curve], tuple[Cells, Curve]]:

@@ -19,55 +19,12 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal
-from dpselect.repetitions import (
-    BetaBinomial,
-    Harmonic,
-    Poisson,
-    Repetitions,
-    TruncatedNegativeBinomial,
-    Uniform,
-    ZeroTruncatedPoisson,
-)
+from dpselect.repetitions import Family, Repetitions, families as known_families
 
-__all__ = ["FAMILIES", "Family", "Goal", "Option", "Plan", "laws_for", "plan", "trade_off_curve"]
+__all__ = ["Goal", "Option", "Plan", "laws_for", "plan", "trade_off_curve"]
 
 _LARGEST_MEAN, _LARGEST_LIMIT = 1e5, 100_000
 _SIZE_ACCURACY = 5e-3
-
-
-@dataclass(frozen=True)
-class Family:
-    """Laws of one shape that differ in size; utility and price grow with the size.
-
-    `at(size)` is the law; the size is a mean (at least 1) or, for `whole` families, a hard limit.
-    """
-
-    name: str
-    at: Callable[[float], Repetitions]
-    whole: bool = False
-
-    def under(self, max_runs: int | None) -> Family:
-        """The same family with every law conditioned on the hard limit; the limited families are so already."""
-        if max_runs is None or self.whole:
-            return self
-        return Family(f"{self.name}, at most {max_runs}", lambda size: self.at(size).at_most(max_runs))
-
-
-def _negative_binomial(eta: float) -> Family:
-    return Family(
-        f"negative binomial, eta {eta:g}", lambda mean: TruncatedNegativeBinomial.with_mean(eta=eta, mean=mean)
-    )
-
-
-FAMILIES: tuple[Family, ...] = (
-    *[_negative_binomial(eta) for eta in (-0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0)],
-    Family("zero-truncated Poisson", lambda mean: ZeroTruncatedPoisson(mean=mean)),
-    Family("Poisson", lambda mean: Poisson(mean=mean)),
-    Family("harmonic", lambda limit: Harmonic(limit=int(limit)), whole=True),
-    Family("beta-binomial, shape 1/2", lambda limit: BetaBinomial(trials=int(limit), shape=0.5), whole=True),
-    Family("uniform", lambda limit: Uniform(limit=int(limit)), whole=True),
-)
-"""The families that a plan weighs unless told otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +134,7 @@ def plan(
     mean_runs: float | None = None,
     runs_99: int | None = None,
     max_runs: int | None = None,
-    families: Sequence[Family] = FAMILIES,
+    families: Sequence[Family] | None = None,
 ) -> Plan:
     """Choose the law of the number of runs, and the noise, that serve a goal best. Data-independent, so it is free.
 
@@ -186,10 +143,11 @@ def plan(
     - `base` a `Guarantee` and a utility (`expected_quantile` or `success`): the smallest total epsilon at `delta`.
     - `base` a `Guarantee` and `epsilon`: the best utility within (epsilon, delta).
     - `base` a function of the noise and `epsilon`: the least noise within (epsilon, delta) for a utility, or for as
-      many runs as the limits allow (of families with eta >= 0) when only limits are given.
+      many runs as the limits allow (of families whose utility does not saturate) when only limits are given.
 
     `mean_runs`, `runs_99` and `max_runs` limit the mean, the 99th percentile and every outcome of the number of runs;
-    under `max_runs` laws without a limit are conditioned on it. Prices are those of `best_of`.
+    under `max_runs` laws without a limit are conditioned on it. Prices are those of `best_of`. `families` are what is
+    weighed; None for all that the laws name.
 
     Raises `ArgumentError` for goals that contradict each other or that no family reaches within the limits, and
     `BudgetError` when nothing fits the total.
@@ -204,9 +162,10 @@ def plan(
     )
     delta = number("delta", delta, at_least=0.0, below=1.0)
     total = None if epsilon is None else number("epsilon", epsilon, above=0.0)
-    for family in families:
+    weighed = known_families() if families is None else families
+    for family in weighed:
         expect("families", family, Family)
-    limited = [family.under(max_runs) for family in families]
+    limited = [family.under(max_runs) for family in weighed]
     if not limited:
         raise ArgumentError("families must hold at least one family")
     if isinstance(base, Guarantee):
@@ -278,7 +237,7 @@ def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetiti
         return [(family.name, law) for family, law in _smallest_laws(families, goal)]
     if goal == Goal():
         raise ArgumentError("give expected_quantile, success, or a limit on the number of runs")
-    largest = [(f, _largest(f, goal.allowed)) for f in families if not f.name.startswith("negative binomial, eta -")]
+    largest = [(f, _largest(f, goal.allowed)) for f in families if not f.saturates]
     return [(family.name, law) for family, law in largest if law is not None]
 
 

@@ -9,19 +9,15 @@ from typing import SupportsFloat
 
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.best_of_k.subset_tuning import FinalRows, tune_on_subset
-from dpselect.accounting.planning.plan import FAMILIES, Family, Goal, laws_for
+from dpselect.accounting.planning.plan import Goal, laws_for
 from dpselect.errors import ArgumentError, BudgetError, expect, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
-from dpselect.repetitions import Repetitions
+from dpselect.repetitions import Family, Repetitions, families as known_families
 
-__all__ = ["SAMPLING_RATES", "SUBSET_FAMILIES", "SubsetOption", "plan_subset"]
+__all__ = ["SAMPLING_RATES", "SubsetOption", "plan_subset"]
 
 SAMPLING_RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
-SUBSET_FAMILIES = tuple(
-    f for f in FAMILIES if f.name in ("negative binomial, eta 0", "negative binomial, eta 1", "harmonic")
-)
-"""The families that are weighed unless told otherwise: the cheap, the heavy-tailed and the one with a hard limit."""
 
 _STEP = 1.02
 _INDICES = (-500, 1000)
@@ -59,7 +55,7 @@ def plan_subset(
     max_runs: int | None = None,
     sampling_rates: Sequence[float] = SAMPLING_RATES,
     final_rows: FinalRows = "rest",
-    families: Sequence[Family] = SUBSET_FAMILIES,
+    families: Sequence[Family] | None = None,
 ) -> tuple[SubsetOption, ...]:
     """The least noise within (epsilon, delta) for every law and sampling rate, least noise first.
 
@@ -67,7 +63,8 @@ def plan_subset(
     have the same. The law is `repetitions`, or in each family the smallest that reaches the goal (as in `plan`), or the
     largest within limits on the number of runs. For each law there is also the search on all rows without a final run:
     what a subset is to be compared with. Noises are rounded up to powers of 1.02; the search is priced by the quick
-    bound "profile", so `tune_on_subset` with the default price of `best_of` costs the same or a little less.
+    bound "profile", so `tune_on_subset` with the default price of `best_of` costs the same or a little less. `families`
+    are what is weighed; None for a few that stand for all.
 
     Raises `ArgumentError` for a goal that no family reaches and `BudgetError` when no noise meets the total.
 
@@ -91,7 +88,8 @@ def plan_subset(
         expected_quantile=expected_quantile, success=success, mean_runs=mean_runs, runs_99=runs_99, max_runs=max_runs
     )
     if repetitions is None:
-        laws = laws_for([family.under(max_runs) for family in families], goal)
+        weighed = [family for family in known_families() if family.representative] if families is None else families
+        laws = laws_for([family.under(max_runs) for family in weighed], goal)
     elif goal != Goal():
         raise ArgumentError("give repetitions, or a goal and limits to choose the law by, not both")
     else:

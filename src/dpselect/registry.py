@@ -1,0 +1,70 @@
+"""Things by name: laws of the number of runs, base mechanisms, bounds.
+
+A thing lies in one file, which registers it. The file is found by its room: it is enough that it lies there. A file
+from anywhere else registers its own in the same way, as soon as it is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Generic, TypeVar
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["Registry"]
+
+Thing = TypeVar("Thing")
+
+
+class Registry(Generic[Thing]):
+    """Things of one kind by name, in the order of their names. The first look-up imports the files of the room.
+
+    >>> shapes = Registry[int]("shape", room="dpselect.errors")
+    >>> shapes.register("square")(4), shapes["square"], list(shapes)
+    (4, 4, ['square'])
+    """
+
+    def __init__(self, kind: str, *, room: str) -> None:
+        """`kind` is the noun of messages, `room` the full name of the folder whose files register such things."""
+        self._kind, self._room, self._found = kind, room, False
+        self._things: dict[str, Thing] = {}
+
+    def register(self, name: str) -> Callable[[Thing], Thing]:
+        """Give what is decorated this name. Raises `ArgumentError` when something else has it."""
+
+        def add(thing: Thing) -> Thing:
+            before = self._things.setdefault(name, thing)
+            if _place(before) != _place(thing):
+                raise ArgumentError(f"{self._kind} {name!r} exists already: {_place(before)}")
+            self._things[name] = thing
+            return thing
+
+        return add
+
+    def __getitem__(self, name: str) -> Thing:
+        """The thing of this name; raises `ArgumentError`, which lists the names."""
+        things = self._all()
+        if name not in things:
+            raise ArgumentError(f"{self._kind}: unknown name {name!r}; one of {', '.join(things)}")
+        return things[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._all()
+
+    def _all(self) -> Mapping[str, Thing]:
+        if not self._found:
+            room = import_module(self._room)
+            for file in iter_modules(getattr(room, "__path__", ())):
+                import_module(f"{self._room}.{file.name}")
+            self._found = True
+        return dict(sorted(self._things.items()))
+
+
+def _place(thing: object) -> str:
+    """Where a thing is defined: a module that is imported again replaces its own."""
+    return f"{getattr(thing, '__module__', '')}.{getattr(thing, '__qualname__', repr(thing))}"

@@ -1,0 +1,83 @@
+"""Laws of K by name, as descriptions, study files and the command line write them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError
+from dpselect.repetitions.law import LAWS, Family, Repetitions
+
+__all__ = ["GRID", "families", "from_description", "law_named", "law_names", "law_usage"]
+
+
+GRID: Final = "grid"
+"""A sweep over different candidates, once each. Not a law of K: its price is composition."""
+
+
+def law_named(name: str, settings: Mapping[str, Any]) -> Repetitions:
+    """The law of this name; `at_most` among the settings conditions it on a hard limit.
+
+    Laws that are built from gamma take `mean` in its place. Raises `ArgumentError` for an unknown name or for settings
+    that the law does not take.
+
+    >>> law_named("geometric", {"mean": 10}).mean, law_named("harmonic", {"limit": 30, "at_most": 3}).limit
+    (10.0, 3)
+    """
+    if name == GRID:
+        raise ArgumentError(
+            "grid: different candidates once each are not independent draws of one law; their price is composition"
+        )
+    law = LAWS[name]
+    given = dict(settings)
+    limit = given.pop("at_most", None)
+    if "base_law" in given:
+        given["law"] = from_description(given.pop("base_law"))
+    by_mean = hasattr(law, "with_mean") and "mean" in given
+    expected = set(inspect.signature(law.with_mean).parameters if by_mean else law.parameters())
+    if set(given) != expected:
+        takes = _parameters_in_words(law) or "no settings"
+        raise ArgumentError(f"law {name!r} takes {takes}, got {', '.join(sorted(given)) or 'none'}")
+    built: Repetitions = law.with_mean(**given) if by_mean else law(**given)
+    return built if limit is None else built.at_most(limit)
+
+
+def from_description(description: Mapping[str, Any]) -> Repetitions:
+    """The law that `describe` described. Raises `ArgumentError` for a law or a parameter that does not exist.
+
+    >>> from dpselect.repetitions import Geometric, from_description
+    >>> from_description(Geometric(gamma=0.25).describe())
+    Geometric(gamma=0.25)
+    """
+    settings = dict(description)
+    return law_named(str(settings.pop("law", None)), settings)
+
+
+def law_names() -> tuple[str, ...]:
+    """The names of all laws but those that are made from another one."""
+    return tuple(name for name in LAWS if "law" not in LAWS[name].parameters())
+
+
+def law_usage() -> dict[str, str]:
+    """What the laws take that a few numbers describe, by name.
+
+    >>> law_usage()["negative-binomial"]
+    'eta=,mean=|gamma='
+    """
+    return {
+        name: _parameters_in_words(LAWS[name])
+        for name in law_names()
+        if all(field.type in ("int", "float") for field in fields(LAWS[name]))
+    }
+
+
+def families() -> tuple[Family, ...]:
+    """The families of laws that a plan weighs unless told otherwise: those that the laws name."""
+    return tuple(family for name in LAWS for family in LAWS[name].families())
+
+
+def _parameters_in_words(law: Any) -> str:
+    either = "mean=|gamma=" if hasattr(law, "with_mean") else "gamma="
+    return ",".join(either if name == "gamma" else f"{name}=" for name in law.parameters())

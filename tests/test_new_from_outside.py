@@ -1,0 +1,93 @@
+"""A law of K written here, outside of the package, works wherever laws are named: nothing else is edited."""
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpselect.accounting import best_of, plan
+from dpselect.cli.app import app
+from dpselect.errors import ArgumentError
+from dpselect.privacy import pure_dp
+from dpselect.registry import Registry
+from dpselect.repetitions import Family, Tabulated, from_description, repetition_law
+from dpselect.repetitions.finite import FiniteLaw
+from dpselect.repetitions.law import FloatArray
+
+
+@repetition_law("test-either")
+@dataclass(frozen=True, kw_only=True)
+class Either(FiniteLaw):
+    """One run or `many`, with equal chances; with a closed form of its pure price that is dear, to be recognised."""
+
+    many: int
+
+    @property
+    def limit(self):
+        return int(self.many)
+
+    @property
+    def minimum(self):
+        return 1
+
+    def _log_weights(self) -> FloatArray:
+        weights = np.full(self.limit + 1, -np.inf)
+        weights[[1, self.limit]] = 0.0
+        return weights
+
+    def _exact_pmf(self):
+        weight = 1 << 319
+        return 320, (weight * (k in (1, self.limit)) for k in range(self.limit + 1))
+
+    def pure_shift(self, epsilon: float) -> float:
+        return 100.0 * epsilon
+
+    @classmethod
+    def families(cls):
+        return (Family("one or many", lambda limit: cls(many=max(int(limit), 2)), whole=True),)
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_law_is_priced_like_the_same_table():
+    base, same = pure_dp(epsilon=0.5), Tabulated(probabilities=(0.0, 0.5, 0.0, 0.5))
+    assert best_of(base, Either(many=3), bound="renyi").epsilon(delta=1e-6) == pytest.approx(
+        best_of(base, same, bound="renyi").epsilon(delta=1e-6), rel=1e-9
+    )
+    assert Either(many=3).sample() in (1, 3)
+    assert Either(many=3).at_most(2).sample() == 1
+    assert from_description(Either(many=3).describe()) == Either(many=3)
+
+
+def test_its_closed_form_is_asked():
+    assert best_of(pure_dp(epsilon=0.5), Either(many=3), bound="pure").epsilon(delta=0) == pytest.approx(50.5)
+
+
+def test_its_families_are_planned_with():
+    found = plan(base=pure_dp(epsilon=0.5), delta=0.0, expected_quantile=0.6, families=Either.families())
+    assert found.best.law == Either(many=3)
+    assert "one or many" in {family.name for family in Either.families()}
+
+
+def test_the_command_line_knows_it():
+    asked = ("--base", "pure:epsilon=0.5", "--repetitions", "test-either:many=3", "--delta", "0", "--json")
+    found = json.loads(run("account", *asked))
+    assert found["repetitions"] == {"law": "test-either", "many": 3}
+    noise = ("--base", "laplace", "--repetitions", "test-either:many=3", "--epsilon", "2", "--delta", "0", "--json")
+    assert json.loads(run("plan", *noise))["epsilon"] <= 2
+
+
+def test_a_name_is_given_once():
+    kinds = Registry[type]("kind", room="dpselect.errors")
+    kinds.register("one")(int)
+    kinds.register("one")(int)
+    with pytest.raises(ArgumentError, match="exists already"):
+        kinds.register("one")(float)
+    with pytest.raises(ArgumentError, match="one of one"):
+        kinds["two"]
