@@ -18,6 +18,7 @@ from dpselect.accounting.optimal import direction, optimal_best_of
 from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.cut_slopes import Masses, n_growth, nothing
 from dpselect.accounting.optimal.cuts import Cuts
+from dpselect.accounting.optimal.first_pure import pure_first
 from dpselect.accounting.optimal.peaks import find_peaks
 from dpselect.accounting.optimal.problem import Problem
 from dpselect.privacy import DominatingPair, Guarantee, gaussian, laplace, pure_dp
@@ -93,6 +94,17 @@ def test_threshold_stopping_of_small_losses_takes_few_boxes(
 ) -> None:
     check_width(threshold_stopping(pure_dp(epsilon=epsilon), stop_probability=stop), delta)
     assert work["boxes"] < 200_000
+
+
+@pytest.mark.parametrize("truncation", ["conditioned", "capped"])
+def test_a_limit_of_tries_takes_few_boxes(work: Work, truncation: str) -> None:
+    """The first guess finds the best cut, so one search certifies each end; for one pair, both ends share a curve."""
+    total = threshold_stopping(pure_dp(epsilon=1e-3), stop_probability=0.01, max_runs=20, truncation=truncation)
+    check_width(total, 1e-6)
+    assert work["boxes"] < 16_000
+    done = work["boxes"]
+    total.epsilon_bracket(delta=1e-6)
+    assert work["boxes"] == done, "the same question takes no work"
 
 
 @pytest.mark.parametrize(
@@ -225,6 +237,48 @@ def test_no_exact_order_beats_the_best_of_many(base: float, stop: float, share: 
 
 
 # ---- what small means: closed forms and order in the parameters ----
+
+
+def exact_pure_first(law: Repetitions, epsilon: float) -> mpmath.mpf:
+    """The largest cost of an output or of "none" met at u' = exp(epsilon) u up to the kink, from the definition."""
+    assert law.limit is not None
+    weights = [mpmath.mpf(float(law.pmf(k))) for k in range(law.limit + 1)]
+    phi = [w / mpmath.fsum(weights) for w in weights[::-1]]
+    h = [mpmath.fsum(phi[:k]) for k in range(1, law.limit + 1)]
+    step = mpmath.mpf(epsilon)
+
+    def cost(t: mpmath.mpf) -> mpmath.mpf:
+        near = mpmath.exp(t) / (1 + mpmath.exp(step))
+        far = mpmath.exp(step) * near
+        output = step + mpmath.log(mpmath.polyval(h, 1 - near) / mpmath.polyval(h, 1 - far))
+        return max(output, mpmath.log(mpmath.polyval(phi, 1 - near) / mpmath.polyval(phi, 1 - far)))
+
+    low, high, best = mpmath.mpf(-12), mpmath.mpf(0), mpmath.mpf(0)
+    for _ in range(6):
+        places = [low + (high - low) * k / 12 for k in range(13)]
+        values = [cost(t) for t in places]
+        k = max(range(13), key=values.__getitem__)
+        best, low, high = max(best, values[k]), places[max(k - 1, 0)], places[min(k + 1, 12)]
+    return best
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 1.0])
+def test_the_pure_price_of_the_first_acceptable_is_exact(epsilon: float) -> None:
+    """Neither below, as when differences of logarithms were taken as they come, nor above by more than 2e-7."""
+    coin = capped(Geometric(gamma=0.01), 12)
+    for law in (Uniform(limit=6), coin, Geometric(gamma=0.01).at_most(12)):
+        with mpmath.workdps(40):
+            exact = exact_pure_first(law, epsilon)
+        assert exact <= pure_first(law, epsilon) <= exact * (1 + 2e-7)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-8, 1e-3, 1.0, 700.0, 1e5])
+@pytest.mark.parametrize("stop", [1e-100, 1e-8, 0.1, 0.999])
+def test_the_pure_price_of_a_coin_is_its_closed_form(epsilon: float, stop: float) -> None:
+    with mpmath.workdps(400):
+        growth, gamma = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(stop)
+        exact = mpmath.mpf(epsilon) + mpmath.log((growth + gamma) / (1 + gamma * growth))
+    assert exact <= pure_first(Geometric(gamma=stop), epsilon) <= exact * (1 + 1e-11)
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])

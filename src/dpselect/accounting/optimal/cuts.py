@@ -59,6 +59,7 @@ _LARGEST_EXPONENT = 690.0
 _MOST_STEPS = 60
 _ROOT = 2e-5
 _GRID = 129
+_HEAVY_GRID = 65
 _CLOSER = 21
 _ZOOMS = 9
 
@@ -92,15 +93,16 @@ class Cuts(Bracketed):
     atoms: Atoms
     law: Repetitions
     chance: float = 1.0
-    _found: dict[float, Found] = field(default_factory=dict, repr=False)
+    _found: dict[tuple[float, float, int], Found] = field(default_factory=dict, repr=False)
+    _roots: dict[float, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too; rounded up."""
-        return self._search(epsilon).top
+        return self._searched(epsilon).top
 
     def lower(self, epsilon: float) -> float:
         """The best value met at a cut, rounded down: attained by some mechanism and some set."""
-        found = self._search(epsilon)
+        found = self._searched(epsilon)
         return max(0.0, found.best - ROUND_DOWN * (2.0 * found.mass - found.best))
 
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
@@ -130,7 +132,13 @@ class Cuts(Bracketed):
         return self._attained_root(delta)[0]
 
     def _attained_root(self, delta: float) -> tuple[float, float]:
-        """The largest epsilon met at which some cut attains delta, and the fall of log J per epsilon there.
+        """The largest epsilon met at which some cut attains delta, and the fall of log J per epsilon there."""
+        if delta not in self._roots:
+            self._roots[delta] = self._newton_root(delta)
+        return self._roots[delta]
+
+    def _newton_root(self, delta: float) -> tuple[float, float]:
+        """The same, worked out.
 
         Every cut met attains delta at an epsilon of its own, log((A - delta) / A'), however it was found. The next
         epsilon is Newton's for log J, whose slope is that of the best cut, or where that leaves the bracket (J of a
@@ -164,19 +172,37 @@ class Cuts(Bracketed):
 
     def _met(self, epsilon: float) -> Found:
         """The best cut of a grid of cuts, which is drawn ever more closely about it: a quick guess."""
-        best = Found(0.0, 1.0, 1.0, 0.0)
-        for none in (False, True):
-            xs = ys = np.unique(np.linspace(0.0, self.atoms.size, _GRID))
+        best, scale = Found(0.0, 1.0, 1.0, 0.0), math.exp(epsilon)
+        for none, (x, y, masses) in zip((False, True), self._grids, strict=True):
+            xs = ys = self._places
             for _ in range(_ZOOMS):
-                x, y = (z.ravel() for z in np.meshgrid(xs, ys, indexing="ij"))
-                x, y = x[x <= y], y[x <= y]
-                masses = self._at_cut(none, x, y)
-                values = masses[0] - math.exp(epsilon) * masses[1]
+                values = masses[0] - scale * masses[1]
                 k = int(np.argmax(values))
                 if values[k] > best.best:
                     best = Found(float(values[k]), float(masses[0, k]), float(masses[1, k]), 0.0)
                 xs, ys = _about(xs, x[k]), _about(ys, y[k])
+                x, y, masses = self._cuts_at(none, xs, ys)
         return best
+
+    @cached_property
+    def _places(self) -> Array:
+        """Places for a first look: equally far apart in atoms, and in mass, of which heavy atoms hold most."""
+        mass = np.sum(self._sides.masses, axis=0)
+        reached = np.append(0.0, np.cumsum(mass))
+        nodes = np.arange(self.atoms.size + 1.0)
+        heavy = np.interp(np.linspace(0.0, reached[-1], _HEAVY_GRID), reached, nodes)
+        return np.unique(np.append(np.linspace(0.0, self.atoms.size, _GRID), heavy))
+
+    @cached_property
+    def _grids(self) -> tuple[tuple[Array, Array, Array], ...]:
+        """The cuts at these places, without and with "none"; the same for every epsilon."""
+        return tuple(self._cuts_at(none, self._places, self._places) for none in (False, True))
+
+    def _cuts_at(self, none: bool, xs: Array, ys: Array) -> tuple[Array, Array, Array]:
+        """The pairs x <= y of some places, with A and A' there."""
+        x, y = (z.ravel() for z in np.meshgrid(xs, ys, indexing="ij"))
+        x, y = x[x <= y], y[x <= y]
+        return x, y, self._at_cut(none, x, y)
 
     def _at_cut(self, none: bool, x: Array, y: Array) -> Array:
         """A and A' at cuts x <= y."""
@@ -184,20 +210,19 @@ class Cuts(Bracketed):
         u = np.minimum(low + high, 1.0)
         return self._mass(none, high, u, self._sides.rejected(x, y, u))
 
-    def _search(self, epsilon: float) -> Found:
-        """What is found at an epsilon; remembered, because upper and lower come from one search."""
-        epsilon = min(epsilon, LARGEST_EPSILON)
-        if epsilon not in self._found:
-            self._found[epsilon] = self._searched(epsilon)
-        return self._found[epsilon]
-
     def _searched(self, epsilon: float, enough: float = 0.0, most_work: int = _MOST_WORK) -> Found:
-        """The search itself; a bound of `enough` or less, or that is near the best value met, is not sharpened."""
-        found, given_up = self._met(epsilon), 0.0
-        for none in (False, True):
-            found, given_up = self._divide(epsilon, none, found, given_up, enough, most_work)
-        top = max(found.best, given_up) * ROUND_UP
-        return found._replace(top=min(1.0, top))
+        """The search itself; a bound of `enough` or less, or that is near the best value met, is not sharpened.
+
+        What is found is remembered, because upper and lower come from one search.
+        """
+        asked = epsilon, enough, most_work = min(epsilon, LARGEST_EPSILON), enough, most_work
+        if asked not in self._found:
+            found, given_up = self._met(epsilon), 0.0
+            for none in (False, True):
+                found, given_up = self._divide(epsilon, none, found, given_up, enough, most_work)
+            top = max(found.best, given_up) * ROUND_UP
+            self._found[asked] = found._replace(top=min(1.0, top))
+        return self._found[asked]
 
     def _divide(
         self, epsilon: float, none: bool, found: Found, given_up: float, enough: float, most_work: int

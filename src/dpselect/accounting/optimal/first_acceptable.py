@@ -45,7 +45,7 @@ def first_acceptable(
     tilted, failure = lemma_20(law=tries, failure=base.failure)
     pure = pure_first(tilted, base.pure_epsilon) if failure < 1.0 else math.inf
     failure *= chance
-    attained = base.attained_pairs()
+    pairs, attained = Remembered(base.pair_source()), base.attained_pairs()
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the first acceptable of T tries",
@@ -57,8 +57,10 @@ def first_acceptable(
         },
         failure=failure,
         pure_epsilon=pure,
-        profile=FirstOfProfile(Remembered(base.pair_source()), tries, atoms, chance, pure, failure),
+        profile=FirstOfProfile(pairs, tries, atoms, chance, pure, failure),
         lower_profile=(
-            FirstOfLowerProfile(Remembered(attained), tries, atoms, chance) if attained is not None else None
+            FirstOfLowerProfile(pairs if attained == pairs.source else Remembered(attained), tries, atoms, chance)
+            if attained is not None
+            else None
         ),
     )

@@ -14,22 +14,26 @@ import math
 
 import numpy as np
 
+from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
 from dpselect.accounting.optimal.atoms import Array
 from dpselect.accounting.optimal.cut_slopes import nothing, released
 from dpselect.numerics import ROUND_UP
-from dpselect.repetitions import Repetitions
+from dpselect.repetitions import Geometric, Logarithmic, Repetitions
 
 __all__ = ["pure_first", "released"]
 
 _MOST_CELLS = 20_000
 _ROUNDS = 40
+_ROUNDING = 2e-13
+"""What two logarithms of h or phi are off by."""
 
 
 def pure_first(tries: Repetitions, epsilon: float) -> float:
     """The smallest pure epsilon of the first acceptable of T tries of an (epsilon, 0)-private base, rounded up.
 
     For T geometric it is epsilon + log((exp(epsilon) + gamma) / (1 + gamma exp(epsilon))), the same for an output and
-    for "none". Others are searched: cells of u are halved while they may hold more than the largest value met.
+    for "none", and as for the best of K runs with K logarithmic: phi' of that K is h up to a factor. Others are
+    searched: cells of u are halved while they may hold more than the largest value met.
 
     >>> from dpselect.repetitions import Geometric
     >>> round(pure_first(Geometric(gamma=0.1), 1.0), 8)
@@ -37,6 +41,8 @@ def pure_first(tries: Repetitions, epsilon: float) -> float:
     """
     if not math.isfinite(epsilon) or epsilon == 0.0:
         return epsilon
+    if isinstance(tries, Geometric):
+        return pure_best_of(law=Logarithmic(gamma=tries.gamma), epsilon=epsilon)
     # t = log(u / kink)
     left, right = np.append(-np.inf, np.linspace(-120.0, -0.1, 1200)), np.linspace(-120.0, 0.0, 1201)
     bound, highest = math.inf, 0.0
@@ -56,8 +62,10 @@ def pure_first(tries: Repetitions, epsilon: float) -> float:
 def _cells(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
     """Upper bounds on the cost for t in cells [left, right], and the cost at their right ends.
 
-    A cell's bound is the cost at its left end and the most that it can rise by: the slope of log h in log u is
-    -(1 - phi'(1 - u) / h(u)), that of log phi(1 - u) is -u phi'(1 - u) / phi(1 - u), all factors monotone.
+    log h falls by a(u) = 1 - phi'(1 - u) / h(u) per step of log u, between 0 and 1, and log phi(1 - u) by
+    b(u) = u phi'(1 - u) / phi(1 - u). From u to u' both fall by epsilon times a mean of these, of which every factor is
+    monotone: that bounds a cell where epsilon is small. Else its bound is the cost at its left end and the most that it
+    can rise by, a(u') - a(u) or b(u') - b(u) per step of t.
     """
     small = math.exp(-epsilon) / (1.0 + math.exp(-epsilon))
     large = 1.0 / (1.0 + math.exp(-epsilon))
@@ -69,14 +77,24 @@ def _cells(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tup
         slope_near = np.exp(tries.log_derivative(np.minimum(near, 1.0)))
         slope_far = np.exp(tries.log_derivative(np.minimum(far, 1.0)))
         none_near, none_far = nothing(tries, near, near_left), nothing(tries, far, far_left)
-        cost = np.maximum(epsilon + np.log(h_near) - np.log(h_far), np.log(none_near) - np.log(none_far))
-        crude = np.maximum(
-            epsilon + np.log(h_near[0]) - np.log(h_far[1]),
-            np.log(none_near[0]) - np.log(none_far[1]),
-        )
+
+        def means(start: int, end: int) -> tuple[Array, Array]:
+            """The least and the largest of a (first row) and b (second) from u of one end to u' of another."""
+            least = 1.0 - slope_near[start] / h_far[end], near[start] * slope_far[end] / none_near[start]
+            most = 1.0 - slope_far[end] / h_near[start], far[end] * slope_near[start] / none_far[end]
+            return np.array(least), np.array(most)
+
+        def cost(start: int, end: int, rounding: float) -> Array:
+            """The cost from u of one end to u' of another, rounded up, or down where `rounding` is negative."""
+            falls = np.array([np.log(h_near[start] / h_far[end]), np.log(none_near[start] / none_far[end])]) + rounding
+            least, most = means(start, end)
+            # the differences lose the digits of a small epsilon, the means do not
+            own = np.array([[epsilon], [0.0]])
+            return np.asarray(np.max(own + np.fmin(np.fmax(falls, epsilon * least), epsilon * most), axis=0))
+
         rise = np.maximum(
             slope_near[0] / h_near[1] - slope_far[1] / h_far[0],
             far[1] * slope_far[0] / none_far[1] - near[0] * slope_near[1] / none_near[0],
         )
-        sharp = cost[0] + np.maximum(rise, 0.0) * (right - left)
-    return np.fmin(crude, np.where(np.isfinite(left), sharp, np.inf)), cost[1]
+        sharp = cost(0, 0, _ROUNDING) + np.maximum(rise, 0.0) * (right - left)
+        return np.fmin(cost(0, 1, _ROUNDING), np.where(np.isfinite(left), sharp, np.inf)), cost(1, 1, -_ROUNDING)
