@@ -76,6 +76,24 @@ def test_gaussian_profile(mu):
             assert 0.0 < got < 1e-280  # a delta that underflows is not zero
 
 
+@pytest.mark.parametrize("mu", [1e-6, 0.3, 1.0, 300.0, 4.7e4, 1.7e5, 3.904e6, 1.7e7, 1e8])
+def test_gaussian_profile_of_any_size_from_both_sides(mu):
+    """About epsilon = mu^2 / 2 digits are lost in proportion to mu; phi(near) (M(near) - M(far)) has none to lose."""
+    near = mu * mu / 2 + mu * np.array([-30.0, -3.0, -0.5, -1e-3, 0.0, 1e-3, 0.25, 1.0, 8.0, 30.0])
+    epsilons = np.concatenate([[0.0, mu / 10.0, mu * mu / 4.0], near[near > 0]])
+    profile = GaussianProfile(mu)
+    with mp.workdps(80):
+        for epsilon, above, below in zip(epsilons, profile.at(epsilons), profile.below(epsilons), strict=True):
+            e = mp.mpf(float(epsilon))
+            x, y = (e / mu + sign * mp.mpf(mu) / 2 for sign in (-1, 1))
+            # exp(e) Phi(-y) is phi(x) M(y), for large y by its series
+            tail = mp.exp(e) * mp.ncdf(-y) if y < 50.0 else mp.npdf(x) * (1 - y**-2 + 3 * y**-4 - 15 * y**-6) / y
+            truth = mp.ncdf(-x) - tail
+            assert below <= truth <= above
+            # relative to what one rounding of epsilon / mu does
+            assert above - below <= truth * (1e-11 + 1e-14 * (abs(x) + 2) * y)
+
+
 def test_gaussian_profile_without_mean_or_without_noise():
     epsilons = np.array([0.0, 1.0, 1e6])
     assert np.all(GaussianProfile(1e-310).at(epsilons) <= 1e-200)

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, root_on_grids
@@ -134,7 +134,6 @@ class GaussianProfile(SymmetricProfile):
         if not 1e-200 < self.mu < 1e200:
             return np.full(np.shape(epsilons), 1e-200 if self.mu < 1.0 else 1.0)
         result, size = self._found(epsilons)
-        # the rounding of mu and of `near` counts more the larger `near` is
         return np.asarray(np.maximum(result * (ROUND_UP + 1e-15 * size), 1e-300))
 
     def below(self, epsilons: Array) -> Array:
@@ -142,7 +141,7 @@ class GaussianProfile(SymmetricProfile):
         if not 1e-200 < self.mu < 1e200:
             return np.zeros(np.shape(epsilons))
         result, size = self._found(epsilons)
-        sure = result * np.maximum(1.0 - _ROUND_DOWN - 8e-15 * size - 4e-16 * self.mu, 0.0)
+        sure = result * np.maximum(1.0 - _ROUND_DOWN - 8e-15 * size, 0.0)
         return np.asarray(np.where(sure > 1e-299, sure, 0.0))
 
     def _found(self, epsilons: Array) -> tuple[Array, Array]:
@@ -156,9 +155,12 @@ class GaussianProfile(SymmetricProfile):
                 result = density * self.mu * np.sum(0.5 * _WEIGHTS * _mills_slope(inner), axis=-1)
             else:
                 right = density * (_mills(np.maximum(near, 0.0)) - _mills(far))
-                left = ndtr(-near) - np.exp(epsilons + log_ndtr(-far))
+                # not exp(e) Phi(-far), whose factors cancel ever more digits the larger mu is
+                left = ndtr(-near) - density * _mills(far)
                 result = np.where(near > 0.0, right, left)
-            return np.asarray(result), np.minimum(np.abs(near), 40.0) * far
+            # `near` is off by a share of `far`, and the logarithm of the divergence has a slope of at most |near| + 1
+            # in it; far below it the divergence is 1 to all digits
+            return np.asarray(result), np.where(near < -40.0, 0.0, (np.minimum(np.abs(near), 40.0) + 1.0) * far)
 
 
 def _mills(x: Array) -> Array:
