@@ -136,6 +136,7 @@ EXEMPT: dict[str, str] = {
             "ledger.PricedBudget",
             "mechanisms.GradualRelease",
             "ordered.SqlTable",
+            "privacy.Payment",
             "randomness.RandomSource",
             "study.ReleasedModel",
         ),

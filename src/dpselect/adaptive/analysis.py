@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +20,7 @@ from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import plan_verification
 from dpselect.errors import ArgumentError, BudgetError, integer, number, public_text
 from dpselect.ordered.domains import Domain
-from dpselect.privacy import Guarantee, Release, Spender
+from dpselect.privacy import Guarantee, Release, Spender, paid
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -307,19 +306,17 @@ class AdaptiveAnalysis(Session):
         return self._verification
 
     def _ask(self, answer: Callable[[Blocks], Any], guarantee: Guarantee) -> Release:
-        """Count the question, then pay for it, then compute it: a crash in between costs, and tells nothing."""
+        """Pay for the question, then count it, then compute it: a crash in between costs, and tells nothing."""
         if self.remaining < 1:
             raise BudgetError(f"all {self._plan.queries} questions of this analysis were asked")
-        identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
-        if self._spender is not None:
-            self._spender.reserve(guarantee, label=self._label, identifier=identifier)
-        place, self._asked = self._asked, self._asked + 1
-        blocks = self._blocks
-        if self._fresh:
-            blocks = blocks.part(place * self._fresh, (place + 1) * self._fresh)
-        value = answer(blocks)
-        receipt = None if self._spender is None else self._spender.settle(identifier)
-        return Release(value=value, guarantee=guarantee, receipt=receipt, replayable=self._random.replayable)
+
+        def run() -> Any:
+            place, self._asked = self._asked, self._asked + 1
+            blocks = self._blocks
+            return answer(blocks.part(place * self._fresh, (place + 1) * self._fresh) if self._fresh else blocks)
+
+        replayable = self._random.replayable
+        return paid(run, guarantee, spender=self._spender, label=self._label, replayable=replayable)
 
     def __repr__(self) -> str:
         return f"<AdaptiveAnalysis {self._plan.mechanism}, {self.remaining} of {self._plan.queries} questions left>"

@@ -22,7 +22,6 @@ h(beta - q - kappa beta + eta). Either contradiction is enough. QED
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, SupportsFloat
@@ -34,7 +33,7 @@ from dpselect.adaptive.blocks import normal_loss
 from dpselect.adaptive.subsamples import row_count, row_values
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian, paid
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -198,14 +197,14 @@ class AdaptiveMeans(Session):
         guarantee = self.guarantee
         if self.remaining < 1:
             raise BudgetError(f"all {self._plan.queries} questions were asked")
-        identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
-        if self._spender is not None:
-            self._spender.reserve(guarantee, label=self._label, identifier=identifier)
-        self._asked += 1
-        share = self._noisy_share(function, low, high)
-        receipt = None if self._spender is None else self._spender.settle(identifier)
-        value = min(max(low + share * (high - low), low), high)
-        return Release(value=value, guarantee=guarantee, receipt=receipt, replayable=self._random.replayable)
+
+        def run() -> float:
+            self._asked += 1
+            share = self._noisy_share(function, low, high)
+            return min(max(low + share * (high - low), low), high)
+
+        replayable = self._random.replayable
+        return paid(run, guarantee, spender=self._spender, label=self._label, replayable=replayable)
 
     def _noisy_share(self, function: Callable[[Any], Any], low: float, high: float) -> float:
         """The mean of the values as shares of the range: a sum of whole numbers with whole noise, so exact."""

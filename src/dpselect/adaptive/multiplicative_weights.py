@@ -10,7 +10,6 @@ questions. Time and memory per question grow with the universe.
 from __future__ import annotations
 
 import math
-import secrets
 from dataclasses import dataclass, replace
 from typing import Any, SupportsFloat
 
@@ -24,7 +23,7 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, n
 from dpselect.mechanisms.noisy_counts import noisy_count
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.ordered.domains import Domain
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose, pure_dp
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -229,10 +228,8 @@ class MultiplicativeWeights(Session):
         if self._run is None:
             if self._updates >= self._plan.updates:
                 raise BudgetError("all updates of this session are used up")
-            if self._spender is not None:  # each run is paid when it opens, with the count at its end
-                identifier = secrets.token_hex(16)
-                self._spender.reserve(self.update_guarantee, label=self._label, identifier=identifier)
-                self._spender.settle(identifier)
+            # each run is paid when it opens, with the count at its end
+            Payment.open(self.update_guarantee, spender=self._spender, label=self._label).close()
             each: Any = self._plan.epsilon / 4.0
             self._run = SparseVector(
                 epsilon_threshold=each,

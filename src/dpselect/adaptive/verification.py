@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from typing import SupportsFloat
 
@@ -13,7 +12,7 @@ from dpselect.adaptive.subsamples import Blocks
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms.sparse_vector import SparseVector
-from dpselect.privacy import Adjacency, Guarantee, Receipt, Release, Spender, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.randomness.session import Session, answers
 
@@ -46,10 +45,8 @@ class Verification(Session):
         self._random = random
         self._spender = spender
         self._label = label
-        self._identifier = ""  # of the run that is open
         self._asked = self._refused = 0
-        self._run: SparseVector | None = None
-        self._receipt: Receipt | None = None
+        self._run: tuple[SparseVector, Payment] | None = None
 
     @property
     def plan(self) -> VerificationPlan:
@@ -99,17 +96,18 @@ class Verification(Session):
             raise ArgumentError("values must hold one number a block")
         if self.remaining < 1:
             raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
-        run, refused = self._open_run(), self._refused
+        opened, refused = self._open_run(), self._refused
+        run, payment = opened
         self._asked, self._refused, self._run = self._asked + 1, refused + 1, None
         found = values() if callable(values) else values
         filled = np.where(np.isnan(found), -np.inf, found)
         # the second side is asked only after a yes on the first, so that it is public which one failed
         agrees = not (self._fails(run, filled > asked) or self._fails(run, filled < asked))
-        receipt = self._receipt
+        receipt = payment.receipt
         if agrees:
-            self._refused, self._run = refused, run
-        elif self._spender is not None:
-            receipt = self._spender.settle(self._identifier)
+            self._refused, self._run = refused, opened
+        else:
+            receipt = payment.close()
         return Release(
             value=agrees,
             guarantee=self.run_guarantee,
@@ -122,20 +120,17 @@ class Verification(Session):
         allowed = (1.0 - self._plan.threshold) * self._blocks.count
         return run.above(float(np.count_nonzero(outside)), allowed)
 
-    def _open_run(self) -> SparseVector:
+    def _open_run(self) -> tuple[SparseVector, Payment]:
         if self._run is None:
-            self._identifier = secrets.token_hex(16)  # one that stands in the record would not be charged again
-            if self._spender is not None:
-                self._receipt = self._spender.reserve(
-                    self.run_guarantee, label=self._label, identifier=self._identifier
-                )
-            self._run = SparseVector(
+            payment = Payment.open(self.run_guarantee, spender=self._spender, label=self._label)
+            run = SparseVector(
                 epsilon_threshold=self._plan.epsilon_threshold,
                 epsilon_queries=self._plan.epsilon_queries,
                 max_positives=1,
                 adjacency=Adjacency.REPLACE_ONE,
                 random=self._random,
             )
+            self._run = run, payment
         return self._run
 
     def __repr__(self) -> str:

@@ -21,7 +21,7 @@ from dpselect.ordered import Progress, open_column, private_range, quantiles, qu
 from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.sources.files import is_csv
-from dpselect.privacy import Guarantee, Receipt, compose
+from dpselect.privacy import Guarantee, Payment, Receipt, compose
 
 __all__ = ["quantile"]
 
@@ -195,9 +195,9 @@ def _paid(ledger: str | None, budget: str | None, guarantee: Guarantee, label: s
         yield None
         return
     with Ledger.open(ledger, create=False) as record:
-        charge = record.budget(budget).reserve(guarantee, label=label)
-        yield charge
-        charge.settle()
+        payment = Payment.open(guarantee, spender=record.budget(budget), label=label)
+        yield payment.receipt
+        payment.close()
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, number, pu
 from dpselect.holdout.draws import fingerprint
 from dpselect.holdout.record import Record
 from dpselect.ordered.domains import Domain
-from dpselect.privacy import Guarantee, Receipt, Release, Spender
+from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
 from dpselect.randomness import RandomSource, keyed_source, system_source
 from dpselect.randomness.session import Session, answers
 
@@ -230,8 +230,7 @@ class SavedAnalysis(Session):
                     raise BudgetError(f"all {self._analysis.certificate.plan.queries} questions were asked")
                 # the same after a crash, so charged once
                 identifier = f"{self._record.identifier}-{asked}-{name[:16]}"
-                if self._spender is not None:
-                    receipt = self._spender.reserve(guarantee, label=self._label, identifier=identifier)
+                receipt = self._reserve(guarantee, self._label, identifier)
                 self._analysis.resume(asked=asked, random=self._source(f"answer {asked} {name}"))
                 entry = {"question": name, "kind": kind, "value": answer().value}
                 turn.append(entry, (asked + 1, checked, runs))
@@ -245,17 +244,16 @@ class SavedAnalysis(Session):
             asked, checked, runs = _exposure(turn.entries)
             if runs >= planned.plan.refusals:
                 raise BudgetError("all runs of verifications were used: each refusal and each restart ends one")
-            receipt = None
-            if self._spender is not None:
-                receipt = self._spender.reserve(
-                    planned.run_guarantee,
-                    label=f"{self._label}/verify",
-                    identifier=f"{self._record.identifier}-run-{runs}",
-                )
+            identifier = f"{self._record.identifier}-run-{runs}"
+            receipt = self._reserve(planned.run_guarantee, f"{self._label}/verify", identifier)
             turn.append({"kind": "run"}, (asked, checked, runs + 1))
         planned.resume(asked=min(checked, planned.plan.queries), refused=runs, random=self._source(f"run {runs}"))
         self._run = runs
         return receipt
+
+    def _reserve(self, guarantee: Guarantee, label: str, identifier: str) -> Receipt | None:
+        """It is never settled: a settled identifier would be refused when a crash has it asked for again."""
+        return Payment.open(guarantee, spender=self._spender, label=label, identifier=identifier).receipt
 
     def _planned(self) -> Verification:
         if self._analysis.verification is None:

@@ -19,7 +19,7 @@ from dpselect.holdout.machine import Entry, State, fold
 from dpselect.holdout.record import Record
 from dpselect.holdout.scores import METRICS, Scored
 from dpselect.holdout.terms import Terms, choose_plan
-from dpselect.privacy import Spender
+from dpselect.privacy import Payment, Spender
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Unrepeatable
 
@@ -168,9 +168,8 @@ class Holdout(Unrepeatable):
         )
 
         def reserve(identifier: str) -> None:
-            if spender is not None and plan.row_privacy is not None:
-                spender.reserve(plan.row_privacy, label=label, identifier=identifier)
-                spender.settle(identifier)
+            if plan.row_privacy is not None:
+                Payment.open(plan.row_privacy, spender=spender, label=label, identifier=identifier).close()
 
         secret = {"key": key.hex(), "ids": names, "labels": found.tobytes().hex()}
         record = Record.create(

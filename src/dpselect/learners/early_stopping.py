@@ -6,7 +6,6 @@ Hartmann, Bindschaedler, Bentkamp, West, "Privacy accounting economics" (2022), 
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -19,24 +18,12 @@ from dpselect.accounting.stopping.iterative import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
 from dpselect.mechanisms.noisy_counts import noisy_count, noisy_count_guarantee
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, Receipt
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, RealisedPrice, Receipt, Spender
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
-__all__ = ["EarlyStopping", "InteractiveSpender", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
-
-
-class InteractiveSpender(Protocol):
-    """A spender that can be locked while a run is open; a budget of a ledger is one."""
-
-    def reserve(self, guarantee: OutputGuarantee, *, label: str, identifier: str, interactive: bool) -> Receipt:
-        """Reserve the worst case; with `interactive` nothing else may run on the same data until it is settled."""
-        ...
-
-    def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
-        """Close the reservation at a stopping point."""
-        ...
+__all__ = ["EarlyStopping", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
 
 
 class Score(Protocol):
@@ -171,7 +158,7 @@ class EarlyStopping:
     delta: SupportsFloat
     rule: Callable[[Sequence[float]], bool]
     score: Score
-    spender: InteractiveSpender | None = None
+    spender: Spender | None = None
     label: str = "training with early stopping"
     shares: Sequence[SupportsFloat] | None = None
     worst_epsilon: SupportsFloat | None = None
@@ -262,7 +249,7 @@ class Run(Session):
     def __init__(self, stopping: EarlyStopping, price: OutputGuarantee, source: RandomSource) -> None:
         super().__init__()
         self._stopping, self._price, self._source = stopping, price, source
-        self._identifier = secrets.token_hex(16)
+        self._payment: Payment | None = None
         self._scores: list[float] = []
         self._open = False
         self.steps = 0
@@ -287,10 +274,9 @@ class Run(Session):
     def __enter__(self) -> Self:
         if self._open or self.steps:
             raise StudyError("a run is opened once")
-        if self._stopping.spender is not None:
-            self.receipt = self._stopping.spender.reserve(
-                self._price, label=self._stopping.label, identifier=self._identifier, interactive=True
-            )
+        price = replace(self._price, interactive=True)  # nothing else may run on the same data meanwhile
+        self._payment = Payment.open(price, spender=self._stopping.spender, label=self._stopping.label)
+        self.receipt = self._payment.receipt
         self._open = True
         return self
 
@@ -299,9 +285,8 @@ class Run(Session):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = False
-        spender = self._stopping.spender
-        if kind is None and spender is not None:
-            self.receipt = spender.settle(self._identifier, cell=self._price.cell(self.steps))
+        if kind is None and self._payment is not None:
+            self.receipt = self._payment.close(self.steps)
 
     @answers
     def stop(self, step: SupportsIndex, model: Any) -> bool:

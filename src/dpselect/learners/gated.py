@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import secrets
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Final, SupportsFloat, SupportsIndex
@@ -12,15 +11,15 @@ from typing import Any, Final, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.stopping.gated import gated, logistic_error_shift, released_or_none
-from dpselect.errors import ArgumentError, expect, flag, integer, number
+from dpselect.accounting.stopping.gated import gated, logistic_error_shift
+from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
 from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.noisy_counts import discrete_laplace
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import noise_epsilon
@@ -87,28 +86,21 @@ def gated_release(
         delta=delta,
     )
     scale = max(test_steps, train_steps or 0) / noise_epsilon(float(test_epsilon))
-    if spender is not None:
-        expect("spender", spender, Spender)
     source = resolve(random)
-    receipt, identifier = None, secrets.token_hex(16)
-    if spender is not None:
-        spender.reserve(price, label=label, identifier=identifier)
-    model = result_of(lambda: copy.deepcopy(train(source)), _FAILED)
-    # the test gets a copy: it sees rows that what is released must not depend on
-    found = _FAILED if model is _FAILED else result_of(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
-    failed = found is _FAILED
-    passed = not failed and found + discrete_laplace(scale, source) <= math.floor(Fraction(limit) / Fraction(grid))
-    value = model if passed else None
-    outcome = _FAILED if failed else value
-    if spender is not None:
-        receipt = spender.settle(identifier, cell=released_or_none(outcome))
-    return Release(
-        value=value,
-        guarantee=price.worst(),
-        receipt=receipt,
-        replayable=source.replayable,
-        realised=price.observed(outcome),
-    )
+
+    def run() -> Any:
+        model = result_of(lambda: copy.deepcopy(train(source)), _FAILED)
+        # the test gets a copy: it sees rows that what is released must not depend on
+        found = _FAILED if model is _FAILED else result_of(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
+        if found is _FAILED:
+            return _FAILED
+        passed = found + discrete_laplace(scale, source) <= math.floor(Fraction(limit) / Fraction(grid))
+        return model if passed else None
+
+    def release(value: Any, **paid_for: Any) -> Release:
+        return Release(value=None if value is _FAILED else value, **paid_for)
+
+    return paid(run, price, spender=spender, label=label, replayable=source.replayable, form=release)
 
 
 def _steps(shift: float, grid: float) -> int:

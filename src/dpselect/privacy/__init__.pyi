@@ -14,5 +14,6 @@ from .mechanisms import (
     zcdp as zcdp,
 )
 from .output.guarantee import OutputGuarantee as OutputGuarantee
+from .paying import Payment as Payment, paid as paid
 from .realised import RealisedPrice as RealisedPrice
 from .release import Receipt as Receipt, Release as Release, Spender as Spender

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol, SupportsFloat
 
 from dpselect.errors import number, public_text
-from dpselect.privacy import Guarantee, Receipt, Release, Spender
+from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.starting import refuse_while_starting
@@ -291,11 +291,9 @@ def _begin(
 ) -> Search:
     """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
     if search.stage is Stage.NEW:
-        receipt = None
-        if ledger is not None:
-            receipt = ledger.reserve(plan.total, label=label, identifier=store.identifier)
+        payment = Payment.open(plan.total, spender=ledger, label=label, identifier=store.identifier)
         search = search.reserve()
-        store.reserved(receipt)
+        store.reserved(payment.receipt)
         _LOG.info("%r: the price of the whole search is reserved", label)
     if search.stage is Stage.RESERVED:
         store.create_key()
@@ -376,7 +374,7 @@ def _trials_done(search: Search) -> int:
 
 def _close(plan: Plan, store: _Store, search: Search, ledger: Spender | None) -> TuneResult:
     """Settle, destroy the key, and return what was released."""
-    receipt = ledger.settle(store.identifier) if ledger is not None else None
+    receipt = Payment(ledger, plan.total, store.identifier).close()
     if search.stage is Stage.RELEASED:
         search = search.settle()
         store.save(search)

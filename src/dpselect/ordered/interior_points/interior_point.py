@@ -20,8 +20,7 @@ from dpselect.ordered.interior_points.search_tree import sort_codes
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
 from dpselect.ordered.sources.plain_lists import cells_as, hardly_any, is_missing, whole_or_zero
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, paid, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
@@ -94,13 +93,16 @@ def interior_point(
     if count_epsilon is not None:
         counted = number("count_epsilon", count_epsilon, at_least=1e-6, at_most=1e3)
         guarantee = compose(guarantee, noisy_count_guarantee(epsilon=counted, adjacency=adjacency))
-    payment = reserve(spender, guarantee, label=label)
-    codes = _codes(rows, domain)
-    value = None
-    if counted is None or noisy_count(len(codes), epsilon=counted, random=source) >= plan.rows:
-        found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(source))
-        value = None if found is None else domain.decode(min(found, domain.size - 1))
-    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+    def run() -> Any:
+        codes = _codes(rows, domain)
+        value = None
+        if counted is None or noisy_count(len(codes), epsilon=counted, random=source) >= plan.rows:
+            found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(source))
+            value = None if found is None else domain.decode(min(found, domain.size - 1))
+        return value
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def interior_point_guarantee(
@@ -261,10 +263,13 @@ def cumulative_interior_point(
     )
     domain = WholeNumbers(0, (1 << bits) - 1)
     rows = _container(codes, domain)
-    payment = reserve(spender, guarantee, label=label)
-    ordered = sort_codes(_codes(rows, domain))
-    value = draw_tree_log(ordered, bits, parameters, SecretDraws(source))
-    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+    def run() -> Any:
+        ordered = sort_codes(_codes(rows, domain))
+        value = draw_tree_log(ordered, bits, parameters, SecretDraws(source))
+        return value
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def _bits(size: int) -> int:

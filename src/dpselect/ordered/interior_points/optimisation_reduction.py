@@ -26,8 +26,7 @@ from dpselect.ordered.interior_points.quasi_concave import quasi_concave_guarant
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 from dpselect.ordered.interior_points.tree_log_tuning import cumulative_rows, tuned_cumulative
 from dpselect.ordered.order_statistics.intervals import exponential_interior_point
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy import Adjacency, Release, Spender, paid
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
@@ -158,12 +157,13 @@ def maximize_by_interior_point(
             random=source,
         )
         return replace(found, value=None if found.value is None else first + min(int(found.value), size - 1))
-    payment = reserve(spender, guarantee, label=label)
-    rate = epsilon_used(guarantee.pure_epsilon) / (2 * _DISTANCE)
-    place = exponential_interior_point(points, lower=0, upper=size - 1, epsilon=rate, monotonic=True, random=source)
-    return Release(
-        value=first + int(place), guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable
-    )
+
+    def run() -> int:
+        rate = epsilon_used(guarantee.pure_epsilon) / (2 * _DISTANCE)
+        place = exponential_interior_point(points, lower=0, upper=size - 1, epsilon=rate, monotonic=True, random=source)
+        return first + int(place)
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = [
@@ -160,15 +159,15 @@ def maximize_quasi_concave(
     top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
     if top is None and not isinstance(score, FindsPeak) and places > _LOOK_AT_ALL:
         raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
-    payment = reserve(spender, guarantee, label=label)
-    if top is None and isinstance(score, FindsPeak):
-        top = score.find_peak(first, last)
-    if top is not None:
-        value = _draw(score, first, last, top, mechanism.rate, source)
-    else:
+
+    def run() -> int:
+        found = score.find_peak(first, last) if top is None and isinstance(score, FindsPeak) else top
+        if found is not None:
+            return _draw(score, first, last, found, mechanism.rate, source)
         scores = np.array([_tame(score(place)) for place in range(first, last + 1)])
-        value = first + draw_from_runs(np.ones(places, dtype=np.uint64), scores, rate=mechanism.rate, random=source)
-    return Release(value=value, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+        return first + draw_from_runs(np.ones(places, dtype=np.uint64), scores, rate=mechanism.rate, random=source)
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def _tame(score: SupportsFloat) -> float:
@@ -247,9 +246,12 @@ def maximize_over_runs(
     guarantee = quasi_concave_guarantee(
         epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
     )
-    payment = reserve(spender, guarantee, label=label)
-    place = draw_from_runs(lengths, tamed_scores(values), rate=mechanism.rate, random=source)
-    return Release(value=places[0] + place, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+    def run() -> int:
+        place = draw_from_runs(lengths, tamed_scores(values), rate=mechanism.rate, random=source)
+        return places[0] + place
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:

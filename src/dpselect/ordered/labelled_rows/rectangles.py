@@ -17,8 +17,7 @@ from dpselect.ordered.order_statistics.intervals import exponential_interior_poi
 from dpselect.ordered.slices.reorder_slice_compute import Ordered, ReorderSliceCompute
 from dpselect.ordered.sources.adapters import declare_domain
 from dpselect.ordered.sources.plain_lists import typed, with_presence
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy import Adjacency, Release, Spender, paid
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
@@ -123,14 +122,17 @@ def learn_rectangle(
         slicing=slicing,
         adjacency=adjacency,
     )
-    payment = reserve(spender, plan.guarantee, label=label)
-    positive = table[(labels == 1) & np.all(present, axis=1)]
-    columns = [coded(domain, positive[:, axis]) for axis, domain in enumerate(domains)]
-    if noisy_count(len(positive), epsilon=plan.count_epsilon, random=source) < plan.least_count:
-        rule = Rectangle(domains, (1,) * axes, (0,) * axes)
-    else:
-        rule = _sides(columns, domains, plan, adjacency, source)
-    return Release(value=rule, guarantee=plan.guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+    def run() -> Rectangle:
+        positive = table[(labels == 1) & np.all(present, axis=1)]
+        columns = [coded(domain, positive[:, axis]) for axis, domain in enumerate(domains)]
+        if noisy_count(len(positive), epsilon=plan.count_epsilon, random=source) < plan.least_count:
+            rule = Rectangle(domains, (1,) * axes, (0,) * axes)
+        else:
+            rule = _sides(columns, domains, plan, adjacency, source)
+        return rule
+
+    return paid(run, plan.guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def _sides(

@@ -27,8 +27,7 @@ from dpselect.ordered.labelled_rows.threshold_plan import (
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
 from dpselect.ordered.sources.adapters import declare_domain
 from dpselect.ordered.sources.plain_lists import typed, with_presence
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy import Adjacency, Release, Spender, paid
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
@@ -137,22 +136,25 @@ def learn_threshold(
     half = 0
     if method == "interior-point":
         half = rows_per_side(**public) if per_side is None else integer("per_side", per_side, at_least=1)
-    payment = reserve(spender, guarantee, label=label)
-    sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
-    below, above = sides[::-1] if positives == "above" else sides
-    turned, cut = 0, None
-    if method == "errors":
-        lengths, errors = error_runs(below, above, domain.size)
-        if positives == "either":
-            lengths, errors = np.tile(lengths, 2), np.append(errors, len(below) + len(above) - errors)
-        rate = threshold_rate(epsilon=epsilon_used(guarantee.pure_epsilon), method=method, adjacency=adjacency)
-        turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=source), domain.size + 1)
-    else:
-        points = boundary_points(below, above, domain.size, half)
-        cut = interior_point(points, random=source, **interior_search(**public)).value
-    positive_below = (positives != "above") != bool(turned)
-    rule = None if cut is None else Threshold(domain, cut, positive_below)
-    return Release(value=rule, guarantee=guarantee, receipt=payment.settle(), replayable=source.replayable)
+
+    def run() -> Threshold | None:
+        sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
+        below, above = sides[::-1] if positives == "above" else sides
+        turned, cut = 0, None
+        if method == "errors":
+            lengths, errors = error_runs(below, above, domain.size)
+            if positives == "either":
+                lengths, errors = np.tile(lengths, 2), np.append(errors, len(below) + len(above) - errors)
+            rate = threshold_rate(epsilon=epsilon_used(guarantee.pure_epsilon), method=method, adjacency=adjacency)
+            turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=source), domain.size + 1)
+        else:
+            points = boundary_points(below, above, domain.size, half)
+            cut = interior_point(points, random=source, **interior_search(**public)).value
+        positive_below = (positives != "above") != bool(turned)
+        rule = None if cut is None else Threshold(domain, cut, positive_below)
+        return rule
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def error_runs(below: Codes, above: Codes, size: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal, SupportsFloat
 
 from numpy.typing import ArrayLike
@@ -15,8 +16,7 @@ from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, draw_flipped
 from dpselect.ordered.sources.declared import declare_column
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
@@ -222,20 +222,15 @@ def quantile(
     guarantee = quantile_guarantee(epsilon=epsilon, q=fraction, mechanism=chosen, adjacency=adjacency)
     if chosen == "permute_and_flip" and not small:
         raise ArgumentError(f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values")
-    payment = reserve(spender, guarantee, label=label)
-    column = declared.ranked()
-    draw = draw_flipped if chosen == "permute_and_flip" else draw_code
-    code = draw(column, size=domain.size, target=fraction * column.total, rate=rate, random=source)
-    return QuantileRelease(
-        value=domain.decode(code),
-        guarantee=guarantee,
-        receipt=payment.settle(),
-        replayable=source.replayable,
-        q=fraction,
-        rate=rate,
-        domain_size=domain.size,
-        units=units,
-    )
+
+    def run() -> Any:
+        column = declared.ranked()
+        draw = draw_flipped if chosen == "permute_and_flip" else draw_code
+        code = draw(column, size=domain.size, target=fraction * column.total, rate=rate, random=source)
+        return domain.decode(code)
+
+    form = partial(QuantileRelease, q=fraction, rate=rate, domain_size=domain.size, units=units)
+    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable, form=form)
 
 
 def median(

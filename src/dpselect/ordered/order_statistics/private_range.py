@@ -21,8 +21,7 @@ from dpselect.ordered.order_statistics.one import (
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.columns import PaddedColumn
 from dpselect.ordered.sources.declared import declare_column
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
@@ -63,17 +62,20 @@ def private_range(
         raise TypeError("values must be numbers here")
     domain = Binades()
     guarantee = range_guarantee(epsilon=epsilon, adjacency=adjacency)
-    payment = reserve(spender, guarantee, label=label)
-    column = source.ranked(domain)
-    half = epsilon_used(epsilon) / 2
-    rate = quantile_rate(Fraction(0), half, adjacency, shifted=True)  # the same at q = 1
-    shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
-    ends = [
-        domain.decode(draw_code(column, size=domain.size, target=target, rate=rate, random=drawn))
-        for target in (shift, column.total - shift)
-    ]
-    (low, _), (_, high) = sorted(ends)
-    return Release(value=(low, high), guarantee=guarantee, receipt=payment.settle(), replayable=drawn.replayable)
+
+    def run() -> tuple[Any, Any]:
+        column = source.ranked(domain)
+        half = epsilon_used(epsilon) / 2
+        rate = quantile_rate(Fraction(0), half, adjacency, shifted=True)  # the same at q = 1
+        shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
+        ends = [
+            domain.decode(draw_code(column, size=domain.size, target=target, rate=rate, random=drawn))
+            for target in (shift, column.total - shift)
+        ]
+        (low, _), (_, high) = sorted(ends)
+        return (low, high)
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=drawn.replayable)
 
 
 def range_guarantee(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
@@ -140,18 +142,16 @@ def quantile_interval(
     shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
     one = quantile_guarantee(epsilon=epsilon / 2.0, q=fraction, adjacency=adjacency)
     guarantee = compose(one, one)
-    payment = reserve(spender, guarantee, label=label)
-    column = declared.ranked()
-    # with fewer than `shift` rows at hand the targets would lie outside, and anything might be drawn
-    padded = PaddedColumn(column, domain.size, math.ceil(shift))
-    middle = fraction * column.total + padded.pad
-    codes = sorted(
-        draw_code(padded, size=domain.size, target=target, rate=rate, random=drawn)
-        for target in (middle - shift, middle + shift)
-    )
-    return Release(
-        value=(domain.decode(codes[0]), domain.decode(codes[1])),
-        guarantee=guarantee,
-        receipt=payment.settle(),
-        replayable=drawn.replayable,
-    )
+
+    def run() -> tuple[Any, Any]:
+        column = declared.ranked()
+        # with fewer than `shift` rows at hand the targets would lie outside, and anything might be drawn
+        padded = PaddedColumn(column, domain.size, math.ceil(shift))
+        middle = fraction * column.total + padded.pad
+        codes = sorted(
+            draw_code(padded, size=domain.size, target=target, rate=rate, random=drawn)
+            for target in (middle - shift, middle + shift)
+        )
+        return (domain.decode(codes[0]), domain.decode(codes[1]))
+
+    return paid(run, guarantee, spender=spender, label=label, replayable=drawn.replayable)

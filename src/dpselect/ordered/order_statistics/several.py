@@ -21,8 +21,7 @@ from dpselect.ordered.order_statistics.scattered_pairs import PairedColumn
 from dpselect.ordered.order_statistics.tree import TreeAnswer, tree_codes
 from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.ordered.sources.declared import DeclaredColumn, declare_column
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Release, Spender
+from dpselect.privacy import Adjacency, Release, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
@@ -129,17 +128,19 @@ def quantiles(
     )
     plan.check(size)
     source = resolve(random)
-    payment = reserve(spender, plan.guarantee, label=label)
-    codes, rows, tree = _draw(declared, plan, source)
-    return QuantilesRelease(
-        value=[declared.domain.decode(code) for code in codes],
-        guarantee=plan.guarantee,
-        receipt=payment.settle(),
+
+    def release(value: tuple[list[int], int | None, TreeAnswer | None], **paid_for: Any) -> QuantilesRelease:
+        codes, rows, tree = value
+        values = [declared.domain.decode(code) for code in codes]
+        return QuantilesRelease(value=values, plan=plan, domain_size=size, noisy_rows=rows, tree=tree, **paid_for)
+
+    return paid(
+        lambda: _draw(declared, plan, source),
+        plan.guarantee,
+        spender=spender,
+        label=label,
         replayable=source.replayable,
-        plan=plan,
-        domain_size=size,
-        noisy_rows=rows,
-        tree=tree,
+        form=release,
     )
 
 

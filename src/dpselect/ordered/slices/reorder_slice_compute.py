@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, flag, integer, number
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee, swap_of
-from dpselect.ordered.spending import reserve
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
+from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
@@ -195,7 +194,7 @@ class ReorderSliceCompute(Session):
         # list() of a frame or of a mapping would be its column names or keys
         if isinstance(rows, (str, bytes, Mapping)) or hasattr(rows, "columns"):
             raise TypeError("rows must be a list of rows or an array; of a frame, pass .to_numpy() or its row tuples")
-        self._payment = reserve(spender, self.guarantee, label=label) if spender is not None else None
+        self._payment = Payment.open(self.guarantee, spender=spender, label=label)
         self._data: Rows = rows if isinstance(rows, np.ndarray) else list(rows)
         self._rows = self._data
         self._slices: list[tuple[Rows, list[int]]] = []
@@ -284,7 +283,7 @@ class ReorderSliceCompute(Session):
     @answers
     def release(self, value: Any) -> Release:
         """What was made of the answers, with the session's guarantee and receipt."""
-        receipt = None if self._payment is None else self._payment.settle()
+        receipt = self._payment.close()
         return Release(value=value, guarantee=self.guarantee, receipt=receipt, replayable=self._replayable)
 
     def __repr__(self) -> str:

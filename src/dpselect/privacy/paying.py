@@ -1,0 +1,139 @@
+"""Paying for what is private: reserved before the data are looked at, settled when the output is there.
+
+This is the only place of the library that reserves and settles, beside the ledger itself and the spenders.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, TypeVar, overload, runtime_checkable
+
+from dpselect.errors import expect, public_text
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.output.guarantee import OutputGuarantee
+from dpselect.privacy.promises import promise_or_output
+from dpselect.privacy.release import Receipt, Release, Spender
+from dpselect.randomness.starting import refuse_while_starting
+
+__all__ = ["Payment", "paid"]
+
+_Release = TypeVar("_Release", bound=Release)
+_IN_FULL: Final[Any] = object()
+
+
+@runtime_checkable
+class _Charge(Protocol):
+    """A receipt that can be settled with an output, as a ledger's can: prices by a function are not in its record."""
+
+    def settle(self, output: Any) -> Receipt: ...
+
+
+@dataclass(frozen=True)
+class Payment:
+    """A reservation. One that is never closed stays charged in full, whatever happened; without a spender, nothing.
+
+    For whatever is not over when its function returns: a session, a search that may be resumed. Whatever is uses
+    `paid`. `receipt` is that of the reservation.
+    """
+
+    spender: Spender | None
+    guarantee: Guarantee | OutputGuarantee
+    identifier: str
+    receipt: Receipt | None = None
+
+    def __post_init__(self) -> None:
+        promise_or_output("guarantee", self.guarantee)
+        if self.spender is not None:
+            expect("spender", self.spender, Spender)
+
+    @classmethod
+    def open(
+        cls,
+        guarantee: Guarantee | OutputGuarantee,
+        *,
+        spender: Spender | None,
+        label: str,
+        identifier: str | None = None,
+    ) -> Payment:
+        """Reserve the worst case of a guarantee; durable on return.
+
+        `identifier`: of a run that is repeated after a crash, and then charged once; by default a fresh one, since one
+        that stands in the record already would not be charged again.
+
+        Raises `BudgetError` when the spender refuses, `StartingProcessError` in a child process that is being started.
+        """
+        payment = cls(spender, guarantee, secrets.token_hex(16) if identifier is None else identifier)
+        label = public_text("label", label)
+        if spender is None:
+            return payment
+        refuse_while_starting("a paid run")
+        return replace(payment, receipt=spender.reserve(guarantee, label=label, identifier=payment.identifier))
+
+    def close(self, output: Any = _IN_FULL) -> Receipt | None:
+        """Settle at the price of the output that came out; without an output, or with a plain guarantee, in full.
+
+        Closing again with the same output gives the same receipt (but for prices that are a function).
+        """
+        if self.spender is None:
+            return None
+        if output is _IN_FULL or not isinstance(self.guarantee, OutputGuarantee):
+            return self.spender.settle(self.identifier)
+        if self.guarantee.table is None and isinstance(self.receipt, _Charge):
+            return self.receipt.settle(output)
+        return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
+
+
+@overload
+def paid(
+    run: Callable[[], Any],
+    guarantee: Guarantee | OutputGuarantee,
+    *,
+    spender: Spender | None,
+    label: str,
+    replayable: bool = False,
+) -> Release: ...
+@overload
+def paid(
+    run: Callable[[], Any],
+    guarantee: Guarantee | OutputGuarantee,
+    *,
+    spender: Spender | None,
+    label: str,
+    replayable: bool = False,
+    form: Callable[..., _Release],
+) -> _Release: ...
+def paid(
+    run: Callable[[], Any],
+    guarantee: Guarantee | OutputGuarantee,
+    *,
+    spender: Spender | None,
+    label: str,
+    replayable: bool = False,
+    form: Callable[..., Release] = Release,
+) -> Release:
+    """Reserve the worst case of `guarantee`, `run()`, settle at the price of what came out, and release that.
+
+    `run` is the private run: all that depends on the data happens in it, and everything that it was asked is checked
+    before. The reservation is durable when it begins. If it raises, the exception goes on and the whole reservation
+    stays charged: whether it raises may be a matter of the data, and what it did before is not undone. Without a
+    `spender` nothing is paid, and the release has no receipt.
+
+    The release's guarantee is the promise, the largest price of an output guarantee; its `realised` price is that of
+    the output. `label` is public text for the record. `form` makes the release, from the keywords of `Release`.
+
+    Raises `BudgetError` when the spender refuses, `StartingProcessError` in a child process that is being started.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.randomness import keyed_source
+    >>> paid(lambda: keyed_source(1).below(6), pure_dp(epsilon=1.0), spender=None, label="a die").value
+    3
+    """
+    payment = Payment.open(guarantee, spender=spender, label=label)
+    output = run()
+    receipt = payment.close(output)
+    if not isinstance(guarantee, OutputGuarantee):
+        return form(value=output, guarantee=guarantee, receipt=receipt, replayable=replayable)
+    promised, realised = guarantee.worst(), guarantee.observed(output)
+    return form(value=output, guarantee=promised, receipt=receipt, replayable=replayable, realised=realised)
