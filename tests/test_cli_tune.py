@@ -97,7 +97,7 @@ def test_a_check_says_the_price_and_leaves_nothing(monkeypatch, capsys, nothing_
     assert [path.name for path in Path().iterdir()] == ["toy.toml"]
     status, out, _ = dpselect_command(monkeypatch, capsys, "tune", "--check", "toy.toml")
     assert status == 0
-    assert "will cost epsilon 3 at delta 1e-5" in out
+    assert "will cost epsilon 3 at delta 1e-05" in out
     assert "1.64 runs in the mean, at most 3" in out
 
 

@@ -187,7 +187,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "privacy.output.calculus.parallel": (calculus.parallel, {"first": GATE, "second": GATE}),
         "privacy.output.calculus.pointwise_minimum": (calculus.pointwise_minimum, {}),
-        "privacy.output_filter.OutputFilter.start": (OutputFilter(additive(epsilon=1)).start, {}),
+        "privacy.output.filter.OutputFilter.start": (OutputFilter(additive(epsilon=1)).start, {}),
         "privacy.output.oracle.satisfies": (
             importlib.import_module("dpselect.privacy.output.oracle").satisfies,
             {"pairs": []},

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.accounting import best_of
-from dpselect.errors import StudyError
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.numerics.digits import rounded, rounded_down, rounded_up
 from dpselect.privacy import compose, gaussian, pure_dp
 from dpselect.repetitions import Harmonic, TruncatedNegativeBinomial
 from dpselect.report import render_page, search_facts
-from dpselect.report.charts import Axis, Line, above, bar_chart, below, line_chart, short
+from dpselect.report.plots import check_plot_path, picture, plotting, save_plot
 from dpselect.study import remake_report
 from tests.pages import FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release
 
@@ -98,7 +99,7 @@ def test_the_page_says_what_was_chosen_and_what_it_cost():
     text = page()
     for cost in FACTS["costs"]:
         assert cost["label"].replace("'", "&#39;") in text or cost["label"] in text
-        assert f">{above(cost['epsilon'])}<" in text
+        assert f">{rounded_up(cost['epsilon'], digits=4)}<" in text
     assert "learning_rate" in text
     assert "0.25" in text
     assert f"never more than {LAW.limit}" in text
@@ -117,7 +118,7 @@ def test_the_budget_stands_before_and_after():
     assert "budget" not in Outline(page()).named("section")[-1]["aria-labelledby"]
     text = page(facts={**FACTS, "budget": BUDGET})
     assert "The budget, before and after" in text
-    for amount in ("0.25", "1.25", "1e-6"):
+    for amount in ("0.25", "1.25", "1e-06"):
         assert f">{amount}<" in text
 
 
@@ -137,9 +138,9 @@ def test_the_page_can_be_read_aloud():
         assert section["aria-labelledby"] in identifiers
     pictures = outline.named("svg")
     assert len(pictures) == 5
-    for picture in pictures:
-        assert picture["role"] == "img"
-        assert len(picture["aria-label"]) > 40
+    for drawn in pictures:
+        assert drawn["role"] == "img"
+        assert len(drawn["aria-label"]) > 40
     # every plot has its numbers in a table, and a cell's row and column can be told
     assert len(outline.named("table")) >= 6
     assert all("scope" in head for head in outline.named("th"))
@@ -149,8 +150,8 @@ def test_the_page_needs_no_script_and_no_network():
     text = page()
     assert "<script" not in text
     assert "javascript:" not in text
-    assert not re.search(r"\b(src|href|action|data|poster|onload|onerror)=", text)
-    assert not re.search(r"url\(|@import|@font-face", text)
+    assert not re.search(r"\b(src|action|data|poster|onload|onerror)=|\bhref=(?!\"#)", text)
+    assert not re.search(r"url\((?!#)|@import|@font-face", text)
     assert "default-src 'none'" in text
 
 
@@ -231,33 +232,50 @@ def test_a_folder_without_a_release_is_refused(tmp_path, name, content, said):
 def test_bounds_are_rounded_to_their_own_side(value):
     """Four digits, upwards for what is guaranteed, downwards for what nothing valid is below."""
     exact = Decimal(repr(value))
-    assert Decimal(below(value)) <= exact <= Decimal(above(value))
-    assert Decimal(above(value)) - exact <= exact / 1000
-    assert exact - Decimal(below(value)) <= exact / 1000
-    assert abs(Decimal(short(value)) - exact) <= exact / 2000 * (1 + Decimal("1e-9"))
-
-
-@given(st.floats(min_value=-1e6, max_value=1e6), st.floats(min_value=1e-6, max_value=1e6))
-def test_ticks_are_round_few_and_in_range(low, width):
-    axis = Axis("x", low, low + width)
-    ticks = axis.ticks()
-    assert 2 <= len(ticks) <= 8
-    slack = 1e-6 * (abs(low) + width)
-    assert all(low - slack <= tick <= low + width + slack for tick in ticks)
-
-
-def test_a_value_beyond_an_axis_stays_at_its_edge():
-    axis = Axis("y", 1e-7, 1.0, log=True)
-    assert axis.place(0.0, 300.0, 30.0) == 300.0
-    assert axis.place(2.0, 300.0, 30.0) == 30.0
-    assert axis.place(10**-3.5, 300.0, 30.0) == pytest.approx(165.0)
+    below, above, nearest = (Decimal(f(value, digits=4)) for f in (rounded_down, rounded_up, rounded))
+    assert below <= exact <= above
+    assert above - exact <= exact / 1000
+    assert exact - below <= exact / 1000
+    assert abs(nearest - exact) <= exact / 2000 * (1 + Decimal("1e-9"))
 
 
 def test_plots_stay_finite_at_the_ends():
     """Zero and one value only: nothing divides by a range of nothing, nothing is not a number."""
-    drawn = bar_chart("bars", [("nothing", "run", 0.0)]) + line_chart(
-        "a point", Axis("x", 0.0, 1.0), Axis("y", 1e-9, 1.0, log=True), [0.0], [Line("a", "run", [0.0])]
-    )
-    assert "nan" not in drawn
-    assert "inf" not in drawn
+    costs = [{"label": "nothing", "kind": "run", "epsilon": 0.0}]
+    law = {**FACTS["law"], "probabilities": [1.0]}
+    curve = {"epsilon": [0.0], "one_run": [0.0], "search": [0.0], "log": True}
+    text = page(facts={**FACTS, "epsilon": 0.0, "costs": costs, "law": law, "curve": curve})
+    assert not re.search(r'[ "](nan|inf)\b', text)
     assert render_page(RELEASE, FACTS) == render_page(RELEASE, FACTS)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "html"])
+def test_the_same_figure_gives_the_same_file(tmp_path, suffix):
+    for name in ("one", "two"):
+        with plotting() as axes:
+            axes.plot([1, 2], [3, 4])
+            save_plot(axes, tmp_path / f"{name}.{suffix}")
+    assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
+
+
+def test_a_plot_that_could_not_be_written_is_refused_beforehand(tmp_path):
+    with pytest.raises(ArgumentError, match=r"--plot: the name must end in one of .*\.svg.*, got 'plot.txt'"):
+        check_plot_path("--plot", tmp_path / "plot.txt")
+    with pytest.raises(ArgumentError, match="--plot: there is no folder"):
+        check_plot_path("--plot", tmp_path / "no" / "plot.svg")
+
+
+def test_identifiers_of_two_pictures_do_not_meet():
+    drawn = []
+    for label in ("The first picture <&>", "Another picture"):
+        with plotting() as axes:
+            axes.plot([1, 2], [3, 4], gid="note")
+            drawn.append(picture(axes, label, {"note": "<here> & there"}))
+    first, second = (set(re.findall(r'id="([^"]*)"', text)) for text in drawn)
+    assert first
+    assert second
+    assert not first & second
+    assert all(
+        f'"#{used}"' in text or f"#{used})" in text for text in drawn for used in re.findall(r"#([\w-]+-[mp]\w+)", text)
+    )
+    assert "<title>&lt;here&gt; &amp; there</title>" in drawn[0]

@@ -168,19 +168,19 @@ def _table(described: list[dict[str, Any]]) -> None:
 
 
 def _plot(record: Ledger, name: str, path: Path) -> None:
-    from matplotlib.figure import Figure
+    from dpselect.report.plots import plotting, save_plot  # Matplotlib takes a second to import
 
     history = record.history(name)
-    axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots()
     entries = [moment[0] for moment in history]
     spent = [float(reading.epsilon) for _, reading, _ in history]
     without = [float(reading.epsilon + refunded) for _, reading, refunded in history]
-    axes.step(entries, without, where="post", label="without refunds", linestyle=":")
-    axes.step(entries, spent, where="post", label="spent")
-    axes.axhline(float(record.budget(name).epsilon), color="black", linewidth=0.8, label="budget")
-    axes.set(xlabel="entry", ylabel="epsilon", title=name, ylim=(0, None))
-    axes.legend()
-    figure.savefig(path)
+    with plotting(height=4.0) as axes:
+        axes.step(entries, without, where="post", label="without refunds", linestyle=":")
+        axes.step(entries, spent, where="post", label="spent")
+        axes.axhline(float(record.budget(name).epsilon), color="black", linewidth=0.8, label="budget")
+        axes.set(xlabel="entry", ylabel="epsilon", title=name, ylim=(0, None))
+        axes.legend()
+        save_plot(axes, path, title=name)
 
 
 def _receipt(path: Path) -> Receipt:

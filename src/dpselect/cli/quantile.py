@@ -82,7 +82,9 @@ def quantile(
     if plan.method == "tree" and range_epsilon is not None:
         raise ArgumentError("--method tree needs --lower and --upper")
     if plot is not None:
-        _plotting(plot)
+        from dpselect.report.plots import check_plot_path  # Matplotlib takes a second to import
+
+        check_plot_path("--plot", plot)
     with (
         _progress() as progress,
         open_column(where, column, table=table, progress=progress, text=bool(category), look=kind is None) as source,
@@ -143,17 +145,6 @@ def quantile(
 def _domain_size(source: ColumnSource, bounds: tuple[Any, Any], step: Any, category: list[str] | None) -> int:
     lower, upper = bounds
     return declare_column(source, lower=lower, upper=upper, granularity=step, categories=category or None).domain.size
-
-
-def _plotting(path: Path) -> None:
-    """Raise before anything is paid where the plot could not be drawn."""
-    from matplotlib.figure import Figure
-
-    known = Figure().canvas.get_supported_filetypes()
-    if path.suffix.lower().lstrip(".") not in known:
-        raise ArgumentError(f"--plot: the name must end in one of {', '.join(sorted(known))}")
-    if not path.parent.is_dir():
-        raise ArgumentError(f"--plot: there is no folder {path.parent}")
 
 
 def _bound(flag: str, text: str | None, kind: str) -> Any:
@@ -218,15 +209,15 @@ def _progress() -> Iterator[Progress | None]:
 
 
 def _draw(path: Path, column: str, points: list[tuple[float, Any]], category: list[str] | None) -> None:
-    from matplotlib.figure import Figure
+    from dpselect.report.plots import plotting, save_plot
 
-    axes = (figure := Figure(figsize=(7, 4), layout="constrained")).subplots()
     places = [category.index(value) if category else value for _, value in points]
-    axes.plot(places, [q for q, _ in points], marker="o")
-    if category:
-        axes.set_xticks(range(len(category)), category)
-    axes.set(xlabel=column, ylabel="share of rows at most this", title="private quantiles", ylim=(0, 1))
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise ArgumentError(f"--plot: {path} cannot be written: {error.strerror}") from None
+    with plotting(height=4.0) as axes:
+        axes.plot(places, [q for q, _ in points], marker="o")
+        if category:
+            axes.set_xticks(range(len(category)), category)
+        axes.set(xlabel=column, ylabel="share of rows at most this", title="private quantiles", ylim=(0, 1))
+        try:
+            save_plot(axes, path, title="private quantiles")
+        except OSError as error:
+            raise ArgumentError(f"--plot: {path} cannot be written: {error.strerror}") from None

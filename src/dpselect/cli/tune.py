@@ -14,6 +14,7 @@ from dpselect.cli.account import JSON_HELP
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.errors import ArgumentError, NothingFoundWarning
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
 
 __all__ = ["tune"]
@@ -88,15 +89,17 @@ def tune(
     typer.echo(json.dumps(finished.release) if as_json else _released(finished.release, finished.folder))
 
 
-def _checked(found: dict[str, Any], runs: str) -> str:
-    from dpselect.report.charts import above
+def _shown(amount: float) -> str:
+    return rounded_up(amount, digits=4)
 
+
+def _checked(found: dict[str, Any], runs: str) -> str:
     noise = ", ".join(f"{name} = {value:.4g}" for name, value in found["noise"].items())
     lines = [
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
-        f"the whole search will cost epsilon {above(found['epsilon'])} at delta {above(found['delta'])}, "
+        f"the whole search will cost epsilon {_shown(found['epsilon'])} at delta {_shown(found['delta'])}, "
         f"{found['adjacency']}",
-        f"one run: epsilon {above(found['single_run_epsilon'])}; {found['learner']} with {noise}",
+        f"one run: epsilon {_shown(found['single_run_epsilon'])}; {found['learner']} with {noise}",
         f"number of runs: {runs}",
     ]
     return "\n".join(lines)
@@ -109,8 +112,6 @@ def _tested(test: dict[str, Any] | None) -> list[str]:
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:
-    from dpselect.report.charts import above
-
     guarantee = release["guarantee"]
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["found"]:
@@ -119,7 +120,7 @@ def _released(release: dict[str, Any], folder: Path) -> str:
             for name, value in release["parameters"].items()
         )
     lines = [
-        f"the whole search: epsilon {above(guarantee['epsilon'])}, delta {above(guarantee['delta'])}",
+        f"the whole search: epsilon {_shown(guarantee['epsilon'])}, delta {_shown(guarantee['delta'])}",
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}",
         *_tested(release["test"]),

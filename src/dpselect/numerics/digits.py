@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-__all__ = ["rounded_down", "rounded_up"]
+__all__ = ["rounded", "rounded_down", "rounded_up"]
 
 
 def rounded_up(value: float, *, digits: int = 6) -> str:
@@ -23,6 +23,15 @@ def rounded_down(value: float, *, digits: int = 6) -> str:
     '1.99999'
     """
     return _rounded(value, digits, ROUND_FLOOR)
+
+
+def rounded(value: float, *, digits: int = 4) -> str:
+    """So many significant digits, to nearest: for what is neither spent nor left.
+
+    >>> rounded(0.73532941), rounded(12345.0)
+    ('0.7353', '1.234e+04')
+    """
+    return _rounded(value, digits, ROUND_HALF_EVEN)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from dpselect.report.charts import Axis, Line, above, bar_chart, below, column_chart, line_chart, short
+from dpselect.numerics.digits import rounded, rounded_down, rounded_up
+from dpselect.report.plots import COLOURS, picture, plotting
 
 __all__ = ["render_page"]
 
@@ -19,7 +22,11 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {"short": short, "above": above, "below": below}
+_ENVIRONMENT.filters |= {
+    "rounded": rounded,
+    "above": partial(rounded_up, digits=4),
+    "below": partial(rounded_down, digits=4),
+}
 
 
 def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
@@ -44,48 +51,75 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
 def _privacy_plot(facts: Mapping[str, Any]) -> str:
     curve, epsilon, delta = facts["curve"], facts["epsilon"], facts["delta"]
-    x = Axis("epsilon", 0.0, curve["epsilon"][-1])
-    y = (
-        Axis("delta", 10.0 ** math.floor(math.log10(delta) - 1.5), 1.0, log=True)
-        if curve["log"]
-        else Axis("delta", 0, 1)
-    )
-    lines = [Line("one run", "run", curve["one_run"], above), Line("whole search", "search", curve["search"], above)]
-    label = (
-        f"Delta falls as epsilon grows, for one run and for the whole search; stated: {above(epsilon)}, {above(delta)}"
-    )
-    return line_chart(label, x, y, curve["epsilon"], lines, mark=(epsilon, delta))
+    at = curve["epsilon"]
+    with plotting(height=3.6) as axes:
+        axes.plot(at, curve["one_run"], "--", color=COLOURS["run"], label="one run")
+        axes.plot(at, curve["search"], color=COLOURS["search"], label="whole search")
+        axes.plot([epsilon], [delta], "o", color=COLOURS["search"])
+        axes.set(xlabel="epsilon", ylabel="delta", xlim=(0.0, at[-1] or 1.0), ylim=(0.0, 1.0))
+        if curve["log"]:
+            axes.set(yscale="log", ylim=(10.0 ** math.floor(math.log10(delta) - 1.5), 1.0))
+        axes.legend()
+        ends = [at[0], *((a + b) / 2.0 for a, b in pairwise(at)), at[-1]]
+        notes = {}
+        for i, (left, right) in enumerate(pairwise(ends)):
+            axes.axvspan(left, right, facecolor="none", edgecolor="none", gid=f"note-{i}")
+            one, search = rounded_up(curve["one_run"][i], digits=4), rounded_up(curve["search"][i], digits=4)
+            notes[f"note-{i}"] = f"epsilon {rounded(at[i])}: one run {one}, whole search {search}"
+        stated = f"{rounded_up(epsilon, digits=4)}, {rounded_up(delta, digits=4)}"
+        label = f"Delta falls as epsilon grows, for one run and for the whole search; stated: {stated}"
+        return picture(axes, label, notes)
+
+
+def _bars(label: str, bars: Sequence[tuple[str, str, float]]) -> str:
+    """Bars of epsilon, each with its name above and its value behind it: (name, colour, value)."""
+    with plotting(height=0.2 + 0.6 * len(bars)) as axes:
+        values = [value for _, _, value in bars]
+        drawn = axes.barh(range(len(bars)), values, height=0.35, color=[COLOURS[kind] for _, kind, _ in bars])
+        axes.bar_label(drawn, [rounded_up(value, digits=4) for value in values], padding=6, fontweight="bold")
+        for i, (name, _, _) in enumerate(bars):
+            axes.annotate(name, (0.0, i), (0.0, 11.0), textcoords="offset points")
+        axes.set(xlim=(0.0, 1.15 * max(*values, 1e-300)), ylim=(len(bars) - 0.6, -0.8))
+        axes.axis("off")
+        return picture(
+            axes, f"{label}: " + "; ".join(f"{name} {rounded_up(value, digits=4)}" for name, _, value in bars)
+        )
 
 
 def _cost_plot(costs: list[dict[str, Any]]) -> str:
-    finite = [(cost["label"], cost["kind"], cost["epsilon"]) for cost in costs if cost["epsilon"] is not None]
-    label = "Bars of epsilon: " + "; ".join(f"{name} {above(value)}" for name, _, value in finite)
-    return bar_chart(label, finite)
+    return _bars(
+        "Epsilon", [(cost["label"], cost["kind"], cost["epsilon"]) for cost in costs if cost["epsilon"] is not None]
+    )
+
+
+def _budget_plot(budget: Mapping[str, Any]) -> str:
+    bars = [
+        ("spent before this search", "run", budget["before"]["epsilon"]),
+        ("spent with this search", "search", budget["after"]["epsilon"]),
+        ("the whole budget", "other", budget["epsilon"]),
+    ]
+    return _bars("Epsilon of the budget", bars)
 
 
 def _law_plot(law: Mapping[str, Any]) -> str:
     heights = law["probabilities"]
-    x = Axis("number of runs", -0.6, len(heights) - 0.4)
-    label = f"The public law of the number of runs: mean {short(law['mean'])}, 99th percentile {law['runs_99']}"
-    return column_chart(label, x, Axis("probability", 0.0, max(heights) * 1.05), heights)
+    with plotting(height=2.4) as axes:
+        axes.bar(range(len(heights)), heights, width=0.7, color=COLOURS["column"])
+        axes.set(xlabel="number of runs", ylabel="probability", xlim=(-0.6, len(heights) - 0.4))
+        label = f"The public law of the number of runs: mean {rounded(law['mean'])}, 99th percentile {law['runs_99']}"
+        return picture(axes, label)
 
 
 def _success_plot(law: Mapping[str, Any]) -> str:
     chances = law["chances"]
-    lines = [Line("one run", "run", chances), Line("this law", "search", law["success"])]
-    label = "The chance that at least one run of the search is good, against the chance that one run is"
-    x = Axis("chance that one run is good", chances[0], 1.0, log=True)
-    return line_chart(label, x, Axis("chance that the search finds one", 0.0, 1.0), chances, lines)
-
-
-def _budget_plot(budget: Mapping[str, Any]) -> str:
-    before, after, total = budget["before"]["epsilon"], budget["after"]["epsilon"], budget["epsilon"]
-    bars = [
-        ("spent before this search", "run", before),
-        ("spent with this search", "search", after),
-        ("the whole budget", "other", total),
-    ]
-    return bar_chart("Bars of epsilon: " + "; ".join(f"{name} {above(value)}" for name, _, value in bars), bars)
+    with plotting(height=3.6) as axes:
+        axes.plot(chances, chances, "--", color=COLOURS["run"], label="one run")
+        axes.plot(chances, law["success"], color=COLOURS["search"], label="this law")
+        axes.set(xscale="log", xlabel="chance that one run is good", ylabel="chance that the search finds one")
+        axes.legend()
+        return picture(
+            axes, "The chance that at least one run of the search is good, against the chance that one run is"
+        )
 
 
 def _curve_rows(curve: Mapping[str, Any]) -> list[tuple[float, float, float]]:

@@ -126,30 +126,28 @@ def _curve_data(curve: Curve) -> dict[str, Any]:
 
 
 def _draw(figure: Figure, path: Path) -> Path:
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Canvas  # takes a second to import; needs no display
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import LogFormatter  # takes a second to import; needs no display
 
-    canvas = Canvas(figsize=(7.2, 4.6), layout="constrained")
-    axes = canvas.add_subplot(
-        xlabel=figure.x_label,
-        ylabel=figure.y_label,
-        xscale="log" if figure.log_x else "linear",
-        yscale="log" if figure.log_y else "linear",
-    )
-    axes.set_title(figure.title, fontsize="medium")
-    for axis, scaled in ((axes.xaxis, figure.log_x), (axes.yaxis, figure.log_y)):
-        if scaled:  # 2, 4, 10 instead of powers, which run into each other within a decade
-            axis.set_major_formatter("{x:g}")
-            axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))
-    for curve in figure.curves:
-        (line,) = axes.plot(curve.x, curve.y, curve.style, label=curve.label)
-        if curve.band is not None:
-            low = [y - half for y, half in zip(curve.y, curve.band, strict=True)]
-            high = [y + half for y, half in zip(curve.y, curve.band, strict=True)]
-            axes.fill_between(curve.x, low, high, alpha=0.2, color=line.get_color())
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="x-small" if len(figure.curves) > 8 else "small")
-    with rc_context({"svg.hashsalt": figure.name}):  # the same data give the same file
-        canvas.savefig(path, metadata={"Date": None})
+    from dpselect.report.plots import plotting, save_plot
+
+    with plotting() as axes:
+        axes.set(
+            title=figure.title,
+            xlabel=figure.x_label,
+            ylabel=figure.y_label,
+            xscale="log" if figure.log_x else "linear",
+            yscale="log" if figure.log_y else "linear",
+        )
+        for axis, scaled in ((axes.xaxis, figure.log_x), (axes.yaxis, figure.log_y)):
+            if scaled:  # 2, 4, 10 instead of powers, which run into each other within a decade
+                axis.set_major_formatter("{x:g}")
+                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.0, 0.4)))
+        for curve in figure.curves:
+            (line,) = axes.plot(curve.x, curve.y, curve.style, label=curve.label)
+            if curve.band is not None:
+                low = [y - half for y, half in zip(curve.y, curve.band, strict=True)]
+                high = [y + half for y, half in zip(curve.y, curve.band, strict=True)]
+                axes.fill_between(curve.x, low, high, alpha=0.2, color=line.get_color())
+        axes.legend(fontsize="x-small" if len(figure.curves) > 8 else "small")
+        save_plot(axes, path)
     return path
