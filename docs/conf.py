@@ -26,6 +26,7 @@ extensions = [
     "docstrings",
     "outside_links",
     "plots",
+    "theorems",
 ]
 exclude_patterns = ["extensions"]
 html_theme = "furo"

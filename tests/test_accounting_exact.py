@@ -155,18 +155,21 @@ def test_the_ring_has_20000_pairs(batches):
     assert usable > 17_000
 
 
+@pytest.mark.theorem("Papernot, Steinke 2022, Theorem 2", exact=True)
 def test_theorem_2(batches):
     for batch in batches[: len(NEGATIVE_BINOMIALS)]:
         assert batch.violations(batch.theorem_2(theorem_2)) == 0
         assert batch.violations(batch.theorem_2(refined_theorem_2)) == 0
 
 
+@pytest.mark.theorem("Papernot, Steinke 2022, Lemma 7", exact=True)
 def test_lemma_7_with_the_outcome_of_no_run(batches):
     """The true maximum over thresholds, on a grid of 65 in each output; 1e-4 for what the grid misses."""
     for batch in batches:
         assert batch.violations(batch.lemma_7() + 1e-4) == 0, batch.law
 
 
+@pytest.mark.theorem("Papernot, Steinke 2022, Theorem 6", exact=True)
 def test_theorem_6(batches):
     for batch in batches:
         if isinstance(batch.law, (Poisson, ZeroTruncatedPoisson)):

@@ -142,6 +142,7 @@ def random_cases(seed, count, **settings):
 
 
 class TestNeverBelowTheTruth:
+    @pytest.mark.theorem("docs/theory/adaptive-proposals.md, Lemma 2", exact=True)
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.describe()["law"])
     def test_every_bound_on_random_searches(self, law):
         """Pure, Renyi and profile bounds, both directions, each by itself; policies mostly at corners of the box."""
@@ -272,6 +273,7 @@ class TestAttained:
         attained = max(tilted_search(law, ratio, epsilon, v) for v in np.geomspace(1e-4, 0.1, 200))
         assert 0.99 * bound < attained <= bound
 
+    @pytest.mark.theorem("docs/theory/adaptive-proposals.md, Lemma 2", exact=True, sharp=True)
     def test_by_the_history_alone(self):
         """Proposals that look at nothing but outputs: 400 runs from the prior, then whichever data set they point to.
 

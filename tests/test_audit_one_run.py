@@ -85,6 +85,7 @@ def extremal(v, r, m, factor, delta):
     return [rest * x if w < v else (rest + slack) * x for w, x in enumerate(b)], beta + slack * beta * (1 - beta)
 
 
+@pytest.mark.theorem("docs/theory/one-run-audit.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize(("m", "r", "v"), [(4, 4, 3), (5, 3, 3), (4, 2, 1), (6, 2, 2), (3, 2, 1)])
 @pytest.mark.parametrize("factor", [Fraction(1), Fraction(3, 2), Fraction(4), Fraction(math.exp(1.5))])
 def test_the_worst_mechanism_is_private_and_attains_the_bound_exactly(m, r, v, factor):

@@ -52,6 +52,7 @@ def check_sets(seed: int, trials: int, most: int) -> None:
         assert curve.lower(epsilon) <= curve.upper(epsilon) <= curve.lower(epsilon) * (1.0 + 3e-4) + 1e-12
 
 
+@pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 2", exact=True)
 def test_no_acceptable_set_beats_the_bound() -> None:
     """Every acceptable set of 300 random pairs of up to eight outcomes, by the law of the release itself."""
     check_sets(5, 300, 8)
@@ -63,6 +64,7 @@ def test_no_acceptable_set_beats_the_bound_in_many_tries(seed: int) -> None:
     check_sets(seed, 400, 10)
 
 
+@pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 2", exact=True, sharp=True)
 def test_a_bound_one_per_cent_lower_is_caught() -> None:
     """Randomised response at 1, floor 0.1, epsilon 1.5: 0.10257 of the better and all of the worse accepted."""
     better = math.e / (1.0 + math.e)

@@ -127,6 +127,7 @@ CUT = 1e-9
 """Paths that leave the window of 14 (60 for one level) after a stop are cut: at most 6.3e-11 of mass, as measured."""
 
 
+@pytest.mark.theorem("docs/theory/noise-reduction.md, Theorem 2", exact=True, sharp=True)
 @pytest.mark.parametrize("stops", STOPS.values(), ids=STOPS)
 def test_the_price_of_a_stopped_session_is_that_of_its_last_level(stops):
     """All paths on a window, neighbours 0 and 1. See CUT."""
@@ -135,8 +136,8 @@ def test_the_price_of_a_stopped_session_is_that_of_its_last_level(stops):
     assert violation(one, other, guarantee) < CUT
     for level in (1, 2, 3):
         if any(len(path) == level for path in one):
-            cheaper = OutputGuarantee(cell=len, epsilons={**guarantee.epsilons, level: RATES[level - 1] - 0.1})
-            assert violation(one, other, cheaper) > 1e-3  # the oracle can fail
+            cheaper = OutputGuarantee(cell=len, epsilons={**guarantee.epsilons, level: 0.99 * RATES[level - 1]})
+            assert violation(one, other, cheaper) > 1e-4  # the oracle can fail
 
 
 def test_every_released_path_is_a_post_processing_of_its_last_level():
@@ -192,6 +193,11 @@ def law_with_test(value, best_score, rates, window, test, exact=False):
     return law
 
 
+@pytest.mark.theorem(
+    "docs/theory/noise-reduction.md, Theorem 4",
+    exact=True,
+    loose="no law is known in which a level's loss and the test's are largest at once",
+)
 def test_a_private_test_adds_its_own_price():
     """Neighbours differ in the answer (0, 1) and in every score (by 1). Window 10."""
     rates, price = (1.0, 2.0), {"epsilon_threshold": 0.6, "epsilon_queries": 0.8}
@@ -244,6 +250,8 @@ def test_with_one_level_the_stopping_delta_is_the_gaussian_profile(multiplier, e
     assert exact <= stopping_delta(noise_multipliers=[multiplier], epsilons=[epsilon]) <= exact * 1.001
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Theorem 15", exact=True, sharp=True)
+@pytest.mark.theorem("docs/theory/noise-reduction.md, Theorem 5", exact=True, sharp=True)
 @pytest.mark.parametrize(
     ("multipliers", "epsilons"), [((2.0, 1.0), (1.0, 3.0)), ((3.0, 1.0), (0.5, 5.0)), ((8.0, 6.0), (0.3, 0.5))]
 )

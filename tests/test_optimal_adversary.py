@@ -96,6 +96,7 @@ def check(seed, pairs):
     return worst
 
 
+@pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_order_exceeds_the_bound(seed):
     check(seed, 25)
@@ -107,6 +108,7 @@ def test_no_order_exceeds_the_bound_at_length(seed):
     check(seed, 25)
 
 
+@pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 1", exact=True, sharp=True)
 def test_a_bound_one_per_cent_smaller_is_caught():
     """Randomised response and a geometric law: orders of fragments come within one per cent of the bound."""
     from dpselect.privacy import pure_dp

@@ -44,6 +44,7 @@ def test_the_printed_truncation_holds_at_epsilon_one_up_to_a_limit():
         assert (truncated_laplace_delta(epsilon=1.0, truncation=math.log(1.0 / delta)) <= delta) == holds
 
 
+@pytest.mark.theorem("Liu, Talwar 2019, Theorem 5.2", exact=True, sharp=True)
 @pytest.mark.parametrize(("epsilon", "truncation"), [(0.3, 2.0), (1.0, 4.0), (2.0, 3.0)])
 def test_the_stated_delta_is_that_of_the_whole_number_noise(epsilon, truncation):
     """The exact law on whole steps, cut as the candidate cuts it, one sensitivity (and one step) apart."""

@@ -308,6 +308,7 @@ def test_threshold_stopping_of_an_approximate_base():
     assert paper.failure == pytest.approx(1.80249961e-5, rel=2e-3), "at the smallest T, epsilon_0 is just below 0.1"
 
 
+@pytest.mark.theorem("Papernot, Steinke 2022, Lemma 20", exact=True, sharp=True)
 def test_the_failure_mass_is_attained():
     """All 24 orders of the canonical (1, 1e-3) pair: the largest divergence at the search's epsilon is its delta."""
     delta, gamma = 1e-3, 0.05
@@ -396,6 +397,9 @@ def test_lemma_4_3():
     assert (1 - 1e-12) * (math.exp(2.0) - 1) / c == near(20.0755547)
 
 
+@pytest.mark.theorem(
+    "Liu, Talwar 2019, Lemma 4.3", exact=True, loose="a tail bound: the exact failure is 2.5e-22 where it says 1e-3"
+)
 def test_the_theorems_smoothing_is_far_more_than_needed():
     """n = 2000, epsilon_1 = slack = 0.5: the exact failure at 88.51 is 2.5e-22 and 9.967 would do for 1e-3."""
     n, p = 2000, np.geomspace(1e-4, 0.4, 120)
@@ -413,6 +417,7 @@ def test_the_theorems_smoothing_is_far_more_than_needed():
     assert exact(88.5117885) <= bound < 1e-3 / 1e6
 
 
+@pytest.mark.theorem("Liu, Talwar 2019, Lemma A.4", exact=True, loose="a tail bound")
 def test_utility_needs_more_smoothing_than_privacy():
     """Erratum: with Delta = 534.6 concentration fails with probability 0.010137, where 5e-5 is claimed."""
     smoothing = lemma_4_3_smoothing(epsilon=1.0, slack=0.1, failure=1e-3 / 20)

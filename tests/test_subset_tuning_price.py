@@ -85,6 +85,7 @@ def exact_profile(pairs, top):
 
 @pytest.mark.parametrize("final_rows", ["rest", "all"])
 class TestAgainstEnumeration:
+    @pytest.mark.theorem("docs/theory/subset-tuning.md, Theorem 1", exact=True)
     def test_never_below_the_truth(self, final_rows):
         """Profile, Renyi curve and pure epsilon, both directions, on random mechanisms."""
         generator = np.random.default_rng(11)
@@ -111,6 +112,7 @@ class TestAgainstEnumeration:
                 assert np.all(renyi(a, b) <= pure.renyi_curve(ORDERS) + 1e-12)
                 assert np.max(np.log(a / b)) <= pure.pure_epsilon + 1e-12
 
+    @pytest.mark.theorem("docs/theory/subset-tuning.md, Theorem 1", exact=True, sharp=True)
     @pytest.mark.parametrize("q", [0.1, 0.5, 0.8])
     def test_attained(self, final_rows, q):
         """Two randomised responses to the row attain profile and pure epsilon: lowered by 1 per cent both are false."""

@@ -138,6 +138,7 @@ def test_the_lower_value_is_attained(seed: int) -> None:
         assert curve.lower(epsilon) <= 1.01 * best + 1e-6
 
 
+@pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 2", exact=True, sharp=True)
 def test_a_bound_one_per_cent_lower_is_caught() -> None:
     """Randomised response at 1, stop probability 0.1, epsilon 1.5: an explicit set attains 0.0565873.
 

@@ -1,175 +1,183 @@
-"""The theorem index: which published statement each bound rests on, and the tests that hold it.
+"""The theorem index: which proven statement each bound rests on, and the tests that hold it.
 
-A docstring names its statement in a line "Source: Liu, Talwar 2019, Theorem 4.4." (or, for a theorem of our own,
-"Source: docs/theory/optimal-selection.md, Theorem 2."). A test names the statement that it checks by a mark:
+A docstring names its statements in a sentence "Source: Liu, Talwar 2019, Theorem 4.4; Mironov 2017, Proposition 3." or,
+for one of our own, "Source: docs/theory/noise-reduction.md, Theorem 2." A test names those that it holds by a mark:
 
     @pytest.mark.theorem("Liu, Talwar 2019, Theorem 4.4", exact=True, sharp=True)
 
-`exact`: the bound is compared with the truth of finite mechanisms. `sharp`: the test fails when the bound is made one per
-cent smaller. The directive `{theorem-index}` puts both together. Sources and tests are read, never imported.
+`exact`: the bound is compared with the exact law of what it is about. `sharp`: the test fails when the bound is made one
+per cent smaller; where nothing attains a statement, `loose="why"` stands instead. The directive `{theorem-index}` puts
+both together, and warns of what is missing. Sources and tests are read, never imported.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
+from citations import surnames
 from docutils import nodes
 from pybtex.database import parse_file
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parents[2]
-SOURCE = re.compile(r"\bSource: (?P<work>docs/theory/[\w-]+\.md|[A-Z][^;:]*? \(?(?:19|20)\d\d\)?), (?P<rest>[^;:]*)")
-STATEMENT = re.compile(
-    r"(Theorem|Lemma|Corollary|Proposition|Algorithm)(s?) ([A-Z]?\d*(?:\.\d+)?(?: and [A-Z]?\d[\d.]*\d)?)"
-)
-ORDER = ("Theorem", "Lemma", "Corollary", "Proposition", "Algorithm")
+SOURCE = re.compile(r"(?<!\w)Source: (.*?)\.(?= [^\d]|$)")
+CLAUSE = re.compile(r"(docs/theory/[\w-]+\.md|[A-Z][^;:()]*? \d{4})(.*)")
+NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*|[A-Z]\b"
+KINDS = ("Theorem", "Lemma", "Corollary", "Proposition", "Algorithm")
+STATEMENT = re.compile(rf"({'|'.join(KINDS)})s? ({NUMBER})(?: and ({NUMBER}))?(?: \((page \d+)\))?")
 
 
-@dataclass(frozen=True, order=True)
-class Place:
-    """A function, class or module of the library, or a test."""
+@dataclass
+class Entry:
+    """A statement: where the library rests on it, the page it is on, and its tests."""
 
-    path: str
-    line: int
-    name: str
-
-
-@dataclass(frozen=True)
-class Check:
-    """A test that holds a statement."""
-
-    place: Place
-    exact: bool
-    sharp: bool
+    used: list[str] = field(default_factory=list)
+    page: str = ""
+    exact: list[str] = field(default_factory=list)
+    sharp: list[str] = field(default_factory=list)
+    loose: str = ""
 
 
-def cited(docstring: str) -> Iterator[str]:
-    """The statements that the source lines of a docstring name, as "Liu, Talwar 2019, Theorem 4.4"."""
-    for source in SOURCE.finditer(re.sub(r"\s+", " ", docstring)):
-        work = re.sub(r"\((\d{4})\)", r"\1", source["work"]).replace(" and ", ", ")
-        for kind, several, numbers in STATEMENT.findall(source["rest"]):
-            for number in numbers.split(" and ") if several else [numbers.split(" and ")[0]]:
-                yield f"{work}, {kind} {number}"
-
-
-def documented(path: Path) -> Iterator[tuple[str, ast.AST, str]]:
-    """(qualified name, node, docstring) of a module and all that it defines."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    todo: list[tuple[str, ast.AST]] = [(path.stem, tree)]
+def definitions(path: Path, sign: str) -> Iterator[tuple[str, ast.Module | ast.ClassDef | ast.FunctionDef]]:
+    """(name, node) of a module and of all that it defines, if `sign` stands in it."""
+    text = path.read_text(encoding="utf-8")
+    todo: list[tuple[str, ast.Module | ast.ClassDef | ast.FunctionDef]] = []
+    if sign in text:
+        todo.append(("", ast.parse(text)))
     while todo:
         name, node = todo.pop()
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
-            yield name, node, ast.get_docstring(node) or ""
-            inside = "" if isinstance(node, ast.Module) else f"{name}."
-            todo += [
-                (inside + child.name, child)
-                for child in node.body
-                if isinstance(child, (ast.ClassDef, ast.FunctionDef))
-            ]
+        yield name, node
+        inside = [child for child in node.body if isinstance(child, (ast.ClassDef, ast.FunctionDef))]
+        todo += [(f"{name}.{child.name}".lstrip("."), child) for child in inside]
 
 
-def statements(root: Path = ROOT) -> dict[str, list[Place]]:
-    """Every statement that the library's docstrings give as a source, and where."""
-    found: dict[str, list[Place]] = defaultdict(list)
+def cited(docstring: str) -> Iterator[tuple[str, str, str]]:
+    """(work, statement, page) of all that the source sentences name; no statement where a work is named alone."""
+    for source in SOURCE.finditer(" ".join(docstring.split())):
+        for part in source[1].split("; "):
+            clause = CLAUSE.match(part)
+            work, rest = clause.groups() if clause else (part, "")
+            found = STATEMENT.findall(rest)
+            yield from ((work, f"{kind} {n}", page) for kind, *numbers, page in found for n in numbers if n)
+            if not found:
+                yield work, "", ""
+
+
+def index(root: Path, works: dict[str, str]) -> tuple[dict[tuple[str, str], Entry], list[str]]:
+    """Every statement by work and name, in order, and what is wrong."""
+    entries: dict[tuple[str, str], Entry] = {}
+    wrong = []
     for path in sorted((root / "src" / "dpselect").rglob("*.py")):
-        for name, node, docstring in documented(path):
-            for key in dict.fromkeys(cited(docstring)):
-                found[key].append(Place(str(path.relative_to(root)), getattr(node, "lineno", 1), name))
-    return found
-
-
-def checks(root: Path = ROOT) -> dict[str, list[Check]]:
-    """Every statement that a test is marked with, and the tests."""
-    found: dict[str, list[Check]] = defaultdict(list)
+        file = path.relative_to(root / "src" / "dpselect").as_posix()
+        for name, node in definitions(path, "Source: "):
+            for work, statement, page in cited(ast.get_docstring(node) or ""):
+                if not known(root, works, work, statement):
+                    wrong.append(
+                        f"{file}, {name}: no work of references.bib, or no statement of its page: {work} {statement}"
+                    )
+                elif statement:
+                    entry = entries.setdefault((work, statement), Entry())
+                    entry.used += [place] if (place := f"{file}: {name}".rstrip(": ")) not in entry.used else []
+                    entry.page = entry.page or page
     for path in sorted((root / "tests").glob("test_*.py")):
-        for name, node, _ in documented(path):
-            for mark in getattr(node, "decorator_list", ()):
-                if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.theorem":
-                    said = {k.arg: ast.literal_eval(k.value) for k in mark.keywords}
-                    place = Place(str(path.relative_to(root)), node.lineno, name)  # type: ignore[attr-defined]
-                    for key in map(ast.literal_eval, mark.args):
-                        found[key].append(Check(place, said.get("exact", False), said.get("sharp", False)))
-    return found
+        for name, node in definitions(path, "mark.theorem("):
+            for said, mark in marks(node):
+                entry = entries.get(tuple(said.rsplit(", ", 1)))
+                if entry is None:
+                    wrong.append(f"{path.name}: no docstring has the source {said}")
+                    continue
+                entry.exact += [f"{path.name}: {name}"] if mark.get("exact") else []
+                entry.sharp += [f"{path.name}: {name}"] if mark.get("sharp") else []
+                entry.loose = entry.loose or mark.get("loose", "")
+    for key, entry in entries.items():
+        wrong += [f"{', '.join(key)}: no exact test"] if not entry.exact else []
+        wrong += [f"{', '.join(key)}: no test fails one per cent lower"] if not (entry.sharp or entry.loose) else []
+    return dict(sorted(entries.items(), key=lambda item: in_order(*item[0]))), wrong
 
 
-def in_order(key: str) -> tuple[str, int, list[tuple[int, int, str]]]:
-    """By work, then by kind, then by number."""
-    work, statement = key.rsplit(", ", 1)
-    kind, number = statement.split(" ", 1)
-    return (
-        work,
-        ORDER.index(kind),
-        [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in re.findall(r"\d+|[A-Z]", number)],
-    )
+def marks(node: ast.AST) -> Iterator[tuple[str, dict[str, object]]]:
+    """(statement, what is said of the test) of the marks of a test or a class of tests."""
+    for mark in getattr(node, "decorator_list", ()):
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.theorem":
+            said = {each.arg: ast.literal_eval(each.value) for each in mark.keywords}
+            yield from ((ast.literal_eval(each), said) for each in mark.args)
 
 
-def versions() -> dict[str, str]:
-    """The arXiv number, with its version, of every work of the bibliography that has one: by surnames and year."""
-    from citations import surnames  # beside this file, on the path that conf.py makes
+def known(root: Path, works: dict[str, str], work: str, statement: str) -> bool:
+    """Whether a work is one of the bibliography, or a page of ours that has the statement."""
+    if not work.startswith("docs/"):
+        return work in works
+    page = root / work
+    return page.exists() and re.search(rf"{statement}\b", page.read_text(encoding="utf-8")) is not None
 
+
+def in_order(work: str, statement: str) -> tuple[bool, str, int, list[tuple[bool, int, str]]]:
+    """Papers before our own pages; by kind, then by number."""
+    kind, number = statement.split()
+    parts = [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in number.split(".")]
+    return work.startswith("docs/"), work, KINDS.index(kind), parts
+
+
+def bibliography(root: Path = ROOT) -> dict[str, str]:
+    """Every work as sources name it (of four authors and more the first, "et al."), and its arXiv number."""
     found = {}
-    for entry in parse_file(str(ROOT / "docs" / "references.bib")).entries.values():
-        number = re.search(
-            r"\d{4}\.\d{4,5}(v\d+)?", entry.fields.get("eprint", "") + entry.fields.get("howpublished", "")
-        )
-        if number:
-            names = surnames(entry)
-            for authors in (", ".join(names), f"{names[0]} et al."):
-                found[f"{authors} {entry.fields['year']}"] = number[0]
+    for entry in parse_file(str(root / "docs" / "references.bib")).entries.values():
+        names = surnames(entry)
+        authors = ", ".join(names) if len(names) < 4 else f"{names[0]} et al."
+        for year in {entry.fields["year"], entry.fields.get("cited", entry.fields["year"])}:
+            found[f"{authors} {year}"] = entry.fields.get("eprint", "")
     return found
 
 
 class TheoremIndex(SphinxDirective):
-    """The table."""
+    """The tables, one a work."""
 
     def run(self) -> list[nodes.Node]:
-        """One row a statement."""
-        known, held, arxiv = statements(), checks(), versions()
-        head = ("Statement", "arXiv", "Where it is used", "Exact tests", "Fails one per cent lower")
-        table = nodes.table(classes=["theorem-index"])
-        group = nodes.tgroup(cols=len(head))
-        group += [nodes.colspec(colwidth=1) for _ in head]
-        body = nodes.tbody()
-        group += nodes.thead("", self.row(head))
-        for key in sorted(known, key=in_order):
-            found = held.get(key, [])
-            body += self.row(
-                (
-                    key,
-                    arxiv.get(key.rsplit(", ", 1)[0], ""),
-                    self.places(known[key]),
-                    self.places([c.place for c in found if c.exact]),
-                    self.places([c.place for c in found if c.sharp]),
-                )
-            )
-        group += body
-        table += group
-        return [table]
+        """Read everything afresh: what has changed since the last build is not known."""
+        self.env.note_reread()
+        works = bibliography()
+        entries, wrong = index(ROOT, works)
+        for message in wrong:
+            logging.getLogger(__name__).warning("theorem index: %s", message)
+        found = []
+        for work, statements in groupby(entries.items(), key=lambda item: item[0][0]):
+            section = nodes.section(ids=[nodes.make_id(work)])
+            section += nodes.title("", work)
+            number = f", arXiv {works[work]}" if works.get(work) else ""
+            section += nodes.paragraph("", f"{work}{number}.")
+            section += table([row(statement, entry) for (_, statement), entry in statements])
+            found.append(section)
+        return found
 
-    @staticmethod
-    def places(places: list[Place]) -> list[nodes.Node]:
-        """Names, each with its file."""
-        return [
-            nodes.line(
-                "", "", nodes.literal("", place.name), nodes.Text(f" in {place.path.removeprefix('src/dpselect/')}")
-            )
-            for place in sorted(places)
-        ]
 
-    @staticmethod
-    def row(cells: tuple[str | list[nodes.Node], ...]) -> nodes.row:
-        """A row of a table."""
-        entries = []
-        for cell in cells:
-            content = nodes.paragraph("", cell) if isinstance(cell, str) else nodes.line_block("", *cell)
-            entries.append(nodes.entry("", content))
-        return nodes.row("", *entries)
+def table(rows: list[nodes.row]) -> nodes.table:
+    """A table of these rows."""
+    head = nodes.row("", *(nodes.entry("", nodes.paragraph("", each)) for each in HEAD))
+    group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in HEAD), cols=len(HEAD))
+    group += [nodes.thead("", head), nodes.tbody("", *rows)]
+    return nodes.table("", group)
+
+
+HEAD = ("Statement", "Rests on it", "Exact test", "Fails one per cent lower")
+
+
+def row(statement: str, entry: Entry) -> nodes.row:
+    """One statement."""
+    named = nodes.paragraph("", f"{statement} ({entry.page})" if entry.page else statement)
+    cells = (lines(entry.used), lines(entry.exact), lines(entry.sharp) or [nodes.paragraph("", f"None: {entry.loose}")])
+    return nodes.row("", nodes.entry("", named), *(nodes.entry("", *cell) for cell in cells))
+
+
+def lines(places: list[str]) -> list[nodes.Node]:
+    """Each place in a paragraph of its own."""
+    return [nodes.paragraph("", "", nodes.literal("", place)) for place in places]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

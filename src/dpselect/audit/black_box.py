@@ -47,7 +47,7 @@ def audit(
     reported: by default the claim's own, or 1e-5 where it has many (`reported_delta`). Noise that is drawn in floating
     point shows in the low bits of its sum with the answer (Mironov 2012); `low_bits=False` does not look there.
     `progress` is told the share that is drawn.
-    Source: Clopper, Pearson (1934) for the limits; Ding, Wang, Wang, Zhang, Kifer (2018) for the split.
+    Source: Clopper, Pearson 1934 (the limits); Ding et al. 2018 (the split).
 
     Owed by the caller: that the draws of one data set are independent and of one law. A mechanism with a state, or one
     that draws from its own fixed seed, does not do that; where a second block of draws repeats the first, this raises.

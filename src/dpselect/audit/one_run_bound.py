@@ -111,7 +111,8 @@ def claim_test(*, correct: int, guesses: int, canaries: int, claim: Guarantee) -
     """How improbable these guesses are under a claim: the smallest bound over its privacy profile.
 
     Every point (epsilon, delta) of the profile bounds the same probability, so the smallest bound is one too, whatever
-    the number of points looked at, and although they are picked with `correct` in hand (docs/theory/one-run-audit.md).
+    the number of points looked at, and although they are picked with `correct` in hand.
+    Source: docs/theory/one-run-audit.md, Theorem 1.
 
     >>> from dpselect.privacy import gaussian
     >>> claim_test(correct=95, guesses=100, canaries=100, claim=gaussian(noise_multiplier=2.0)).p_value < 0.001

@@ -109,8 +109,8 @@ def laplace_reduction_guarantee(
 ) -> OutputGuarantee:
     """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
 
-    From public parameters alone, so that it can be reserved before the data is touched. Source: Ligett et al. (2017);
-    for the whole-number noise of `laplace_reduction`, theory page, Theorem 2.
+    From public parameters alone, so that it can be reserved before the data is touched. Source: Ligett et al. 2017;
+    docs/theory/noise-reduction.md, Theorem 2 (for the whole-number noise of `laplace_reduction`).
 
     Raises `ArgumentError` unless `epsilons` are positive and strictly increasing.
 
@@ -280,8 +280,8 @@ def guarantee_with_test(
     """The price of `release_until_above`: the level's own, and the test's by whether it succeeded.
 
     Success at level i costs price(i) + epsilon_threshold + epsilon_queries; all levels without success cost
-    price(last) + epsilon_threshold. Delta stays. Source: theory page, Theorem 4 (Ligett et al. 2017, for Laplace
-    levels and another test). Rounded up.
+    price(last) + epsilon_threshold. Delta stays. Source: docs/theory/noise-reduction.md, Theorem 4 (Ligett et
+    al. 2017, for Laplace levels and another test). Rounded up.
 
     >>> levels = laplace_reduction_guarantee(epsilons=[0.25, 1.0])
     >>> dict(guarantee_with_test(levels, epsilon_threshold=0.5, epsilon_queries=1.0).epsilons)

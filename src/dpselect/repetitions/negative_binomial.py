@@ -302,7 +302,7 @@ def theorem_2(
     """epsilon + (1+eta)(1 - 1/hat_order) hat_epsilon + (1+eta) log(1/gamma)/hat_order + log E[K]/(order - 1).
 
     For K truncated negative binomial; the base is (order, epsilon)- and (hat_order, hat_epsilon)-Renyi private,
-    hat_order >= 1 (at 1 hat_epsilon does not matter). Source: Papernot, Steinke 2022, Theorem 2.
+    hat_order >= 1 (at 1 hat_epsilon does not matter). Source: Papernot, Steinke 2022, Theorem 2 (page 5).
     """
     h = _hat_orders(hat_order)
     middle = (1.0 - 1.0 / h) * _at_one(h, hat_epsilon) + math.log(1.0 / law.gamma) / h
@@ -316,8 +316,8 @@ def refined_theorem_2(
 ) -> FloatArray:
     """Theorem 2 with log(1/gamma) replaced by log(1/gamma - 1 + exp(-(hat_order - 1) hat_epsilon)): never larger.
 
-    The last but one line of the proof of Theorem 2 in Papernot, Steinke 2022; it does not decrease in hat_epsilon, so
-    an upper bound may stand for it.
+    The last but one line of the proof; it does not decrease in hat_epsilon, so an upper bound may stand for it.
+    Source: Papernot, Steinke 2022, Theorem 2 (page 5).
     """
     constant = theorem_2_constant(law=law, hat_order=hat_order, hat_epsilon=hat_epsilon)
     return np.asarray(np.asarray(epsilon) + constant + math.log(law.mean) / (orders_above_one(order) - 1.0))
@@ -351,7 +351,7 @@ def _at_one(hat_order: FloatArray, hat_epsilon: ArrayLike) -> FloatArray:
 def corollary_3(*, law: _NegativeBinomial, epsilon: SupportsFloat) -> float:
     """(2 + eta) epsilon: the pure privacy of the best of K runs, for every gamma.
 
-    Source: Papernot, Steinke 2022, Corollary 3. `pure_shift` is smaller for every gamma.
+    Source: Papernot, Steinke 2022, Corollary 3 (page 6). `pure_shift` is smaller for every gamma.
 
     >>> corollary_3(law=Geometric(gamma=0.1), epsilon=1.0)
     3.0
@@ -365,7 +365,7 @@ def corollary_4(*, law: _NegativeBinomial, order: ArrayLike, rho: SupportsFloat)
     With L = log E[K] and order0 = 1 + sqrt(L / rho): rho (m - 1) + L / (m - 1) + 2 (1+eta) sqrt(rho log(1/gamma))
     - eta rho at m = max(order, order0). Raises `ArgumentError` for rho > log(1/gamma), where the formula, printed
     without that condition's consequence, is not a bound: use `theorem_2` with hat_order = 1 there.
-    Source: Papernot, Steinke 2022, Corollary 4.
+    Source: Papernot, Steinke 2022, Corollary 4 (page 6).
     """
     rho = number("rho", rho, above=0.0)
     span = math.log(1.0 / law.gamma)

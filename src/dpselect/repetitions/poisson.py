@@ -219,7 +219,7 @@ def theorem_6(*, law: Poisson, order: ArrayLike, epsilon: ArrayLike, hat_delta: 
     `hat_delta` is the base's delta at hat_epsilon = log(order / (order - 1)), the largest that the theorem admits;
     with the base's exact profile this is the optimum of Lemma 7. Raises `ArgumentError` for E[K] < 1, where the
     printed form is false (equal base laws make it negative). `best_of` adds the outcome K = 0 at every mean.
-    Source: Papernot, Steinke 2022, Theorem 6.
+    Source: Papernot, Steinke 2022, Theorem 6 (page 7).
     """
     if law.mean < 1.0:
         raise ArgumentError(f"law must have a mean of at least 1 for the printed theorem, got {law.mean!r}")

@@ -256,10 +256,10 @@ def adaptive_best_of(
     None for the smallest of all. With both ratios 1
     there is nothing to adapt, and the price is that of `best_of`. Same adjacency as the base; rounded up.
 
-    Source: after Wang et al. 2023 (arXiv 2306.05734), whose statements for truncated negative binomial K are pure
-    epsilon (2 + eta)(epsilon + log(C/c)) and a Renyi curve larger by (a/(a-1) + 1 + eta) log(C/c); this is never above
-    them, holds for every law of K, and is proved in docs/theory/adaptive-proposals.md. Raises `BoundUnavailableError`
-    where the named bound does not exist, `ArgumentError` for ratios outside 0 < lower <= 1 <= upper.
+    Never above the statements of Wang et al. 2023 (arXiv 2306.05734), which for truncated negative binomial K are pure
+    epsilon (2 + eta)(epsilon + log(C/c)) and a Renyi curve larger by (a/(a-1) + 1 + eta) log(C/c); this holds for every
+    law of K. Raises `BoundUnavailableError` where the named bound does not exist, `ArgumentError` for ratios outside
+    0 < lower <= 1 <= upper. Source: docs/theory/adaptive-proposals.md, Lemma 2.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Harmonic

@@ -154,7 +154,7 @@ class BestOfRenyi:
     At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
     Lemma 7, and the composition bound; then the smallest over all larger orders (a Renyi divergence does not decrease
     with its order). Not `numeric`: the closed forms alone, where the law has any. Both directions, rounded up.
-    Source: Papernot, Steinke 2022.
+    Source: Papernot, Steinke 2022, Theorems 2 and 6; Papernot, Steinke 2022, Lemmas 7 and 22.
     """
 
     base: Guarantee

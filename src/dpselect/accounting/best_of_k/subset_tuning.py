@@ -207,8 +207,8 @@ def tune_on_subset(
     Add-or-remove-one: the profile is the exact worst case for the two guarantees' pairs, each cut into `atoms` (16 to
     4,000) pieces, and the Renyi curve a bound. Replace-one: "rest" is the average of both guarantees, as if the split
     were published; "all" raises `AdjacencyError` (the subset of the neighbour is not a neighbouring subset of the other
-    row's absence, of which the guarantee says nothing). Rounded up. Source: docs/theory/subset-tuning.md, after Koskela
-    and Kulkarni 2023.
+    row's absence, of which the guarantee says nothing). Rounded up. Source: docs/theory/subset-tuning.md, Theorem 1
+    (after Koskela and Kulkarni 2023).
 
     >>> from dpselect.accounting import best_of
     >>> from dpselect.privacy import gaussian

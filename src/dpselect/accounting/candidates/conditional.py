@@ -83,6 +83,7 @@ def corollary_16(
 
     1: 2 epsilon (pure). 2: r = 1. 3: p = 1. 4: q = 1. 5: the general r. Inequalities 2, 3 and 5 raise `ArgumentError`
     for orders below 2, where they are false as printed: Q = (.7, .3), Q' = (.4, .6), all accepted, order 1.5.
+    Source: Papernot, Steinke 2022, Corollary 16.
     """
     inequality = integer("inequality", inequality, at_least=1, at_most=5)
     if inequality == 1:
@@ -225,7 +226,7 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
 
     Pure bases cost epsilon + log((exp(epsilon) + floor) / (1 + floor exp(epsilon))), below the 2 epsilon of
     Corollary 16 (1). Same adjacency; rounded up. Raises `BoundUnavailableError` for another `bound`.
-    Source: Papernot, Steinke 2022, Appendix C; for "optimal" docs/theory/optimal-selection.md.
+    Source: Papernot, Steinke 2022, Corollary 16 (Appendix C); docs/theory/optimal-selection.md, Theorem 2 ("optimal").
 
     >>> from dpselect.privacy import gaussian
     >>> total = conditional_sampling(gaussian(noise_multiplier=0.2 ** -0.5), floor=0.1)

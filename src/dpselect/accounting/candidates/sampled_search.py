@@ -61,7 +61,7 @@ def smoothed_odds(
 
     Raises `ArgumentError` for a `smoothing` that does not keep `delta`, naming one that does; `BoundUnavailableError`
     for a base without an epsilon outside a failure mass (build `SmoothedOdds` by hand then).
-    Source: Liu, Talwar 2019, Theorem 4.4; the price by `dpselect.accounting.candidates.quantile_coupling`.
+    Source: Liu, Talwar 2019, Theorem 4.4. The price is that of `dpselect.accounting.candidates.quantile_coupling`.
 
     >>> from dpselect.privacy import pure_dp
     >>> found = smoothed_odds(pure_dp(epsilon=0.5), max_queries=10, delta=1e-6, samples=1000)
@@ -148,7 +148,7 @@ def sampled_sparse_vector(
     Privacy holds for any number of samples, fixed without the data (owed). Every query's candidate satisfies `base`.
     Draws that fall into the base's failure mass are counted over all `max_queries` batches, run or not. The exact
     failure is that of two counts read from one uniform number: see `dpselect.accounting.candidates.quantile_coupling`.
-    Source: Liu, Talwar 2019, Theorem 4.4 and Lemma 4.5.
+    Source: Liu, Talwar 2019, Theorem 4.4.
 
     >>> from dpselect.privacy import pure_dp
     >>> base = pure_dp(epsilon=0.5)

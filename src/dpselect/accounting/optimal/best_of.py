@@ -32,7 +32,7 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     mixture), and nothing but the best output is released (owed by the caller). `atoms` sets the accuracy: the width of
     the bracket falls with its square, and the time grows about in proportion.
 
-    The statement and its proof: docs/theory/optimal-selection.md. Rounded up; up to rounding errors of floating point
+    Source: docs/theory/optimal-selection.md, Theorem 1. Rounded up; up to rounding errors of floating point
     (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
     base has one. Raises `ArgumentError` when the base makes no statement.
 

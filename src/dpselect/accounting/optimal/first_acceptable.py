@@ -29,7 +29,7 @@ def first_acceptable(
     attains the base. The acceptable set does not depend on the data, and nothing but the output is released (owed by
     the caller). `atoms` sets the accuracy.
 
-    The statement and its proof: docs/theory/optimal-selection.md. Rounded up; up to rounding errors of floating point
+    Source: docs/theory/optimal-selection.md, Theorem 2. Rounded up; up to rounding errors of floating point
     (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the
     base has one. Raises `ArgumentError` when the base makes no statement.
 

@@ -1,8 +1,7 @@
 """Gaussian steps with a stopping rule, priced by where they stop: the exact delta, bracketed from above.
 
 Hartmann, Bindschaedler, Bentkamp, West (2022), Theorem 15, find the delta of an iterative mechanism as a maximum over
-stopping rules; for Gaussian steps that is an optimal-stopping problem for a random walk. Proof: docs/theory/
-noise-reduction.md, Theorem 5.
+stopping rules; for Gaussian steps that is an optimal-stopping problem for a random walk.
 """
 
 from __future__ import annotations
@@ -42,6 +41,8 @@ def stopping_delta(
     dimension, every sensitivity up to the nominal one. An upper bound: the value function of the stopping problem is
     convex in exp(-loss), so chords on a grid of about `points` losses lie above it; the bound falls to the exact
     value with the square of the grid's width. Takes about `points`**2 operations a level at most.
+
+    Source: Hartmann et al. 2022, Theorem 15; docs/theory/noise-reduction.md, Theorem 5 (for Gaussian steps).
 
     Raises `ArgumentError` for multipliers that are not strictly decreasing or outside [0.05, 2**14], where the grid
     does not serve, and for lists of different length.

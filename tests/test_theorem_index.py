@@ -1,0 +1,92 @@
+"""The theorem index is whole: every statement that a docstring gives as its source has its tests (docs/theorems.md)."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+WORKS = {"Liu, Talwar 2019": "1811.07971"}
+
+
+@pytest.fixture
+def theorems(monkeypatch):
+    pytest.importorskip("sphinx")
+    pytest.importorskip("pybtex")
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "extensions"))
+    return importlib.import_module("theorems")
+
+
+def test_every_statement_has_an_exact_test_and_one_that_fails_one_per_cent_lower(theorems):
+    entries, wrong = theorems.index(ROOT, theorems.bibliography())
+    assert wrong == []
+    assert len(entries) > 30
+
+
+def index_of(theorems, root, *, docstring, test):
+    """The index of a library of one function and one test."""
+    for folder, name, text in (
+        ("src/dpselect", "bound.py", f'def bound():\n    """A bound.\n\n    {docstring}\n    """\n'),
+        ("tests", "test_bound.py", f"{test}\ndef test_bound(): ...\n"),
+        ("docs/theory", "page.md", "**Theorem 1.** One and one are two.\n"),
+    ):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        (root / folder / name).write_text(text)
+    return theorems.index(root, WORKS)
+
+
+SOURCE = "Source: Liu, Talwar 2019, Theorem 3.1 (page 7). More."
+MARK = '@pytest.mark.theorem("Liu, Talwar 2019, Theorem 3.1", {})'
+
+
+def test_a_statement_with_its_tests(theorems, tmp_path):
+    entries, wrong = index_of(theorems, tmp_path, docstring=SOURCE, test=MARK.format("exact=True, sharp=True"))
+    assert wrong == []
+    assert entries == {
+        ("Liu, Talwar 2019", "Theorem 3.1"): theorems.Entry(
+            used=["bound.py: bound"],
+            page="page 7",
+            exact=["test_bound.py: test_bound"],
+            sharp=["test_bound.py: test_bound"],
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    ("docstring", "test", "said"),
+    [
+        (SOURCE, "", "Theorem 3.1: no exact test"),
+        (SOURCE, MARK.format("sharp=True"), "Theorem 3.1: no exact test"),
+        (SOURCE, MARK.format("exact=True"), "Theorem 3.1: no test fails one per cent lower"),
+        (SOURCE, MARK.format("exact=True").replace("3.1", "3.2"), "test_bound.py: no docstring has the source Liu"),
+        ("Source: Liu, Talwar 2018, Theorem 3.1.", "", "no work of references.bib"),
+        ("Source: the theory page.", "", "no work of references.bib"),
+        ("Source: docs/theory/page.md, Theorem 2.", "", "no statement of its page"),
+        ("Source: docs/theory/page.md, Theorem 1.", "", "Theorem 1: no exact test"),
+        (
+            "Source: Liu, Talwar 2019, Theorems 3.1 and 3.3.",
+            MARK.format("exact=True, sharp=True"),
+            "3.3: no exact test",
+        ),
+        ("Source: Blackwell 1953; Liu, Talwar 2019, Lemma 4.3.", "", "Lemma 4.3: no exact test"),
+    ],
+)
+def test_what_is_missing_is_said(theorems, tmp_path, docstring, test, said):
+    _, wrong = index_of(theorems, tmp_path, docstring=docstring, test=test)
+    assert any(said in each for each in wrong), wrong
+
+
+def test_what_nothing_attains_needs_a_reason_in_place_of_a_sharp_test(theorems, tmp_path):
+    _, wrong = index_of(theorems, tmp_path, docstring=SOURCE, test=MARK.format('exact=True, loose="a tail bound"'))
+    assert wrong == []
+    _, wrong = index_of(theorems, tmp_path, docstring=SOURCE, test=MARK.format('loose="a tail bound"'))
+    assert wrong == ["Liu, Talwar 2019, Theorem 3.1: no exact test"]
+
+
+def test_a_source_may_go_over_lines_and_name_a_work_alone(theorems):
+    text = "Source: Clopper,\n    Pearson 1934 (the limits); Ding et al. 2018; Liu, Talwar 2019, Lemma A.4. End"
+    assert list(theorems.cited(text)) == [
+        ("Clopper, Pearson 1934", "", ""),
+        ("Ding et al. 2018", "", ""),
+        ("Liu, Talwar 2019", "Lemma A.4", ""),
+    ]
