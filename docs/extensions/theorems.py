@@ -5,9 +5,9 @@ for one of our own, "Source: docs/theory/noise-reduction.md, Theorem 2." A test 
 
     @pytest.mark.theorem("Liu, Talwar 2019, Theorem 4.4", exact=True, sharp=True)
 
-`exact`: the bound is compared with the exact law of what it is about. `sharp`: the test fails when the bound is made one
-per cent smaller; where nothing attains a statement, `loose="why"` stands instead. The directive `{theorem-index}` puts
-both together, and warns of what is missing. Sources and tests are read, never imported.
+`exact`: the bound is compared with the exact law of what it is about. `sharp`: the test fails when the bound is made
+one per cent smaller; where nothing attains a statement, `loose="why"` stands instead. The directive `{theorem-index}`
+puts both together, and warns of what is missing. Sources and tests are read, never imported.
 """
 
 from __future__ import annotations
