@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from dpselect.accounting import best_of, calibrate
-from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
+from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import noisy_count_guarantee
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee, worst_of
@@ -98,45 +98,32 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
     privacy, validation = study.privacy, study.validation
     total, delta = privacy.epsilon, privacy.delta
     if total is not None:
-        noise = _calibrated("the learner", lambda value: best_of(recipe.guarantee(value), law), total, delta)
+        noise = least_noise(
+            "the learner", lambda value: SearchPrice((recipe.guarantee(value),), law), epsilon=total, delta=delta
+        )
     else:
         assert privacy.noise_multiplier is not None
         if recipe.kind != "dp-sgd":
             raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
         noise = privacy.noise_multiplier
-        total = best_of(recipe.guarantee(noise), law).epsilon(delta)
+        total = SearchPrice((recipe.guarantee(noise),), law).epsilon(delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
     parts = [recipe.guarantee(noise)]
-    score_epsilon = None
+    scored = None
     if validation.data == "private":
-        score_epsilon = validation.score_epsilon
-        if score_epsilon is None:
-            score_epsilon = 1.0 / _calibrated(
-                "the score",
-                # the pure bound is exact, and all that a pure score needs
-                lambda scale: best_of(
-                    noisy_count_guarantee(epsilon=1.0 / scale, adjacency=privacy.adjacency), law, bound="pure"
-                ),
-                total,
-                delta,
-            )
-        parts.append(noisy_count_guarantee(epsilon=score_epsilon, adjacency=privacy.adjacency))
-    search = worst_of(*[best_of(part, law) for part in parts])
+        scored = validation.score_epsilon
+        if scored is None:
+            scored = score_epsilon(law, privacy.adjacency, epsilon=total, delta=delta)
+        parts.append(noisy_count_guarantee(epsilon=scored, adjacency=privacy.adjacency))
+    search = SearchPrice(tuple(parts), law)
     epsilon = search.epsilon(delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
             f"the search costs epsilon {rounded_up(epsilon)} at delta {delta:g}, above the total {privacy.epsilon:g}: "
             "raise epsilon or lower validation.score_epsilon"
         )
-    return Price(noise, score_epsilon, tuple(parts), search, epsilon, delta)
-
-
-def _calibrated(what: str, make: object, epsilon: float, delta: float) -> float:
-    try:
-        return calibrate(make, epsilon=epsilon, delta=delta)  # type: ignore[arg-type]
-    except ArgumentError as error:
-        raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
+    return Price(noise, scored, search.parts, search.guarantee, epsilon, delta)
 
 
 def _fingerprint(settled: Settled) -> str:

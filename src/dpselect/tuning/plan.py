@@ -10,12 +10,12 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any, Final, SupportsFloat
 
-from dpselect.accounting import best_of
-from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
+from dpselect.accounting.planning.search_prices import SearchPrice, longest_within
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.privacy import Guarantee, worst_of
+from dpselect.numerics.digits import rounded_up
+from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promises, refusal
-from dpselect.repetitions import Harmonic, Repetitions
+from dpselect.repetitions import Repetitions
 from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.proposals import ENTRY_BYTES, AdaptiveProposal
@@ -23,7 +23,7 @@ from dpselect.tuning.sealed_store import Shape
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import encode_value
 
-__all__ = ["SLOT_QUANTILE", "Plan", "longest_within", "make_plan"]
+__all__ = ["SLOT_QUANTILE", "Plan", "make_plan"]
 
 SLOT_QUANTILE: Final = 0.999
 LARGEST_FULL_STORE: Final = 10_000
@@ -83,7 +83,9 @@ def make_plan(
             f"makes the runs depend on each other without bound, which has no price but composition; got "
             f"{type(proposal).__name__}"
         )
-    repetitions, total = _price(parts, proposal, repetitions, epsilon, delta, max_runs)
+    ratio = None if proposal is None else (proposal.lower_ratio, proposal.upper_ratio)
+    price = _price(lambda law: SearchPrice(parts, law, ratio=ratio), repetitions, epsilon, delta, max_runs)
+    repetitions, total = price.law, price.guarantee
     limit = repetitions.limit
     if constant_runs and limit is None:
         raise ArgumentError(
@@ -132,67 +134,29 @@ def make_plan(
     )
 
 
-def _search_price(parts: tuple[Guarantee, ...], proposal: AdaptiveProposal | None, law: Repetitions) -> Guarantee:
-    """A row is in one part only, so it pays the largest of the finished curves."""
-    if proposal is None:
-        return worst_of(*[best_of(part, law) for part in parts])
-    low, high = proposal.lower_ratio, proposal.upper_ratio
-    return worst_of(*[adaptive_best_of(part, law, lower_ratio=low, upper_ratio=high) for part in parts])
-
-
 def _price(
-    parts: tuple[Guarantee, ...],
-    proposal: AdaptiveProposal | None,
+    price: Callable[[Repetitions], SearchPrice],
     repetitions: Repetitions | None,
     epsilon: SupportsFloat | None,
     delta: SupportsFloat | None,
     max_runs: int,
-) -> tuple[Repetitions, Guarantee]:
+) -> SearchPrice:
     if (epsilon is None) != (delta is None):
         raise ArgumentError("epsilon and delta go together")
     if epsilon is None or delta is None:
         if repetitions is None:
             raise ArgumentError("repetitions is needed, or epsilon and delta of the whole search")
-        return repetitions, _search_price(parts, proposal, repetitions)
+        return price(repetitions)
     most = number("epsilon", epsilon, above=0.0)
     delta = number("delta", delta, at_least=0.0, below=1.0)
-    if repetitions is not None:
-        total = _search_price(parts, proposal, repetitions)
-        if not total.epsilon(delta) <= most:
-            raise BudgetError(
-                f"the search costs epsilon {total.epsilon(delta):.6g} at delta {delta:g}, above the total {most:g}"
-            )
-        return repetitions, total
-    max_runs = integer("max_runs", max_runs, at_least=1)
-    return longest_within(lambda law: _search_price(parts, proposal, law), epsilon=most, delta=delta, max_runs=max_runs)
-
-
-def longest_within(
-    price: Callable[[Repetitions], Guarantee], *, epsilon: float, delta: float, max_runs: int
-) -> tuple[Repetitions, Guarantee]:
-    """The harmonic law with the largest limit, up to `max_runs`, that the total pays for, and its price.
-
-    Bisection takes the price to grow with the limit; were it not to, the answer would be shorter, never too dear.
-    """
-
-    def offer(limit: int) -> tuple[Repetitions, Guarantee]:
-        law = Harmonic(limit=limit)
-        return law, price(law)
-
-    found = offer(1)
-    if not found[1].epsilon(delta) <= epsilon:
+    if repetitions is None:
+        max_runs = integer("max_runs", max_runs, at_least=1)
+        return longest_within(price, epsilon=most, delta=delta, max_runs=max_runs)
+    found = price(repetitions)
+    if not found.epsilon(delta) <= most:
         raise BudgetError(
-            f"one run alone costs epsilon {found[1].epsilon(delta):.6g} at delta {delta:g}, above the total {epsilon:g}"
+            f"the search costs epsilon {rounded_up(found.epsilon(delta))} at delta {delta:g}, above the total {most:g}"
         )
-    affordable, too_long = 1, max_runs + 1
-    while too_long - affordable > 1:
-        # The largest limit is often affordable, so it is asked first.
-        limit = max_runs if too_long > max_runs else (affordable + too_long) // 2
-        longer = offer(limit)
-        if longer[1].epsilon(delta) <= epsilon:
-            affordable, found = limit, longer
-        else:
-            too_long = limit
     return found
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import SupportsFloat
+from dataclasses import dataclass
+from typing import Protocol, SupportsFloat
 
 from dpselect.errors import BudgetError, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
 
-__all__ = ["calibrate"]
+__all__ = ["Price", "Priced", "calibrate", "least_parameter"]
 
 _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
@@ -49,27 +50,75 @@ def calibrate(
     lowest = number("low", low, above=0.0) if low is not None else _SMALLEST
     highest = number("high", high, above=lowest) if high is not None else _LARGEST
 
-    def made(parameter: float) -> Guarantee:
-        return promise("what make returns", make(parameter))
+    def price(parameter: float) -> Priced:
+        return Priced(promise("what make returns", make(parameter)))
 
-    def full(parameter: float) -> float:
-        return made(parameter).epsilon(delta)
+    return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, low=lowest, high=highest)
 
-    def coarse(parameter: float) -> float:
-        guarantee = made(parameter)
+
+class Price(Protocol):
+    """What a parameter costs."""
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether there is more than a Renyi curve or a pure epsilon."""
+        ...
+
+    def epsilon(self, delta: float) -> float:
+        """The price at `delta`."""
+        ...
+
+    def by_renyi(self, delta: float) -> float:
+        """Near it, where a search for a parameter begins; quick where there is a Renyi curve."""
+        ...
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A guarantee as a price."""
+
+    guarantee: Guarantee
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether the guarantee has a privacy profile."""
+        return self.guarantee.profile is not None
+
+    def epsilon(self, delta: float) -> float:
+        """The guarantee's."""
+        return self.guarantee.epsilon(delta)
+
+    def by_renyi(self, delta: float) -> float:
+        """That of the Renyi curve alone, or of all where there is none."""
+        guarantee = self.guarantee
         if guarantee.renyi_curve is None or delta <= guarantee.failure:
             return guarantee.epsilon(delta)
         inside = (delta - guarantee.failure) / (1.0 - guarantee.failure)
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
-    start = min(max(1.0, lowest), highest)
-    if made(start).profile is None:
-        return _search(full, epsilon, start, lowest, highest, relative)
+
+def least_parameter(
+    price: Callable[[float], Price],
+    *,
+    epsilon: float,
+    delta: float,
+    relative: float,
+    low: float = _SMALLEST,
+    high: float = _LARGEST,
+) -> float:
+    """`calibrate` for prices."""
+
+    def full(parameter: float) -> float:
+        return price(parameter).epsilon(delta)
+
+    start = min(max(1.0, low), high)
+    if not price(start).has_profile:
+        return _search(full, epsilon, start, low, high, relative)
     try:
-        start = _search(coarse, epsilon, start, lowest, highest, max(relative, 1e-2))
+        start = _search(lambda value: price(value).by_renyi(delta), epsilon, start, low, high, max(relative, 1e-2))
     except BudgetError:
-        start = min(max(start, math.sqrt(lowest * highest)), highest)
-    return _search(full, epsilon, start, lowest, highest, relative)
+        start = min(max(start, math.sqrt(low * high)), high)
+    return _search(full, epsilon, start, low, high, relative)
 
 
 def _search(

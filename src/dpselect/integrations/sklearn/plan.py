@@ -9,18 +9,16 @@ from typing import Any
 
 from sklearn.base import clone
 
-from dpselect.accounting import best_of, calibrate
-from dpselect.accounting.best_of_k.best_of import smallest_of
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn.distributions import MixedSpace
 from dpselect.integrations.sklearn.guarantee import fit_guarantee, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.mechanisms import noisy_count_guarantee
 from dpselect.numerics.digits import rounded_up
-from dpselect.privacy import Guarantee, compose, worst_of
+from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Space
-from dpselect.tuning.plan import longest_within
 
 __all__ = ["Request", "SearchPlan", "make_search_plan"]
 
@@ -99,21 +97,11 @@ class Request:
 
         return (self.fit(noise, with_score),)
 
-    def total(
+    def price(
         self, law: Repetitions, parts: tuple[Guarantee, ...], noise: float | None, *, quick: bool = False
-    ) -> Guarantee:
-        """What the search and the further run cost together; `quick`: with a further run, a little more than needed.
-
-        The curve of the optimal bound takes seconds to compose, too long for each step of a calibration. What is
-        promised in the end is never above the quick price.
-        """
-        final = self.final(noise)
-        if final is None:
-            return worst_of(*[best_of(part, law) for part in parts])
-        found = [worst_of(*[compose(_quick_best_of(part, law), final) for part in parts])]
-        if not quick:
-            found.append(worst_of(*[compose(best_of(part, law), final) for part in parts]))
-        return smallest_of(*found)
+    ) -> SearchPrice:
+        """What the search and the further run cost together; `quick`: with a further run, a little more than needed."""
+        return SearchPrice(parts, law, self.final(noise), bound="quick" if quick else "smallest")
 
     def _fit_of(self, estimator: Any, noise: float | None) -> Guarantee:
         settings = replace(self.settings, noise=noise)
@@ -145,47 +133,38 @@ def make_search_plan(request: Request) -> SearchPlan:
     if law is None:
         if epsilon is None:
             raise ArgumentError("give repetitions (the law of the number of runs), or epsilon (and delta), or both")
-        law, _ = longest_within(
-            lambda offered: request.total(offered, request.parts(None, training)[:1], None, quick=True),
+        law = longest_within(
+            lambda offered: request.price(offered, request.parts(None, training)[:1], None, quick=True),
             epsilon=epsilon,
             delta=delta,
             max_runs=integer("max_runs", request.max_runs, at_least=1),
-        )
+        ).law
     elif epsilon is not None:
         _refuse_searched_noise(request)
         chosen = law
-        noise = _calibrated(
+        noise = least_noise(
             "the estimator",
-            lambda value: request.total(chosen, request.parts(value, training)[:1], value, quick=True),
-            epsilon,
-            delta,
+            lambda value: request.price(chosen, request.parts(value, training)[:1], value, quick=True),
+            epsilon=epsilon,
+            delta=delta,
             relative=1e-3 if request.refit else 1e-4,
         )
-    trained = request.total(law, request.parts(noise, training)[:1], noise)
     if score is None and not request.public_scoring:
+        trained = request.price(law, request.parts(noise, training)[:1], noise)
         score = _matching_score(request, law, noise, trained.epsilon(delta) if epsilon is None else epsilon, delta)
-    parts = request.parts(noise, score)
-    # a curve that was worked out is not worked out again
-    total = trained if len(parts) == 1 else worst_of(trained, request.total(law, parts[1:], noise))
+    price = request.price(law, request.parts(noise, score), noise)
+    total = price.guarantee
     asked = request.settings.adjacency
     if asked is not None and total.adjacency is not asked:
         raise AdjacencyError(
             f"the estimator is private under {total.adjacency.value}, not under {asked.value}; it is not converted"
         )
-    if epsilon is not None and not total.epsilon(delta) <= epsilon:
+    if epsilon is not None and not price.within(epsilon, delta):
         raise BudgetError(
-            f"the search costs epsilon {rounded_up(total.epsilon(delta))} at delta {delta:g}, "
+            f"the search costs epsilon {rounded_up(price.epsilon(delta))} at delta {delta:g}, "
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
-    return SearchPlan(total, law, parts, request.final(noise), score, noise)
-
-
-def _quick_best_of(part: Guarantee, law: Repetitions) -> Guarantee:
-    """The best of K by the bounds whose curves compose in less than a second."""
-    found = [best_of(part, law, bound="profile")]
-    if math.isfinite(part.pure_epsilon):
-        found.append(best_of(part, law, bound="pure"))
-    return smallest_of(*found)
+    return SearchPlan(total, law, price.parts, price.final, score, noise)
 
 
 def _matching_score(request: Request, law: Repetitions, noise: float | None, target: float, delta: float) -> float:
@@ -199,38 +178,16 @@ def _matching_score(request: Request, law: Repetitions, noise: float | None, tar
         target -= final.epsilon(delta)
     if not target > 0.0:
         raise BudgetError("nothing is left for the score beside the further run: give score_epsilon")
-    # the pure bound is exact, and all that a pure score needs
-    scale = _calibrated(
-        "the score",
-        lambda value: best_of(noisy_count_guarantee(epsilon=1.0 / value, adjacency=adjacency), law, bound="pure"),
-        target,
-        delta if final is None else 0.0,
-    )
-    return 1.0 / scale
+    return score_epsilon(law, adjacency, epsilon=target, delta=delta if final is None else 0.0)
 
 
 def _share_of_fit(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float:
     if epsilon is not None and law is not None:
-        scale = _calibrated(
-            "the score",
-            lambda scale: best_of(noisy_count_guarantee(epsilon=1.0 / scale), law, bound="pure"),
-            _FOLD_SCORE_SHARE * epsilon,
-            delta,
-        )
-        return 1.0 / scale
+        return score_epsilon(law, Adjacency.ADD_OR_REMOVE_ONE, epsilon=_FOLD_SCORE_SHARE * epsilon, delta=delta)
     single = request.fit(None).epsilon(delta)
     if not 0.0 < single < math.inf:
         raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
     return _FOLD_SCORE_SHARE * single
-
-
-def _calibrated(
-    what: str, make: Callable[[float], Guarantee], epsilon: float, delta: float, relative: float = 1e-4
-) -> float:
-    try:
-        return calibrate(make, epsilon=epsilon, delta=delta, relative=relative)
-    except ArgumentError as error:
-        raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
 
 
 def _refuse_searched_noise(request: Request) -> None:

@@ -1,0 +1,215 @@
+"""What a search costs, from public settings alone. Prices are public facts, so what was worked out once is remembered.
+
+Everything that prices a search for a total asks here: `tune`, studies, `PrivateSearchCV`.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import FunctionType
+from typing import Any, Final, Literal
+
+from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
+from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
+from dpselect.accounting.planning.calibrate import Priced, least_parameter
+from dpselect.errors import ArgumentError, BudgetError
+from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.numerics.digits import rounded_up
+from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
+from dpselect.repetitions import Harmonic, Repetitions
+
+__all__ = ["SearchPrice", "least_noise", "longest_within", "score_epsilon"]
+
+Bound = Literal["smallest", "quick", "renyi", "pure"]
+_KEPT_GUARANTEES: Final = 64
+_KEPT_NUMBERS: Final = 4096
+
+
+@dataclass(frozen=True)
+class SearchPrice:
+    """What the best of a random number of runs costs a row that takes part in one of `parts`.
+
+    `parts` are the guarantees of one run, by what it does with a row (a row is in one part only, fixed row by row): the
+    row pays the largest of the finished curves. `final` is a further run on all rows, composed. `ratio` bounds how far
+    proposals that learn may go (see `adaptive_best_of`). `bound`: "smallest" is what is promised; "quick" is never
+    below it, and composes in a tenth of the time; "renyi" is a Renyi curve; "pure" is exact for a pure part at delta 0.
+    """
+
+    parts: tuple[Guarantee, ...]
+    law: Repetitions
+    final: Guarantee | None = None
+    ratio: tuple[float, float] | None = None
+    bound: Bound = "smallest"
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The price as a curve."""
+        return worst_of(*[_guarantee(asked) for asked in self._asked(self.bound)])
+
+    def epsilon(self, delta: float) -> float:
+        """The same as `guarantee.epsilon(delta)`."""
+        asked = self._asked(self.bound)
+        if len(asked) == 1 or self.final is None:
+            return max(_epsilon(each, delta) for each in asked)
+        # most of the time is in the sharp curves: those of a part whose quick price is not the largest do not matter
+        quick = [_epsilon(each, delta) for each in self._asked("quick")]
+        found = 0.0
+        for place in sorted(range(len(asked)), key=lambda i: -quick[i]):
+            if quick[place] > found:
+                found = max(found, _epsilon(asked[place], delta))
+        return found
+
+    def within(self, epsilon: float, delta: float) -> bool:
+        """Whether `epsilon(delta)` is at most `epsilon`; the sharp curves are worked out only if it takes them."""
+        if self.final is not None and max(_epsilon(each, delta) for each in self._asked("quick")) <= epsilon:
+            return True
+        return self.epsilon(delta) <= epsilon
+
+    def by_renyi(self, delta: float) -> float:
+        """Near `epsilon(delta)`; quick where there is a Renyi curve."""
+        curves = self.final is not None and all(g.renyi_curve for g in (*self.parts, self.final))
+        near = max(_epsilon(each, delta, by_renyi=True) for each in self._asked("renyi" if curves else self.bound))
+        return near if near < math.inf else self.epsilon(delta)
+
+    @property
+    def has_profile(self) -> bool:
+        """Whether there is more than a Renyi curve or a pure epsilon."""
+        return self.guarantee.profile is not None
+
+    def _asked(self, bound: Bound) -> list[_Asked]:
+        return [_Asked(part, self.law, self.final, self.ratio, bound) for part in self.parts]
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """One part's price that is asked for; equal when all that it depends on is."""
+
+    part: Guarantee
+    law: Repetitions
+    final: Guarantee | None
+    ratio: tuple[float, float] | None
+    bound: Bound
+
+    def work_out(self) -> Guarantee:
+        if self.ratio is not None:
+            found = adaptive_best_of(self.part, self.law, lower_ratio=self.ratio[0], upper_ratio=self.ratio[1])
+            return found if self.final is None else compose(found, self.final)
+        if self.final is None:
+            return best_of(self.part, self.law, bound="pure" if self.bound == "pure" else None)
+        if self.bound == "renyi":
+            return compose(best_of(self.part, self.law, bound="renyi"), self.final)
+        # the curve of the optimal bound takes seconds to compose, that of the others less than one
+        quick = [best_of(self.part, self.law, bound="profile")]
+        if math.isfinite(self.part.pure_epsilon):
+            quick.append(best_of(self.part, self.law, bound="pure"))
+        curves = [compose(smallest_of(*quick), self.final)]
+        if self.bound == "smallest":
+            curves.append(compose(best_of(self.part, self.law), self.final))
+        return smallest_of(*curves)
+
+    @cached_property
+    def _content(self) -> bytes | int:
+        return _content((self.part, self.law, self.final, self.ratio, self.bound)) or id(self)
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Asked) and self._content == other._content
+
+
+@lru_cache(maxsize=_KEPT_GUARANTEES)
+def _guarantee(asked: _Asked) -> Guarantee:
+    return asked.work_out()
+
+
+@lru_cache(maxsize=_KEPT_NUMBERS)
+def _epsilon(asked: _Asked, delta: float, *, by_renyi: bool = False) -> float:
+    found = _guarantee(asked)
+    return Priced(found).by_renyi(delta) if by_renyi else found.epsilon(delta)
+
+
+class _Content(pickle.Pickler):
+    """The bytes of what is made of numbers and of this library's own classes, whose code does not change."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, (type, FunctionType)) and obj.__module__.partition(".")[0] not in _KNOWN:
+            raise pickle.PicklingError
+        return NotImplemented
+
+
+_KNOWN: Final = {
+    "dpselect",
+    "dp_accounting",
+    "numpy",
+    "attr",
+    "builtins",
+    "copyreg",
+    "decimal",
+    "fractions",
+    "functools",
+}
+
+
+def _content(value: Any) -> bytes | None:
+    """What tells prices apart; None where somebody's own code is part of one, which is then worked out every time."""
+    buffer = io.BytesIO()
+    try:
+        _Content(buffer, protocol=5).dump(value)
+    except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
+        return None
+    return buffer.getvalue()
+
+
+def least_noise(
+    what: str, price: Callable[[float], SearchPrice], *, epsilon: float, delta: float, relative: float = 1e-4
+) -> float:
+    """Close above the least noise parameter whose search meets the total; `what` is it the noise of.
+
+    Raises `BudgetError` where none does.
+    """
+    try:
+        return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative)
+    except (BudgetError, ArgumentError) as error:  # parameters have limits of their own
+        raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
+
+
+def score_epsilon(law: Repetitions, adjacency: Adjacency, *, epsilon: float, delta: float) -> float:
+    """The epsilon of one noisy count, the score of a run, with which the best of K such runs meets a total."""
+
+    def price(scale: float) -> SearchPrice:
+        # the pure bound is exact, and all that a pure score needs
+        return SearchPrice((noisy_count_guarantee(epsilon=1.0 / scale, adjacency=adjacency),), law, bound="pure")
+
+    return 1.0 / least_noise("the score", price, epsilon=epsilon, delta=delta)
+
+
+def longest_within(
+    price: Callable[[Repetitions], SearchPrice], *, epsilon: float, delta: float, max_runs: int
+) -> SearchPrice:
+    """The price of the harmonic law with the largest limit, up to `max_runs`, that the total pays for.
+
+    Bisection takes the price to grow with the limit; were it not to, the answer would be shorter, never too dear.
+    Raises `BudgetError` when one run alone is too dear.
+    """
+    found = price(Harmonic(limit=1))
+    if not found.epsilon(delta) <= epsilon:
+        raise BudgetError(
+            f"one run alone costs epsilon {rounded_up(found.epsilon(delta))} at delta {delta:g}, "
+            f"above the total {epsilon:g}"
+        )
+    affordable, too_long = 1, max_runs + 1
+    while too_long - affordable > 1:
+        # The largest limit is often affordable, so it is asked first.
+        limit = max_runs if too_long > max_runs else (affordable + too_long) // 2
+        longer = price(Harmonic(limit=limit))
+        if longer.epsilon(delta) <= epsilon:
+            affordable, found = limit, longer
+        else:
+            too_long = limit
+    return found

@@ -1,0 +1,118 @@
+"""The one pricer of a search: what it remembers, what it must not, and that its short cuts change no price."""
+
+import importlib
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from dpselect.accounting import best_of
+from dpselect.accounting.planning import search_prices
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
+from dpselect.errors import BudgetError
+from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.learners import OutputPerturbationClassifier
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, laplace, pure_dp, worst_of
+from dpselect.repetitions import Harmonic
+
+LAW = Harmonic(limit=3)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The searches that are priced."""
+    priced = []
+
+    def noted(part, law, **settings):
+        priced.append(part)
+        return best_of(part, law, **settings)
+
+    for memo in (search_prices._guarantee, search_prices._epsilon):
+        memo.cache_clear()
+    monkeypatch.setattr(search_prices, "best_of", noted)
+    yield priced
+    for memo in (search_prices._guarantee, search_prices._epsilon):
+        memo.cache_clear()
+
+
+def test_equal_settings_are_priced_once(counted):
+    first = SearchPrice((laplace(scale=2.0),), LAW).epsilon(1e-6)
+    assert len(counted) == 1
+    assert SearchPrice((laplace(scale=2.0),), Harmonic(limit=3)).epsilon(1e-6) == first
+    assert len(counted) == 1
+    for other in (
+        SearchPrice((laplace(scale=2.5),), LAW),
+        SearchPrice((laplace(scale=2.0),), Harmonic(limit=4)),
+        SearchPrice((pure_dp(epsilon=0.5),), LAW),
+        SearchPrice((pure_dp(epsilon=0.5, adjacency="replace_one"),), LAW),
+    ):
+        before = len(counted)
+        assert other.epsilon(1e-6) == best_of(other.parts[0], other.law).epsilon(1e-6)
+        assert len(counted) == before + 1
+
+
+@pytest.mark.parametrize("shape", [{}, {"refit": True}, {"cv": 2}])
+def test_a_plan_that_is_asked_for_again_prices_nothing(counted, shape):
+    def plan():
+        return PrivateSearchCV(
+            OutputPerturbationClassifier(), {"regularization": [0.1, 1.0]}, epsilon=1.0, repetitions=LAW, **shape
+        ).plan()
+
+    first = plan()
+    assert counted
+    counted.clear()
+    assert (plan().noise, plan().score_epsilon) == (first.noise, first.score_epsilon)
+    assert counted == []
+
+
+@dataclass(frozen=True)
+class Somebodys:
+    """A Renyi curve whose code is not this library's: it may be another one tomorrow."""
+
+    def __call__(self, orders):
+        return SLOPE[0] * np.asarray(orders)
+
+
+SLOPE = {0: 0.01}
+
+
+def test_what_has_somebodys_own_code_in_it_is_not_remembered(monkeypatch):
+    def price():
+        base = Guarantee(adjacency=Adjacency.ADD_OR_REMOVE_ONE, theorem="somebody's", renyi_curve=Somebodys())
+        return SearchPrice((base,), LAW).epsilon(1e-6)
+
+    before = price()
+    monkeypatch.setitem(SLOPE, 0, 0.04)
+    assert price() > before
+
+
+def test_the_largest_of_the_parts_with_a_further_run_is_that_of_the_curves():
+    """Whichever part pays most, and whether or not its quick price shows it."""
+    final = pure_dp(epsilon=0.3)
+    for parts in ((0.2, 0.5), (0.5, 0.2), (0.4, 0.4)):
+        given = tuple(pure_dp(epsilon=e) for e in parts)
+        price = SearchPrice(given, LAW, final)
+        whole = worst_of(*[compose(best_of(part, LAW), final) for part in given])
+        for delta in (0.0, 1e-6, 1e-2):
+            assert price.epsilon(delta) <= whole.epsilon(delta)
+            assert price.epsilon(delta) == pytest.approx(price.guarantee.epsilon(delta), rel=1e-12)
+            assert SearchPrice(given, LAW, final, bound="quick").epsilon(delta) >= price.epsilon(delta)
+            assert price.within(price.epsilon(delta) * (1 + 1e-12), delta)
+            assert not price.within(price.epsilon(delta) * (1 - 1e-9), delta)
+
+
+def test_the_longest_law_and_the_noise_of_a_score():
+    found = longest_within(lambda law: SearchPrice((pure_dp(epsilon=0.5),), law), epsilon=0.8, delta=0.0, max_runs=50)
+    assert found.epsilon(0.0) <= 0.8 < best_of(pure_dp(epsilon=0.5), Harmonic(limit=found.law.limit + 1)).epsilon(0.0)
+    score = score_epsilon(LAW, Adjacency.ADD_OR_REMOVE_ONE, epsilon=1.0, delta=0.0)
+    assert 0.999 < best_of(pure_dp(epsilon=score), LAW).epsilon(0.0) <= 1.0
+    with pytest.raises(BudgetError, match="above the total"):
+        longest_within(lambda law: SearchPrice((pure_dp(epsilon=0.5),), law), epsilon=0.4, delta=0.0, max_runs=5)
+    with pytest.raises(BudgetError, match="no noise of the learner meets epsilon 1 at delta 0"):
+        least_noise("the learner", lambda s: SearchPrice((gaussian(noise_multiplier=s),), LAW), epsilon=1.0, delta=0.0)
+
+
+def test_nobody_else_calibrates_the_noise_of_a_search():
+    for name in ("dpselect.study.priced", "dpselect.integrations.sklearn.plan", "dpselect.tuning.plan"):
+        names = vars(importlib.import_module(name))
+        assert not {"best_of", "calibrate", "adaptive_best_of"} & set(names), name
