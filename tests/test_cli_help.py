@@ -11,13 +11,15 @@ from typer.testing import CliRunner
 
 import dpselect
 from dpselect.cli.app import app
+from dpselect.cli.commands import COMMANDS as LINES, Later
 from dpselect.cli.examples import EXAMPLES
 from tests.test_cli import toml
 from tests.test_study_schema import STUDY
 
 
 def commands(group, words=()):
-    for name, command in group.commands.items():
+    for name, known in group.commands.items():
+        command = known.loaded if isinstance(known, Later) else known
         if hasattr(command, "commands"):
             yield from commands(command, (*words, name))
         else:
@@ -34,6 +36,11 @@ def test_every_command_shows_its_examples(words):
     for example in EXAMPLES[words]:
         assert example.startswith(f"dpselect {words} ")
         assert example in shown
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_line_of_a_command_is_the_first_of_its_help(name):
+    assert typer.main.get_command(app).commands[name].loaded.help.splitlines()[0] == LINES[name]
 
 
 def test_no_example_is_of_a_command_that_does_not_exist():

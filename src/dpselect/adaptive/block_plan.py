@@ -14,7 +14,6 @@ from typing import Any, Literal, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, lambertw, ndtr
-from scipy.stats import binom
 
 from dpselect.adaptive.generalisation import paper_blocks, paper_epsilon
 from dpselect.adaptive.median_bounds import search_steps
@@ -204,6 +203,8 @@ def splitting_blocks(queries: int, failure_probability: SupportsFloat, rank: Sup
     >>> [splitting_blocks(10**i, 0.05) for i in range(6)]
     [13, 27, 43, 57, 73, 89]
     """
+    from scipy.stats import binom  # takes half a second to import
+
     k, rank = integer("queries", queries, at_least=1, at_most=1 << 1000), number("rank", rank, above=0.0, below=0.5)
     target = number("failure_probability", failure_probability, above=0.0, below=1.0) / k
     blocks = 1

@@ -23,7 +23,6 @@ from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dpselect.errors import ArgumentError, integer, number
 
@@ -47,6 +46,8 @@ def response_trade_off(epsilon: float, times: int, probabilities: NDArray[np.flo
 
 def _vertices(epsilon: float, times: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The corners of the trade-off curve: tails of two binomial laws."""
+    from scipy.stats import binom  # takes half a second to import
+
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     counts = np.arange(times, -1, -1, dtype=np.float64)
     level, power = binom.sf(counts, times, 1.0 - truth), binom.sf(counts, times, truth)

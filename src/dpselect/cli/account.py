@@ -6,18 +6,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dpselect.accounting.named import base_named, parse_settings
+from dpselect.cli.options import JSON_HELP
 from dpselect.cli.search_price import LAW_HELP, RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
-from dpselect.integrations.opacus.state import OWED, history_guarantee, read_history
-from dpselect.integrations.optuna.price import StudyPrice, price_study
-from dpselect.integrations.optuna.study import read_study
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
+
+if TYPE_CHECKING:
+    from dpselect.integrations.optuna.price import StudyPrice
 
 __all__ = ["account"]
 
@@ -25,7 +26,6 @@ BASE_HELP = (
     "One run: pure:epsilon=, approximate:epsilon=,delta=, zcdp:rho=, laplace:scale=, gaussian:noise_multiplier=, "
     "dp-sgd:noise_multiplier=,sampling_rate=,steps="
 )
-JSON_HELP = "Print one JSON object on standard output."
 _STUDY_ONLY = "Optuna: "
 
 
@@ -77,13 +77,16 @@ def account(
         raise ArgumentError("give either --base or --opacus")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
-    owed = (f"owed: {OWED}",) if opacus is not None else ()
+    owed = _owed() if opacus is not None else ()
     kind: dict[str, Any] = {"ratio": parse_ratio(proposal_ratio), "subset": subset, "sampling_rate": sampling_rate}
     if repetitions is None and any(value is not None for value in kind.values()):
         raise ArgumentError("--proposal-ratio, --subset and --sampling-rate go with --repetitions")
     if optuna is not None:
         if repetitions is not None or bound is not None:
             raise ArgumentError("--optuna counts the runs itself: leave --repetitions and --bound out")
+        from dpselect.integrations.optuna.price import price_study
+        from dpselect.integrations.optuna.study import read_study
+
         study = read_study(optuna, name=study_name)
         past = price_study(
             study,
@@ -107,6 +110,12 @@ def account(
         raise ArgumentError("give --repetitions, or --optuna for a past search")
 
 
+def _owed() -> tuple[str, ...]:
+    from dpselect.integrations.opacus.state import OWED
+
+    return (f"owed: {OWED}",)
+
+
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
@@ -116,6 +125,8 @@ def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[
     if opacus is not None:
         if adjacency != Adjacency.ADD_OR_REMOVE_ONE:
             raise ArgumentError("--opacus: Poisson samples are priced under add_or_remove_one")
+        from dpselect.integrations.opacus.state import history_guarantee, read_history
+
         trained = history_guarantee(read_history(opacus))
         return lambda _: trained
     name, settings = parse_settings(base or "")

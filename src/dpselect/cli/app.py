@@ -13,36 +13,18 @@ from typing import Annotated, Any
 import typer
 
 from dpselect import __version__
-from dpselect.cli.account import account
-from dpselect.cli.audit import audit
-from dpselect.cli.examples import add_examples
-from dpselect.cli.holdout import holdout_app
-from dpselect.cli.ledger import ledger_app
-from dpselect.cli.plan import plan
-from dpselect.cli.quantile import quantile
-from dpselect.cli.report import report
-from dpselect.cli.reproduce import reproduce
-from dpselect.cli.tune import tune
+from dpselect.cli.commands import Commands, Later
 from dpselect.errors import ArgumentError, BudgetError, ContentError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="dpselect",
+    cls=Commands,
     help="Differentially private selection: choose among private runs and know what the choice cost.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(tune)
-app.command()(report)
-app.command()(account)
-app.command()(plan)
-app.command()(quantile)
-app.command()(audit)
-app.command()(reproduce)
-app.add_typer(ledger_app)
-app.add_typer(holdout_app)
-add_examples(app)
 
 
 def _version(shown: bool) -> None:
@@ -83,7 +65,7 @@ def in_flags(message: str, arguments: list[str]) -> str:
         inner = getattr(command, "commands", {}).get(word)
         if inner is None:
             break
-        command = inner
+        command = inner.loaded if isinstance(inner, Later) else inner
     flags = {
         option.name: next(flag for flag in option.opts if flag.startswith("--"))
         for option in command.params

@@ -20,7 +20,8 @@ from dpselect.accounting.named import base_named, parse_settings
 from dpselect.audit import Audit, FiniteSubject, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.audit.one_run import OneRunAudit
-from dpselect.cli.account import BASE_HELP, JSON_HELP
+from dpselect.cli.account import BASE_HELP
+from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source

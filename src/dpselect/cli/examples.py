@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-import typer
-
-__all__ = ["EXAMPLES", "add_examples"]
+__all__ = ["EXAMPLES", "examples_of"]
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "tune": (
@@ -45,14 +43,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
 """By the words of the command."""
 
 
-def add_examples(app: typer.Typer, within: str = "") -> None:
-    """Put the examples under the help of every command of an app and of the apps in it."""
-    for command in app.registered_commands:
-        name = command.name or getattr(command.callback, "__name__", "")
-        shown = EXAMPLES.get(f"{within} {name}".strip(), ())
-        if shown:
-            # an empty line between lines, or the help would run them together
-            command.epilog = "\n\n".join(["Example:" if len(shown) == 1 else "Examples:", *shown])
-    for group in app.registered_groups:
-        if group.typer_instance is not None:
-            add_examples(group.typer_instance, f"{within} {group.typer_instance.info.name}".strip())
+def examples_of(words: str) -> str | None:
+    """What stands below the help of the command of these words."""
+    shown = EXAMPLES.get(words, ())
+    # an empty line between lines, or the help would run them together
+    return "\n\n".join(["Example:" if len(shown) == 1 else "Examples:", *shown]) if shown else None

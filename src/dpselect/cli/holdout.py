@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.account import JSON_HELP
+from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, choose_plan
 from dpselect.holdout.files import read_columns
@@ -22,6 +22,7 @@ holdout_app = typer.Typer(
     name="holdout",
     help="Held-out labels that may be asked about again and again, every answer certified.",
     no_args_is_help=True,
+    add_completion=False,
 )
 
 _Questions = Annotated[int, typer.Option(help="How many questions may be asked.")]

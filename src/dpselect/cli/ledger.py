@@ -19,7 +19,10 @@ from dpselect.privacy import Receipt
 __all__ = ["ledger_app"]
 
 ledger_app = typer.Typer(
-    name="ledger", help="Budgets that many people and programs spend from, on one durable record.", no_args_is_help=True
+    name="ledger",
+    help="Budgets that many people and programs spend from, on one durable record.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or a postgresql:// URL.")]

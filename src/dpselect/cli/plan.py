@@ -13,7 +13,7 @@ from dpselect.accounting import calibrate
 from dpselect.accounting.named import base_named, parse_settings
 from dpselect.accounting.planning.plan import Goal, Plan, plan as weigh
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
-from dpselect.cli.account import JSON_HELP
+from dpselect.cli.options import JSON_HELP
 from dpselect.cli.search_price import LAW_HELP, RATIO_HELP, SUBSET_HELP, law_of, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
 from dpselect.numerics.digits import rounded_up

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dpselect.cli.account import JSON_HELP
+from dpselect.cli.options import JSON_HELP
 
 __all__ = ["report"]
 

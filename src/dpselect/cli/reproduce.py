@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dpselect.cli.account import JSON_HELP
+from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from dpselect.reproduce.papers import PAPERS, paper_named

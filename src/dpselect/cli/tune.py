@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.account import JSON_HELP
+from dpselect.cli.options import JSON_HELP
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.errors import ArgumentError, NothingFoundWarning

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from dpselect.adaptive.subsamples import Blocks, evaluate
 from dpselect.errors import ArgumentError
@@ -67,6 +66,8 @@ def area_under_curve(labels: NDArray[np.bool_], scores: Array) -> float:
     >>> area_under_curve(np.array([True, True, False]), np.array([0.9, 0.3, 0.3]))
     0.75
     """
+    from scipy.stats import rankdata  # takes half a second to import
+
     first = int(np.count_nonzero(labels))
     other = len(labels) - first
     if not first or not other:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import SupportsFloat
 
-import dp_accounting
 import numpy as np
 from numpy.typing import NDArray
 
@@ -251,6 +250,8 @@ def dp_sgd(
     adjacency = parse_adjacency(adjacency)
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("dp_sgd is proved for add_or_remove_one; compose your own event for replace_one")
+    import dp_accounting  # takes a second to import
+
     # where several Gaussians lie in one Poisson sample dp-accounting 0.6.0 counts one if their noise is an int: no ints
     event = dp_accounting.SelfComposedDpEvent(
         dp_accounting.PoissonSampledDpEvent(sampling_rate, dp_accounting.GaussianDpEvent(float(noise_multiplier))),

@@ -13,8 +13,6 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mpmath
-
 __all__ = ["bits_for", "fixed_point", "power_of_two_fraction", "walk"]
 
 
@@ -28,6 +26,8 @@ def fixed_point(bits: int, value: Callable[[Any], Any]) -> int:
 
     The context is private: mpmath's own one has a precision that other threads may change.
     """
+    import mpmath  # for sampling alone
+
     context = mpmath.MPContext()
     # 1 - gamma and the like may lose 340 bits against the smallest gamma that the laws accept
     context.prec = bits + 512

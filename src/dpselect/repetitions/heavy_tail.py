@@ -6,8 +6,6 @@ from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
-import mpmath
-
 from dpselect.randomness import RandomSource
 
 __all__ = ["draw_decreasing_tail"]
@@ -23,6 +21,8 @@ def draw_decreasing_tail(*, start: int, log_weight: Callable[[Any, int], Any], r
     acceptance by k's own weight, all with 320 bits worked out at 1024 bits of precision. The weights must in the end
     fall off exponentially; blocks below 2**-320 of the first are left out. Total variation error below 2**-250.
     """
+    import mpmath  # for sampling alone
+
     context = mpmath.MPContext()
     context.prec = _PRECISION
     origin = log_weight(context, start)

@@ -36,7 +36,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from numpy.typing import NDArray
 from scipy import fft
 
@@ -87,6 +86,8 @@ class Losses:
 
     def to_pmf(self) -> Any:
         """As a dp-accounting pmf, pessimistic."""
+        from dp_accounting.pld import pld_pmf  # takes a second to import
+
         return pld_pmf.DensePLDPmf(self.width, self.first, self.masses, self.infinite, True)
 
     @property
@@ -140,6 +141,8 @@ def compose_distributions(parts: Sequence[tuple[Any, int]]) -> Any:
     """
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
+    from dp_accounting.pld import privacy_loss_distribution
+
     remove = compose_losses([(Losses.of(d._pmf_remove), count) for d, count in parts]).to_pmf()
     if all(d._symmetric for d, _ in parts):
         return privacy_loss_distribution.PrivacyLossDistribution(remove)

@@ -11,12 +11,9 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dp_accounting import dp_event
-from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
-from dp_accounting.privacy_accountant import NeighboringRelation
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
@@ -29,6 +26,10 @@ from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
 from dpselect.privacy.renyi import RenyiCurve
+
+if TYPE_CHECKING:  # dp-accounting takes a second to import
+    from dp_accounting.dp_event import DpEvent
+    from dp_accounting.privacy_accountant import NeighboringRelation
 
 __all__ = [
     "LossProfile",
@@ -88,6 +89,8 @@ def discretisable(profile: PrivacyProfile) -> bool:
 
 def relation(adjacency: Adjacency) -> NeighboringRelation:
     """dp-accounting's name for an adjacency."""
+    from dp_accounting.privacy_accountant import NeighboringRelation
+
     return {
         Adjacency.ADD_OR_REMOVE_ONE: NeighboringRelation.ADD_OR_REMOVE_ONE,
         Adjacency.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
@@ -180,7 +183,7 @@ class event_loss:
     `RandomizedResponseDpEvent`, and keeps a mechanism without privacy in a flag outside the distribution.
     """
 
-    event: dp_event.DpEvent
+    event: DpEvent
     adjacency: Adjacency
 
     def __call__(self, interval: float) -> Any:
@@ -188,6 +191,8 @@ class event_loss:
 
     def _parts(self, event: Any, count: int, interval: float) -> Iterator[tuple[Any, int]]:
         """The distributions of the mechanisms in the event, each with how often it runs."""
+        from dp_accounting import dp_event
+
         if isinstance(event, dp_event.ComposedDpEvent) and event.events:
             for part in event.events:
                 yield from self._parts(part, count, interval)
@@ -199,6 +204,8 @@ class event_loss:
             yield self._single(event, interval), count
 
     def _single(self, event: Any, interval: float) -> Any:
+        from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
+
         noise, rate = self._gaussian(event)
         if noise > 0.0 and rate > 0.0:
             remove, add = sampled_gaussian_losses(noise_multiplier=noise, sampling_rate=rate, width=interval)
@@ -212,6 +219,8 @@ class event_loss:
 
     def _gaussian(self, event: Any) -> tuple[float, float]:
         """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
+        from dp_accounting import dp_event
+
         sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
         inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
         ours = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
@@ -228,6 +237,8 @@ class profile_loss:
     profile: PrivacyProfile
 
     def __call__(self, interval: float) -> Any:
+        from dp_accounting.pld import privacy_loss_distribution
+
         remove = on_mesh(self.profile.remove, interval)
         if isinstance(self.profile, SymmetricProfile):
             forward = connect_the_dots(interval, remove, remove)
