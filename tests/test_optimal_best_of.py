@@ -377,7 +377,7 @@ def test_poisson_repetition_of_a_concentrated_base_by_an_independent_search(mean
 def test_two_concentrated_outcomes_reach_more_than_a_gaussian_and_less_than_the_bound(
     mean: int, likely: float, rare: float
 ) -> None:
-    """One of two outcomes has probability `likely` and `rare`: zCDP at 20,000 orders, about the worst pair for this law."""
+    """One of two outcomes has probability `likely` and `rare`: zCDP at 20,000 orders; about the worst for this law."""
     orders = 1.0 + np.geomspace(1e-4, 1e6, 20_000)
     for one, other in ((likely, rare), (rare, likely)):
         terms = [orders * math.log(a) + (1.0 - orders) * math.log(b) for a, b in ((one, other), (1 - one, 1 - other))]

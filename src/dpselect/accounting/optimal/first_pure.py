@@ -17,13 +17,12 @@ import numpy as np
 from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
 from dpselect.accounting.optimal.atoms import Array
 from dpselect.accounting.optimal.cut_slopes import nothing, released
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, supremum_over_cells
 from dpselect.repetitions import Geometric, Logarithmic, Repetitions
 
-__all__ = ["pure_first", "released"]
+__all__ = ["pure_first"]
 
-_MOST_CELLS = 20_000
-_ROUNDS = 40
+_MOST_CELLS = 100_000
 _ROUNDING = 2e-13
 """What two logarithms of h or phi are off by."""
 
@@ -44,22 +43,25 @@ def pure_first(tries: Repetitions, epsilon: float) -> float:
     if isinstance(tries, Geometric):
         return pure_best_of(law=Logarithmic(gamma=tries.gamma), epsilon=epsilon)
     # t = log(u / kink)
-    left, right = np.append(-np.inf, np.linspace(-120.0, -0.1, 1200)), np.linspace(-120.0, 0.0, 1201)
-    bound, highest = math.inf, 0.0
-    for _ in range(_ROUNDS):
-        bounds, attained = _cells(tries, epsilon, left, right)
-        highest = max(highest, float(np.max(attained)))
-        bound = min(bound, max(highest, float(np.max(bounds))))
-        alive = bounds > highest * (1.0 + 1e-12)
-        if not np.any(alive) or np.count_nonzero(alive) > _MOST_CELLS:
-            break
-        left, right = left[alive], right[alive]
-        middle = np.where(np.isfinite(left), 0.5 * (left + right), 2.0 * right - 1.0)
-        left, right = np.concatenate((left, middle)), np.concatenate((middle, right))
-    return bound * ROUND_UP
+    cells = np.array([np.append(-np.inf, np.linspace(-120.0, -0.1, 1200)), np.linspace(-120.0, 0.0, 1201)])
+    found = supremum_over_cells(
+        lambda cells, _: _costs(tries, epsilon, *cells),
+        cells,
+        split=_halves,
+        relative=1e-12,
+        absolute=min(3.0 * _ROUNDING, 1e-7 * epsilon),
+        limit=_MOST_CELLS,
+    )
+    return found.bound * ROUND_UP
 
 
-def _cells(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
+def _halves(cells: Array) -> Array:
+    left, right = cells
+    middle = np.where(np.isfinite(left), 0.5 * (left + right), 2.0 * right - 1.0)
+    return np.array([np.concatenate((left, middle)), np.concatenate((middle, right))])
+
+
+def _costs(tries: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
     """Upper bounds on the cost for t in cells [left, right], and the cost at their right ends.
 
     log h falls by a(u) = 1 - phi'(1 - u) / h(u) per step of log u, between 0 and 1, and log phi(1 - u) by
