@@ -40,6 +40,10 @@ SAMPLES: dict[str, str] = {
     ),
     "learners.PrivateValidation": "PrivateValidation(np.eye(2), np.arange(2), nominal_rows=2, epsilon=0.5)",
     "learners.PublicValidation": "PublicValidation(np.eye(2), np.arange(2))",
+    "mechanisms.Cascade.release": (
+        "stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)\n"
+        "Cascade([stage]).release([(10_000, lambda random: 1)])"
+    ),
     "mechanisms.GeneralisedExponentialMechanism": (
         "GeneralisedExponentialMechanism(sensitivities=[1.0, 2.0], epsilon=1)"
     ),

@@ -87,7 +87,8 @@ class ProposeTestRelease:
     def release(self, distance: SupportsIndex, answer: Answer[T], *, random: RandomSource | None = None) -> T | None:
         """The answer, or None when the test is not passed. The distance is secret.
 
-        Raises `TypeError`, without quoting it, for a distance that is not a whole number.
+        Raises `TypeError`, without quoting it, for a distance that is not a whole number. What `answer` raises passes
+        through and may tell of the data.
 
         >>> test = ProposeTestRelease(epsilon_test=1.0, epsilon_answer=1.0, delta=1e-6)
         >>> test.release(10_000, lambda random: "an answer")
@@ -135,7 +136,8 @@ class Cascade:
     ) -> tuple[int, Any] | None:
         """The first answer with its stage, or None; `attempts` has (distance, answer) for each stage.
 
-        The order of the attempts must not depend on the data (owed by the caller).
+        The order of the attempts must not depend on the data (owed by the caller). What an answer raises passes through
+        and may tell of the data.
         """
         random = resolve(random)
         if len(attempts) != len(self.stages):

@@ -166,7 +166,8 @@ class SparseRelease:
     ) -> SparseAnswers:
         """Find the large entries and release them; `threshold` is one number or one for each entry.
 
-        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (owed).
+        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (owed). What it
+        raises passes through and may tell of the data.
         """
         random = resolve(random)
         vector = as_vector("values", values)

@@ -253,7 +253,8 @@ class ReorderSliceCompute(Session):
         """Run a mechanism with the declared guarantee on a slice and return its answer, now or later.
 
         Raises `BudgetError` after the declared number of computations on this slice, `ArgumentError` for a slice that
-        does not exist or belongs to an earlier application.
+        does not exist or belongs to an earlier application. What `mechanism` raises passes through and may tell of the
+        data; the computation is counted.
         """
         place = integer("number_of_slice", number_of_slice, at_least=0)
         if not self._first <= place < len(self._slices):

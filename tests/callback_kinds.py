@@ -1,0 +1,156 @@
+"""What becomes of an exception of the caller's code, for every public parameter that takes such code.
+
+`tests/test_public_callbacks.py` finds the parameters by their annotations: each stands in exactly one list here.
+"""
+
+from __future__ import annotations
+
+CONFINED: set[str] = {
+    "learners.gated_release:error",
+    "learners.gated_release:train",
+    "mechanisms.release_until_above:query",
+    "selection.amplify:candidate",
+    "selection.search_threshold:candidate",
+    "selection.select_above:candidate",
+    "selection.select_acceptable:acceptable",
+    "selection.select_acceptable:candidate",
+    "selection.select_best:candidate",
+    "selection.select_first_by_sampling:queries",
+    "selection.select_hyperparameters:correct",
+    "selection.select_hyperparameters:train",
+    "selection.select_increasing:candidates",
+    "selection.select_with_dummies:candidate",
+    "selection.select_without_threshold_by_hand:candidate",
+}
+"""The code sees the data inside of a private run: nothing of what it raises, prints or warns leaves."""
+
+PASSES: set[str] = {
+    "mechanisms.Cascade.release:attempts",
+    "mechanisms.ProposeTestRelease.release:answer",
+    "mechanisms.SparseRelease.release:answer",
+    "ordered.ReorderSliceCompute.compute:mechanism",
+    "ordered.maximize_quasi_concave:score",
+    "privacy.paid:run",
+}
+"""The code sees the data, and its exception goes on as the docstring says; what was reserved stays charged."""
+
+PUBLIC: set[str] = {
+    "accounting.calibrate:make",
+    "accounting.iterative:steps",
+    "accounting.plan:base",
+    "accounting.plan_subset:base",
+    "adaptive.plan_concentrated:subsample_for",
+    "learners.EarlyStopping.guarantee:steps",
+    "mechanisms.release_until:stop",
+    "selection.two_set_guarantee:price",
+}
+"""The code sees public parameters, or what was released before: its exception goes on, and tells nothing."""
+
+_SESSION = "a session: tests/test_sessions.py raises everything in it"
+_RUN = (
+    "a search or an audit: tests/test_run_boundary.py, tests/test_audit_one_run.py and the tests of tuners raise in it"
+)
+_KEPT = "a constructor that keeps the code; what calls it stands in a list of its own"
+_LOOK = "progress, rehearsal on made-up rows, or what is called with a release: sees nothing private"
+_FRAME = "code of this library, or an adapter to another"
+
+ELSEWHERE: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "adaptive.AdaptiveAnalysis.choose:candidates",
+            "adaptive.AdaptiveAnalysis.estimate:estimator",
+            "adaptive.AdaptiveAnalysis.verify:estimator",
+            "adaptive.AdaptiveAnalysis.verify_or_correct:estimator",
+            "adaptive.AdaptiveMeans.mean:function",
+            "adaptive.EffectiveRounds.estimate:estimator",
+            "adaptive.Verification.check:values",
+            "holdout.SavedAnalysis.choose:candidates",
+            "holdout.SavedAnalysis.estimate:estimator",
+            "holdout.SavedAnalysis.verify:estimator",
+            "holdout.SavedAnalysis.verify_or_correct:estimator",
+            "learners.EarlyStopping:rule",
+            "learners.EarlyStopping:score",
+            "mechanisms.GradualRelease:level",
+            "ordered.ReorderSliceCompute.slice:order",
+            "ordered.ReorderSliceCompute.slice_and_compute:mechanism",
+            "ordered.ReorderSliceCompute.slice_and_compute:order",
+            "selection.SampledSparseVector.above:candidate",
+        ),
+        _SESSION,
+    ),
+    **dict.fromkeys(
+        (
+            "audit.OneRunAudit:score",
+            "audit.OneRunAudit:train",
+            "audit.Subject:draw",
+            "audit.function_subject:function",
+            "integrations.optuna.tune:objective",
+            "integrations.sklearn.PrivateSearchCV:base",
+            "integrations.sklearn.RowScore:function",
+            "selection.select_without_threshold:candidate",
+            "tuning.tune:objective",
+        ),
+        _RUN,
+    ),
+    **dict.fromkeys(
+        (
+            "mechanisms.ScoreChunks:read",
+            "ordered.EachRow:function",
+            "ordered.Kept:test",
+            "ordered.Ordered:key",
+            "ordered.RisingAndFalling:falling",
+            "ordered.RisingAndFalling:rising",
+            "ordered.Steps:maps",
+            "privacy.OutputGuarantee:cell",
+            "privacy.OutputGuarantee:epsilons",
+            "selection.PrivateCandidate:run",
+            "selection.private_mixture:candidates",
+            "selection.tuning_candidate:correct",
+            "selection.tuning_candidate:train",
+            "selection.uniform_mixture:candidates",
+            "selection.weighted_mixture:candidates",
+            "tuning.AdaptiveProposal:proposer",
+        ),
+        _KEPT,
+    ),
+    **dict.fromkeys(
+        (
+            "audit.audit:progress",
+            "integrations.optuna.rehearse:objective",
+            "integrations.optuna.tune:rehearse",
+            "integrations.optuna.tune:release",
+            "integrations.sklearn.PrivateSearchCV:release",
+            "ordered.open_column:progress",
+            "selection.amplify:rehearse",
+            "selection.search_threshold:rehearse",
+            "selection.select_above:rehearse",
+            "selection.select_acceptable:rehearse",
+            "selection.select_best:rehearse",
+            "selection.select_increasing:rehearse",
+            "selection.select_with_dummies:rehearse",
+            "selection.select_without_threshold:rehearse",
+            "selection.select_without_threshold_by_hand:rehearse",
+            "study.run_study:operator_progress",
+            "study.run_study:progress",
+            "tuning.tune:operator_progress",
+            "tuning.tune:progress",
+            "tuning.tune:rehearse",
+            "tuning.tune:release",
+        ),
+        _LOOK,
+    ),
+    **dict.fromkeys(
+        (
+            "ordered.SqlTable:query",
+            "privacy.Guarantee:loss",
+            "privacy.Guarantee:renyi_curve",
+            "privacy.paid:form",
+            "repetitions.Family:at",
+        ),
+        _FRAME,
+    ),
+}
+"""Parameters whose exceptions are tested elsewhere, or that see nothing private, each with the reason."""
+
+ROOMS_OF_FUNCTIONS = ("numerics.",)
+"""Rooms that hold searches over functions of this library, with no data in them."""
