@@ -211,7 +211,10 @@ EXEMPT: dict[str, str] = {
     "ordered.reorder_slice_compute_guarantee": "in `ordered.ReorderSliceCompute`, which is tried",
     "privacy.Adjacency": "an enumeration",
     **dict.fromkeys(("repetitions.Family", "repetitions.families"), "holds functions of the laws as they are"),
-    "repetitions.repetition_law": "a decorator: tests/test_new_from_outside.py",
+    **dict.fromkeys(
+        ("accounting.search_bound", "privacy.base_mechanism", "repetitions.repetition_law"),
+        "a decorator: tests/test_new_from_outside.py",
+    ),
     "repetitions.Repetitions.quantile": "the laws' own tests",
 }
 """Public names that are not called here, each with the reason."""

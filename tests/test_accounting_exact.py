@@ -13,8 +13,8 @@ import pytest
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.best_of import smallest_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.accounting.best_of_k.lemma7 import with_empty_outcome
-from dpselect.accounting.best_of_k.pure_bounds import pure_shift
 from dpselect.accounting.best_of_k.theorems import composition_bound
 from dpselect.repetitions import (
     BetaBinomial,

@@ -12,9 +12,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of, pure_shift, searched_shift
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, renyi_trade_off
 from dpselect.accounting.best_of_k.lemma7 import lemma_7, with_empty_outcome
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of, pure_shift, searched_shift
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20, lemma_22
 from dpselect.errors import ArgumentError
 from dpselect.numerics import minimise

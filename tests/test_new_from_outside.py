@@ -1,4 +1,4 @@
-"""A law of K written here, outside of the package, works wherever laws are named: nothing else is edited."""
+"""A law of K, a base mechanism and a bound written here, outside of the package: no file of the package knows them."""
 
 import json
 from dataclasses import dataclass
@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpselect.accounting import best_of, plan
+from dpselect.accounting import best_of, plan, search_bound
+from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.app import app
-from dpselect.errors import ArgumentError
-from dpselect.privacy import pure_dp
+from dpselect.errors import ArgumentError, BoundUnavailableError
+from dpselect.privacy import Adjacency, base_mechanism, gaussian, laplace, pure_dp
 from dpselect.registry import Registry
 from dpselect.repetitions import Family, Tabulated, from_description, repetition_law
 from dpselect.repetitions.finite import FiniteLaw
@@ -49,6 +50,20 @@ class Either(FiniteLaw):
         return (Family("one or many", lambda limit: cls(many=max(int(limit), 2)), whole=True),)
 
 
+@base_mechanism("test-staircase", noise="width")
+def staircase(*, width: float, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE):
+    """Noise of this width: 2 / width, say."""
+    return pure_dp(epsilon=2.0 / width, adjacency=adjacency)
+
+
+@search_bound("test-thousand")
+def thousand(base, law):
+    """Dear, to be recognised; nothing without a pure epsilon."""
+    if base.pure_epsilon == float("inf"):
+        return None
+    return pure_dp(epsilon=1000.0 * base.pure_epsilon * law.mean, adjacency=base.adjacency)
+
+
 def run(*arguments: str) -> str:
     result = CliRunner().invoke(app, list(arguments))
     assert result.exit_code == 0, result.output
@@ -81,6 +96,33 @@ def test_the_command_line_knows_it():
     assert found["repetitions"] == {"law": "test-either", "many": 3}
     noise = ("--base", "laplace", "--repetitions", "test-either:many=3", "--epsilon", "2", "--delta", "0", "--json")
     assert json.loads(run("plan", *noise))["epsilon"] <= 2
+
+
+def test_a_base_is_priced_planned_and_helped_with():
+    asked = ("--base", "test-staircase:width=4", "--repetitions", "fixed:count=3", "--delta", "0", "--json")
+    assert json.loads(run("account", *asked))["single_run_epsilon"] == 0.5
+    noise = ("--base", "test-staircase", "--repetitions", "fixed:count=3", "--epsilon", "2", "--delta", "0", "--json")
+    assert json.loads(run("plan", *noise))["width"] == pytest.approx(3.0, rel=1e-3)
+    wrong = CliRunner().invoke(app, ["account", "--base", "test-staircase", *asked[2:]])
+    assert "takes width=, got none" in str(wrong.exception)
+
+
+def test_a_bound_is_asked_by_its_name():
+    law = Either(many=3)
+    assert best_of(pure_dp(epsilon=0.5), law, bound="test-thousand").epsilon(delta=0) == 1000.0
+    assert best_of(pure_dp(epsilon=0.5), law).epsilon(delta=0) < 1000.0
+    with pytest.raises(BoundUnavailableError, match="does not exist for this base"):
+        best_of(gaussian(noise_multiplier=4.0), law, bound="test-thousand")
+    asked = ("--base", "pure:epsilon=0.5", "--repetitions", "test-either:many=3", "--delta", "0", "--json")
+    assert json.loads(run("account", *asked, "--bound", "test-thousand"))["epsilon"] == 1000.0
+
+
+def test_a_bound_can_be_among_the_default_ones(monkeypatch):
+    """The smallest of all: one that is too small is seen."""
+    monkeypatch.setattr(BOUNDS, "_things", dict(BOUNDS._things))
+    monkeypatch.setattr(BOUNDS, "_facts", dict(BOUNDS._facts))
+    search_bound("test-nothing", by_default=True)(lambda base, law: pure_dp(epsilon=0.0))
+    assert best_of(laplace(scale=1.0), Either(many=3)).epsilon(delta=0) == 0.0
 
 
 def test_a_name_is_given_once():

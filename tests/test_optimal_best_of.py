@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from dpselect.accounting import best_of
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.optimal import optimal_best_of
 from dpselect.privacy import (
     Guarantee,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.accounting.optimal import direction, optimal_best_of

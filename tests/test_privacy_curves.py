@@ -8,7 +8,8 @@ import pytest
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy import from_profile, renyi_dp
-from dpselect.privacy.mechanisms import LaplaceRenyi, RandomizedResponseRenyi
+from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
+from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import GaussianProfile, LaplaceProfile, RandomizedResponseProfile, TabulatedProfile
 from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi, profile_from_renyi
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi

@@ -22,7 +22,7 @@ from dpselect.privacy import (
     zcdp,
 )
 from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf, profile_loss, suitable_interval
-from dpselect.privacy.mechanisms import LaplaceRenyi
+from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (
     GaussianProfile,
     LaplaceProfile,

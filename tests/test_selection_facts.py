@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import binom, poisson
 
 from dpselect.accounting import best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
 from dpselect.accounting.best_of_k.random_stopping import (
     theorem_3_2,
     theorem_3_3_failure,

@@ -4,8 +4,9 @@ import copy
 
 import pytest
 
-from dpselect.accounting.named import base_named, parse_settings
+from dpselect.cli.described import parse_settings
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.privacy.bases import base_named
 from dpselect.repetitions import law_named
 from dpselect.study import load_study, parse_study
 from dpselect.study.learners import recipe_of

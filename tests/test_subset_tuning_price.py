@@ -13,7 +13,7 @@ from dpselect.accounting import best_of, calibrate, mixture
 from dpselect.accounting.best_of_k.subset_tuning import SubsetRenyi, tune_on_subset
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.privacy import approximate_dp, compose, dp_sgd, from_profile, gaussian, pure_dp, renyi_dp, zcdp
-from dpselect.privacy.mechanisms import RandomizedResponseRenyi
+from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions, epsilon_at
 from dpselect.privacy.renyi import LinearRenyi
 from dpselect.repetitions import Harmonic

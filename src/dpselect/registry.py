@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from dpselect.errors import ArgumentError
 
@@ -30,15 +30,16 @@ class Registry(Generic[Thing]):
         """`kind` is the noun of messages, `room` the full name of the folder whose files register such things."""
         self._kind, self._room, self._found = kind, room, False
         self._things: dict[str, Thing] = {}
+        self._facts: dict[str, Mapping[str, Any]] = {}
 
-    def register(self, name: str) -> Callable[[Thing], Thing]:
-        """Give what is decorated this name. Raises `ArgumentError` when something else has it."""
+    def register(self, name: str, **facts: Any) -> Callable[[Thing], Thing]:
+        """Give what is decorated this name, and facts about it. Raises `ArgumentError` when something else has it."""
 
         def add(thing: Thing) -> Thing:
             before = self._things.setdefault(name, thing)
             if _place(before) != _place(thing):
                 raise ArgumentError(f"{self._kind} {name!r} exists already: {_place(before)}")
-            self._things[name] = thing
+            self._things[name], self._facts[name] = thing, facts
             return thing
 
         return add
@@ -49,6 +50,10 @@ class Registry(Generic[Thing]):
         if name not in things:
             raise ArgumentError(f"{self._kind}: unknown name {name!r}; one of {', '.join(things)}")
         return things[name]
+
+    def facts(self, name: str) -> Mapping[str, Any]:
+        """What was said when this name was registered; nothing of a name that nothing has."""
+        return self._facts[name] if name in self else {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all())

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpselect.accounting.named import base_named, parse_settings
+from dpselect.accounting.best_of_k.search_bound import BOUNDS
+from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
 from dpselect.cli.options import JSON_HELP
-from dpselect.cli.search_price import LAW_HELP, RATIO_HELP, SUBSET_HELP, parse_ratio, priced
+from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
 from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["account"]
 
-BASE_HELP = (
-    "One run: pure:epsilon=, approximate:epsilon=,delta=, zcdp:rho=, laplace:scale=, gaussian:noise_multiplier=, "
-    "dp-sgd:noise_multiplier=,sampling_rate=,steps="
-)
 _STUDY_ONLY = "Optuna: "
 
 
@@ -34,7 +31,7 @@ def account(
     base: Annotated[str | None, typer.Option(help=BASE_HELP)] = None,
     repetitions: Annotated[str | None, typer.Option(help=LAW_HELP)] = None,
     bound: Annotated[
-        str | None, typer.Option(help="optimal, profile, renyi or pure; by default the smallest that exists.")
+        str | None, typer.Option(help=f"{', '.join(BOUNDS)}; by default the smallest that exists.")
     ] = None,
     proposal_ratio: Annotated[str | None, typer.Option(help=RATIO_HELP)] = None,
     subset: Annotated[str | None, typer.Option(help=SUBSET_HELP)] = None,
@@ -129,9 +126,8 @@ def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[
 
         trained = history_guarantee(read_history(opacus))
         return lambda _: trained
-    name, settings = parse_settings(base or "")
-    return lambda noise: base_named(
-        name, settings if noise is None else {**settings, "noise_multiplier": noise}, adjacency=adjacency
+    return lambda noise: base_of(
+        base or "", adjacency=adjacency, **({} if noise is None else {"noise_multiplier": noise})
     )
 
 

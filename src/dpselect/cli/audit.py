@@ -16,11 +16,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dpselect.accounting.named import base_named, parse_settings
 from dpselect.audit import Audit, FiniteSubject, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.audit.one_run import OneRunAudit
-from dpselect.cli.account import BASE_HELP
+from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
@@ -186,7 +185,7 @@ def _claim(claim: str | None, epsilon: float | None, delta: float | None) -> Gua
     if claim is not None:
         if epsilon is not None or delta is not None:
             raise ArgumentError("give either --claim or --claim-epsilon")
-        return base_named(*parse_settings(claim), adjacency="add_or_remove_one")
+        return base_of(claim, adjacency="add_or_remove_one")
     if epsilon is None:
         if delta is not None:
             raise ArgumentError("--claim-delta goes with --claim-epsilon")

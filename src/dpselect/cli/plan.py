@@ -10,20 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting import calibrate
-from dpselect.accounting.named import base_named, parse_settings
 from dpselect.accounting.planning.plan import Goal, Plan, plan as weigh
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
+from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import JSON_HELP
-from dpselect.cli.search_price import LAW_HELP, RATIO_HELP, SUBSET_HELP, law_of, parse_final_rows, parse_ratio, searched
+from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
+from dpselect.privacy.bases import noise_of, with_noise
 from dpselect.repetitions import families
 
 __all__ = ["plan"]
 
-_BASE_HELP = "One run, as for account; its noise is planned when noise_multiplier (or the scale of laplace) is omitted."
-_NOISE = {"gaussian": "noise_multiplier", "laplace": "scale", "dp-sgd": "noise_multiplier"}
+_NOISY = "; ".join(f"{parameter} of {name}" for name, parameter in with_noise().items())
+_BASE_HELP = f"One run, as for account; its noise is planned when it is omitted: {_NOISY}."
+_NOISE_IS_PLANNED = f"the noise is what is planned: give a base without it ({_NOISY})"
 
 
 def plan(
@@ -56,22 +58,19 @@ def plan(
     Prints the best option first and every alternative that was weighed.
     """
     name, settings = parse_settings(base)
-    parameter = _NOISE.get(name)
+    parameter = noise_of(name)
     fixed = parameter is None or parameter in settings
 
     def single(noise: float) -> Guarantee:
-        return base_named(name, {**settings, str(parameter): noise}, adjacency=adjacency)
+        return base_of(base, adjacency=adjacency, **{str(parameter): noise})
 
-    known = base_named(name, settings, adjacency=adjacency) if fixed else single
+    known = base_of(base, adjacency=adjacency) if fixed else single
     ratio = parse_ratio(proposal_ratio)
     if ratio is not None and (repetitions is None or subset is not None):
         raise ArgumentError("proposal_ratio: the noise is planned for one law: give repetitions, and no subset")
     if subset is not None:
         if isinstance(known, Guarantee) or epsilon is None:
-            raise ArgumentError(
-                "with subset, the noise is what is planned: give epsilon, and base gaussian, laplace or dp-sgd without "
-                "its noise_multiplier or scale"
-            )
+            raise ArgumentError(f"with subset, give epsilon; {_NOISE_IS_PLANNED}")
         options = plan_subset(
             base=known,
             epsilon=epsilon,
@@ -151,10 +150,7 @@ def _noise_for(
     as_json: bool,
 ) -> None:
     if isinstance(known, Guarantee):
-        raise ArgumentError(
-            "with repetitions, the noise is what is planned: give base gaussian, laplace or dp-sgd without its "
-            "noise_multiplier or scale"
-        )
+        raise ArgumentError(f"with repetitions, {_NOISE_IS_PLANNED}")
     if epsilon is None:
         raise ArgumentError("with repetitions, give epsilon: the total that the noise is to meet")
     law = law_of(repetitions)

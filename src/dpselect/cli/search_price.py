@@ -6,17 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from dpselect.accounting import adaptive_best_of, best_of, tune_on_subset
-from dpselect.accounting.named import parse_settings
+from dpselect.cli.described import law_of, parse_settings
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Guarantee, compose
 from dpselect.repetitions import Repetitions
-from dpselect.repetitions.by_name import GRID, law_named, law_usage
+from dpselect.repetitions.by_name import GRID
 
 __all__ = [
-    "LAW_HELP",
     "RATIO_HELP",
     "SUBSET_HELP",
-    "law_of",
     "parse_final_rows",
     "parse_ratio",
     "priced",
@@ -24,10 +22,6 @@ __all__ = [
     "searched",
 ]
 
-LAW_HELP = (
-    f"Number of runs: {', '.join(f'{name}:{takes}' for name, takes in law_usage().items())} (independent draws of one "
-    "law), grid:count= (different candidates, once each). Add at_most= for a hard limit."
-)
 RATIO_HELP = (
     "LOWER:UPPER, when later trials learn from earlier ones: the least and the most that a setting's density may be, "
     "relative to the space's law."
@@ -55,14 +49,6 @@ def parse_final_rows(text: str) -> Any:
     if text not in ("rest", "all"):
         raise ArgumentError(f"subset must be 'rest' or 'all', got {text!r}")
     return text
-
-
-def law_of(repetitions: str) -> Repetitions:
-    """The law that `name:key=value,...` describes, or `ArgumentError`."""
-    try:
-        return law_named(*parse_settings(repetitions))
-    except ArgumentError as error:
-        raise ArgumentError(f"repetitions: {error}") from None
 
 
 def searched(

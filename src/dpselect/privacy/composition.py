@@ -17,7 +17,7 @@ from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import compose_distributions
 from dpselect.privacy.losses.pld import LossProfile, LossSource, discretisable, suitable_interval
-from dpselect.privacy.mechanisms import gaussian
+from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 

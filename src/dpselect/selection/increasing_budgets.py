@@ -16,7 +16,7 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.best_of_k.pure_bounds import pure_shift
+from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee

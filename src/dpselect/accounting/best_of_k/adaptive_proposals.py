@@ -25,12 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
+from dpselect.accounting.best_of_k.bounds.profile import BestOfProfile
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
+from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, PureTradeOff, TradeOff, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
-from dpselect.accounting.best_of_k.profile_bounds import BestOfProfile
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
-from dpselect.accounting.best_of_k.renyi_bounds import renyi_curve_of
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
 from dpselect.errors import BoundUnavailableError, number
 from dpselect.numerics import ROUND_UP

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
+from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
-from dpselect.accounting.best_of_k.renyi_bounds import renyi_curve_of
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, compose

@@ -16,11 +16,11 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.accounting.best_of_k.bounds.profile import TabulatedCurve
+from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve, renyi_curve_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, both_ways, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import supremum
-from dpselect.accounting.best_of_k.profile_bounds import TabulatedCurve
-from dpselect.accounting.best_of_k.renyi_bounds import NodedCurve, renyi_curve_of
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP

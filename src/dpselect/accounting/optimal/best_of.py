@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, Remembered
 from dpselect.errors import integer

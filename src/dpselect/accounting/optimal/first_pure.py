@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from dpselect.accounting.best_of_k.pure_bounds import pure_best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.optimal.atoms import Array
 from dpselect.accounting.optimal.cut_slopes import nothing, released
 from dpselect.numerics import ROUND_UP, supremum_over_cells

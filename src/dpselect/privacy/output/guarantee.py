@@ -10,7 +10,7 @@ from typing import Any
 from dpselect.errors import ArgumentError, expect, number
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.mechanisms import approximate_dp
+from dpselect.privacy.mechanisms.pure import approximate_dp
 from dpselect.privacy.notebook import bound, card
 from dpselect.privacy.realised import RealisedPrice
 

@@ -11,15 +11,19 @@ take randomised response and split a tiny part off its worse answer.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.accounting.best_of_k.search_bound import search_bound
+from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.errors import number
 from dpselect.numerics import ROUND_UP
+from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.repetitions import Repetitions
 
-__all__ = ["pure_best_of", "pure_shift", "searched_shift"]
+__all__ = ["pure", "pure_best_of", "pure_shift", "searched_shift"]
 
 Array = NDArray[np.float64]
 
@@ -91,3 +95,14 @@ def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) ->
         refined = log_left - law.log_derivative(far_left) + step
     bounds = np.fmin(simple, refined)
     return np.maximum(bounds, 0.0), np.maximum(log_right - far_log_right, 0.0)
+
+
+@search_bound("pure", by_default=True)
+def pure(base: Guarantee, law: Repetitions) -> Guarantee | None:
+    """Epsilon outside the failure mass; with none, pure privacy (Papernot, Steinke 2022, Lemmas 7 and 20)."""
+    tilted, failure = lemma_20(law=law, failure=base.failure)
+    epsilon = pure_best_of(law=tilted, epsilon=base.pure_epsilon)
+    if not np.isfinite(epsilon) or failure >= 1.0:
+        return None
+    priced = approximate_dp(epsilon=epsilon, delta=failure, adjacency=base.adjacency)
+    return replace(priced, theorem="exact pure privacy of the best of K runs", lower_profile=None)

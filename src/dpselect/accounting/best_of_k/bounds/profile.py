@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_range, trade_offs
+from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
 from dpselect.repetitions import Repetitions
 
-__all__ = ["BestOfProfile", "TabulatedCurve", "layered_bound", "shifted_bound"]
+__all__ = ["BestOfProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
 
 Array = NDArray[np.float64]
 
@@ -180,3 +181,12 @@ class BestOfProfile:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+@search_bound("profile")
+def profile(base: Guarantee, law: Repetitions) -> Guarantee | None:
+    """A privacy profile (Koskela, Redberg, Wang 2024, and two sharper bounds)."""
+    if base.profile is None and base.renyi_curve is None and not np.isfinite(base.pure_epsilon):
+        return None
+    found = BestOfProfile(base, law)
+    return Guarantee(adjacency=base.adjacency, theorem=found.theorem, profile=found)

@@ -1,0 +1,54 @@
+"""Base mechanisms and laws as the command line writes them: name:key=value,key=value."""
+
+from __future__ import annotations
+
+from dpselect.errors import ArgumentError
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy.bases import base_named, base_usage
+from dpselect.repetitions import Repetitions, law_named
+from dpselect.repetitions.by_name import law_usage
+
+__all__ = ["BASE_HELP", "LAW_HELP", "base_of", "law_of", "parse_settings"]
+
+BASE_HELP = f"One run: {', '.join(f'{name}:{takes}' for name, takes in base_usage().items())}"
+LAW_HELP = (
+    f"Number of runs: {', '.join(f'{name}:{takes}' for name, takes in law_usage().items())} (independent draws of one "
+    "law), grid:count= (different candidates, once each). Add at_most= for a hard limit."
+)
+
+
+def base_of(base: str, *, adjacency: Adjacency | str, **settings: float) -> Guarantee:
+    """The guarantee of the base mechanism that the text describes, some settings replaced; `ArgumentError`."""
+    name, given = parse_settings(base)
+    return base_named(name, {**given, **settings}, adjacency=adjacency)
+
+
+def law_of(repetitions: str) -> Repetitions:
+    """The law that `name:key=value,...` describes, or `ArgumentError`."""
+    try:
+        return law_named(*parse_settings(repetitions))
+    except ArgumentError as error:
+        raise ArgumentError(f"repetitions: {error}") from None
+
+
+def parse_settings(text: str) -> tuple[str, dict[str, float | int]]:
+    """Split `name:key=value,key=value`; raises `ArgumentError`.
+
+    >>> parse_settings("negative-binomial:eta=0,mean=10")
+    ('negative-binomial', {'eta': 0, 'mean': 10})
+    """
+    name, _, rest = text.partition(":")
+    settings: dict[str, float | int] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        key = key.strip().replace("-", "_")
+        if not equals or not key or key in settings:
+            raise ArgumentError(f"{text!r}: settings are key=value, each once, separated by commas")
+        try:
+            settings[key] = int(value)
+        except ValueError:
+            try:
+                settings[key] = float(value)
+            except ValueError:
+                raise ArgumentError(f"{text!r}: {key} must be a number, got {value!r}") from None
+    return name.strip(), settings

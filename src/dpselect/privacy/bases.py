@@ -1,0 +1,73 @@
+"""Base mechanisms by name, as the command line writes them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from dpselect.errors import ArgumentError
+from dpselect.privacy.adjacency import Adjacency
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.registry import Registry
+
+__all__ = ["BASES", "base_mechanism", "base_named", "base_usage", "noise_of", "with_noise"]
+
+Make = TypeVar("Make", bound=Callable[..., Guarantee])
+
+BASES: Final = Registry[Callable[..., Guarantee]]("base", room="dpselect.privacy.mechanisms")
+"""Functions of public numbers and of `adjacency`, by keyword."""
+
+
+def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], Make]:
+    """Register a function from public numbers, and from `adjacency`, to the guarantee of one run.
+
+    `noise` names the parameter that a planner may choose: the larger it is, the smaller is every epsilon. The function
+    is then a base of `dpselect account`, `plan` and `audit`, in its own file in this room or from outside.
+    """
+
+    def named(make: Make) -> Make:
+        BASES.register(name, noise=noise)(make)
+        return make
+
+    return named
+
+
+def base_named(name: str, settings: Mapping[str, Any], *, adjacency: Adjacency | str) -> Guarantee:
+    """The guarantee of the base mechanism of this name.
+
+    Raises `ArgumentError` for an unknown name or for settings that it does not take.
+
+    >>> base_named("laplace", {"scale": 2}, adjacency="replace_one").epsilon(delta=0)
+    0.5
+    """
+    make = BASES[name]
+    parameters = {key: it for key, it in inspect.signature(make).parameters.items() if key != "adjacency"}
+    needed = {key for key, it in parameters.items() if it.default is it.empty}
+    if not needed <= set(settings) <= set(parameters):
+        takes = base_usage()[name] or "no settings"
+        raise ArgumentError(f"base {name!r} takes {takes}, got {', '.join(sorted(settings)) or 'none'}")
+    return make(**settings, adjacency=adjacency)
+
+
+def base_usage() -> dict[str, str]:
+    """What each of them takes, by name.
+
+    >>> base_usage()["approximate"]
+    'epsilon=,delta='
+    """
+    return {
+        name: ",".join(f"{key}=" for key in inspect.signature(BASES[name]).parameters if key != "adjacency")
+        for name in BASES
+    }
+
+
+def noise_of(name: str) -> str | None:
+    """The parameter of a base that a planner may choose, None where it has none or there is no such base."""
+    noise: str | None = BASES.facts(name).get("noise")
+    return noise
+
+
+def with_noise() -> dict[str, str]:
+    """The bases whose noise can be planned, each with the parameter."""
+    return {name: noise for name in BASES if (noise := noise_of(name)) is not None}

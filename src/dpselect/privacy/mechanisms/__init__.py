@@ -1,0 +1,1 @@
+"""Guarantees of the usual base mechanisms, one file each."""

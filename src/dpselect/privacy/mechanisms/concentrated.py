@@ -1,0 +1,53 @@
+"""Mechanisms of which Renyi divergences are known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import SupportsFloat
+
+from dpselect.errors import number
+from dpselect.privacy.adjacency import Adjacency, parse_adjacency
+from dpselect.privacy.bases import base_mechanism
+from dpselect.privacy.below import AttainedGaussian
+from dpselect.privacy.guarantee import Guarantee
+from dpselect.privacy.renyi import LinearRenyi, TabulatedRenyi
+
+__all__ = ["renyi_dp", "zcdp"]
+
+_DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
+
+
+@base_mechanism("zcdp")
+def zcdp(*, rho: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
+    """rho-zero-concentrated differential privacy (Bun, Steinke 2016). Does not imply a Gaussian trade-off curve.
+
+    The Gaussian mechanism of mu = sqrt(2 rho) satisfies it: nothing valid for all of them is below that one.
+    """
+    rho = number("rho", rho, at_least=0.0, rounding="up")
+    return Guarantee(
+        adjacency=parse_adjacency(adjacency),
+        theorem="zero-concentrated differential privacy (Bun, Steinke 2016)",
+        terms={"mechanism": "zcdp", "rho": rho},
+        renyi_curve=LinearRenyi(rho),
+        lower_profile=AttainedGaussian.of(math.sqrt(2.0 * rho)),
+    )
+
+
+def renyi_dp(*, orders: Sequence[float], epsilons: Sequence[float], adjacency: Adjacency | str = _DEFAULT) -> Guarantee:
+    """Renyi differential privacy at some orders (Mironov 2017); chords between them, nothing past the last.
+
+    `orders` above 1 and strictly increasing, `epsilons` of the same length; the bounds hold in both directions. The
+    Gaussian mechanism whose line through the origin stays below all of them satisfies it.
+    """
+    orders = tuple(number("orders", o, above=1.0, rounding="down") for o in orders)
+    epsilons = tuple(number("epsilons", e, at_least=0.0, finite=False, rounding="up") for e in epsilons)
+    curve = TabulatedRenyi(orders, epsilons)
+    slope = min(e / o for e, o in zip(epsilons, orders, strict=True))
+    return Guarantee(
+        adjacency=parse_adjacency(adjacency),
+        theorem="Renyi differential privacy (Mironov 2017)",
+        terms={"mechanism": "renyi", "orders": list(orders), "epsilons": list(epsilons)},
+        renyi_curve=curve,
+        lower_profile=AttainedGaussian.of(math.sqrt(2.0 * slope)) if math.isfinite(slope) else None,
+    )
