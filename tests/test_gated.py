@@ -140,6 +140,7 @@ def trained(centre, epsilon, size=9):
 SIZE = 9
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Theorem 17", exact=True)
 @given(
     epsilon=st.sampled_from([0.2, 0.7, 1.5]),
     spent=st.sampled_from([0.1, 0.5, 2.0]),

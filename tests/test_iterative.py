@@ -93,6 +93,11 @@ def test_lemma_11_adds_up(epsilon, delta, stops, prices, summed):
     assert exact == pytest.approx(summed, rel=1e-8)
 
 
+@pytest.mark.theorem(
+    "Hartmann et al. 2022, Lemma 11",
+    exact=True,
+    loose="it adds up the deltas of the stops, as if one run could fail at all of them",
+)
 @pytest.mark.parametrize(
     ("stops", "first", "last", "exact"),
     [
@@ -213,6 +218,7 @@ def test_the_worst_rule_of_the_audit_is_the_worst_of_all_rules():
         assert game.worst_rule(prices, order)[0] == pytest.approx(worst, abs=ROUNDING)
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Theorem 15", exact=True, sharp=True)
 @pytest.mark.parametrize("deltas", [[0.0, 0.0], [0.01, 0.02]])
 def test_theorem_15_is_the_maximum_over_all_prefix_free_sets(deltas):
     """Equation (3) literally, on the randomised responses: all subsets for the first stop, then all for the second."""
@@ -234,6 +240,7 @@ steps_of = st.lists(
 )
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Theorem 15", exact=True)
 @given(steps=steps_of, seed=st.integers(0, 10**6), delta=st.sampled_from([0.1, 0.2, 0.3]), skip=st.booleans())
 @settings(max_examples=40)
 def test_no_adaptive_game_leaks_more_than_its_prices(steps, seed, delta, skip):

@@ -263,6 +263,11 @@ def hard_table(classes: int, count: int, seed: int) -> tuple[Array, Any]:
     return unit_rows(X, 1.0, intercept=False), generator.integers(0, classes, count)
 
 
+@pytest.mark.theorem(
+    "Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7",
+    exact=True,
+    loose="attained by a linear loss, which the logistic one is far out only",
+)
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("regularization", [0.01, 1.0, 10.0])

@@ -120,6 +120,7 @@ def random_mechanism(chance, outputs=3):
     return Mechanism(*mixed.tolist(), cells, epsilons)
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Theorem 7", exact=True)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_adversary_beats_the_output_ledger(seed):
     chance = np.random.default_rng(seed)  # chooses the games; no part of what is tested
@@ -133,6 +134,7 @@ def test_no_adversary_beats_the_output_ledger(seed):
         assert advantage(record, game, epsilon, 3) <= total + ROUNDING
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Theorem 7", exact=True, sharp=True)
 def test_the_audit_is_sharp_and_can_fail():
     """Two (0.5, 0.01)-private responses need 1 - 0.99^2 of the budget's 0.02, and more at an epsilon a hair smaller."""
     mechanism = Mechanism(*randomized_response(0.5, 0.01), "cccc", {"c": 0.5})

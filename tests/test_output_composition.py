@@ -46,6 +46,7 @@ def test_table_1_does_not_hold_one_earlier_on_the_exact_curve():
     assert composition_delta(count=16, epsilon=0.1, total_epsilon=1.599) == pytest.approx(3.327026e-8, rel=1e-6)
 
 
+@pytest.mark.theorem("Kairouz, Oh, Viswanath 2015, Theorem 3.3", exact=True, sharp=True)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 0.0), (0.3, 0.01), (1.0, 0.2)])
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_the_family_is_the_exact_curve_of_randomised_responses(count, epsilon, delta):

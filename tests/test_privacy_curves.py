@@ -65,6 +65,7 @@ def gaussian_delta(mu, epsilon):
     return mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
 
 
+@pytest.mark.theorem("Balle, Wang 2018, Theorem 8", exact=True, sharp=True)
 @pytest.mark.parametrize("mu", [1e-4, 1e-3, 0.01, 0.1, 0.4999999, 0.5, 0.7, 1.0, 2.0, 3.3, 10.0, 25.0, 50.0])
 def test_gaussian_profile(mu):
     near = mu * mu / 2 + mu * np.linspace(-2.0, 36.0, 25)
@@ -134,6 +135,7 @@ def sampled_moment_minus_one(noise_multiplier, q, order):
     return step * mp.fsum(term(-13 + step * i) for i in range(int((26 + float(a * s)) / step) + 1))
 
 
+@pytest.mark.theorem("Mironov, Talwar, Zhang 2019, Theorem 4", exact=True, sharp=True)
 @pytest.mark.parametrize(
     ("noise_multiplier", "sampling_rate"),
     [

@@ -138,6 +138,7 @@ def single_step_truth(noise, rate, epsilon):
     return remove, add
 
 
+@pytest.mark.theorem("Zhu, Dong, Wang 2022, Theorem 11", exact=True, sharp=True)
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.01), (1.0, 1e-6), (0.5, 0.3), (5.0, 0.9)])
 def test_one_step_of_dp_sgd_against_its_closed_form(noise, rate):
     profile = dp_sgd(noise_multiplier=noise, sampling_rate=rate, steps=1).profile

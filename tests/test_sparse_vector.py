@@ -61,6 +61,7 @@ def test_the_laws_have_known_values() -> None:
     np.testing.assert_allclose(several, [0.020915184, 0.0011551361, 2.8433772e-4, 1.4997917e-4], rtol=1e-7)
 
 
+@pytest.mark.theorem("Lyu, Su, Li 2017, Theorem 4", "Hartmann et al. 2022, Lemma 8", exact=True, sharp=True)
 @pytest.mark.parametrize(
     ("pattern", "loss"),
     [
@@ -102,6 +103,7 @@ def test_a_wrong_constant_shows_from_five_queries_on(length: int, least: float, 
     assert least <= worst <= most * (1.0 + QUADRATURE)
 
 
+@pytest.mark.theorem("Hartmann et al. 2022, Lemma 8", exact=True)
 @given(
     gaps=st.lists(st.floats(-30, 30), min_size=1, max_size=6),
     moves=st.lists(st.floats(-1, 1), min_size=6, max_size=6),

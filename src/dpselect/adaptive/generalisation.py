@@ -166,9 +166,9 @@ def projection_grid_size(granularity: SupportsFloat, *, half_range: SupportsFloa
 
 
 def single_block_escape(*, rank: SupportsFloat, epsilon: SupportsFloat, delta: SupportsFloat = 0.0) -> float:
-    """Theorem 4.6: the probability that a block's own value lies outside qi(rank, 1 - rank) of a chosen estimator.
+    """The probability that a block's own value lies outside qi(rank, 1 - rank) of a chosen estimator.
 
-    At most 2 rank exp(epsilon) + delta.
+    At most 2 rank exp(epsilon) + delta. Source: Feldman, Steinke 2017, Theorem 4.6.
     """
     rank, epsilon = number("rank", rank, at_least=0.0, at_most=0.5), number("epsilon", epsilon, at_least=0.0)
     return min(1.0, 2.0 * rank * math.exp(min(epsilon, 700.0)) + number("delta", delta, at_least=0.0))

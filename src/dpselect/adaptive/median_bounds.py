@@ -24,7 +24,9 @@ __all__ = [
 
 
 def advanced_composition(epsilons: Iterable[float], slack: SupportsFloat) -> float:
-    """Theorem 2.4: (epsilon_j, 0)-private mechanisms compose to (this, slack); to (this, slack + k delta) with delta.
+    """(epsilon_j, 0)-private mechanisms compose to (this, slack); to (this, slack + k delta) with delta.
+
+    Source: Feldman, Steinke 2017, Theorem 2.4.
 
     >>> round(advanced_composition([0.01] * 100, 1e-6), 7)
     0.5306522

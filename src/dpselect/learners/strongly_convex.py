@@ -57,7 +57,7 @@ class LogisticProblem:
         Claim: (L/N)/lambda for the exact minimisers when a row is added or removed, twice that when one is replaced;
         plus 2*tolerance/lambda for the solver; lambda = `regularization`.
 
-        Proof (after Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7). Let J and J' differ by one row's loss l, so that
+        Source: Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7. Proof. Let J and J' differ by one row's loss l, so that
         J' = J + l/N: the normaliser N is a public constant, not the number of rows. Let w, w' be their minimisers. J
         is lambda-strongly convex, so lambda*|w - w'| <= |grad J(w) - grad J(w')| = |grad J(w')|, as grad J(w) = 0. And
         0 = grad J'(w') = grad J(w') + grad l(w')/N gives |grad J(w')| <= L/N. Replacing a row is a removal and an

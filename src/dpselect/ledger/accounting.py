@@ -93,7 +93,7 @@ def below(value: Fraction) -> float:
 
 
 class OutputAccounting:
-    """Realised epsilons and deltas add up (Hartmann et al. 2022, Theorem 7): the only valid use of refunds."""
+    """Realised epsilons and deltas add up: the only valid use of refunds. Source: Hartmann et al. 2022, Theorem 7."""
 
     def terms(self, options: Options) -> dict[str, Any]:
         """Epsilon and delta themselves."""

@@ -130,7 +130,10 @@ class _Renyi:
 
 
 class _Concentrated:
-    """Zero-concentrated privacy: rho bounds the divergence at every order by rho * order."""
+    """Zero-concentrated privacy: rho bounds the divergence at every order by rho * order.
+
+    An epsilon-private mechanism has rho = epsilon^2 / 2. Source: Bun, Steinke 2016, Proposition 1.4.
+    """
 
     @staticmethod
     def limits(epsilon: float, delta: float, _orders: list[float]) -> dict[str, Fraction]:
@@ -142,7 +145,7 @@ class _Concentrated:
         known = []
         if isinstance(curve, LinearRenyi):
             known.append(charged_amount("rho", curve.rho))
-        if math.isfinite(guarantee.pure_epsilon):  # Bun, Steinke 2016, Proposition 1.4
+        if math.isfinite(guarantee.pure_epsilon):
             known.append(charged_amount("epsilon", guarantee.pure_epsilon) ** 2 / 2)
         if not known:
             raise ArgumentError("guarantee: it has no zero-concentrated bound; use filter='renyi'")
@@ -195,7 +198,7 @@ def _order(unit: str) -> float:
 
 
 def _conversion(order: float, delta: float) -> float:
-    """What epsilon is above the divergence at one order (Canonne, Kamath, Steinke 2020, Proposition 12)."""
+    """What epsilon is above the divergence at one order. Source: Canonne, Kamath, Steinke 2020, Proposition 12."""
     return math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
 
 

@@ -65,10 +65,10 @@ def sparse_vector_guarantee(
 ) -> OutputGuarantee:
     """epsilon_threshold + epsilon_queries * (number of positives) / max_positives, by the number of positives.
 
-    Worst case: Lyu, Su, Li (2017), Theorem 4 (their Theorem 5 for monotonic queries). By output: Hartmann et al.,
-    "Output differential privacy", Lemma 8: moving the threshold noise by one sensitivity costs epsilon_threshold and
-    makes every negative answer at least as likely; each positive is then off by two sensitivities (one, for monotonic
-    queries) against its own noise, which costs epsilon_queries/max_positives. Prices are rounded up.
+    Moving the threshold noise by one sensitivity costs epsilon_threshold and makes every negative answer at least as
+    likely; each positive is then off by two sensitivities (one, for monotonic queries) against its own noise, which
+    costs epsilon_queries/max_positives. Prices are rounded up. Source: Lyu, Su, Li 2017, Theorems 4 and 5 (the worst
+    case, the latter for monotonic queries); Hartmann et al. 2022, Lemma 8 (by output).
 
     >>> sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2).epsilons[1]
     2.0

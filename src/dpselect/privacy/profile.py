@@ -116,7 +116,7 @@ class SymmetricProfile:
 
 @dataclass(frozen=True)
 class GaussianProfile(SymmetricProfile):
-    """N(0,1) against N(mu,1), exact (Balle, Wang 2018, Theorem 8), without cancellation.
+    """N(0,1) against N(mu,1), exact, without cancellation. Source: Balle, Wang 2018, Theorem 8.
 
     Phi(-near) - exp(e) Phi(-far) with near = e/mu - mu/2 and far = e/mu + mu/2. Since phi(near) = exp(e) phi(far), it
     is phi(near) (M(near) - M(far)) with M = (1 - Phi)/phi. Never reported as zero, which it is not: at least 1e-300.
@@ -179,7 +179,10 @@ def _mills_slope(x: Array) -> Array:
 
 @dataclass(frozen=True)
 class LaplaceProfile(SymmetricProfile):
-    """Laplace noise of scale 1/epsilon0 at sensitivity 1, exact: 1 - exp((e - epsilon0)/2) below epsilon0."""
+    """Laplace noise of scale 1/epsilon0 at sensitivity 1, exact: 1 - exp((e - epsilon0)/2) below epsilon0.
+
+    Source: Balle, Barthe, Gaboardi 2018, Theorem 3.
+    """
 
     epsilon0: float
     theorem: str = "Laplace mechanism (Balle, Barthe, Gaboardi 2018, Theorem 3)"
@@ -263,7 +266,7 @@ class TabulatedProfile(SymmetricProfile):
 
 @dataclass(frozen=True)
 class RenyiProfile(SymmetricProfile):
-    """The profile of a Renyi curve (Canonne, Kamath, Steinke 2020, Proposition 12) plus a failure mass."""
+    """The profile of a Renyi curve plus a failure mass. Source: Canonne, Kamath, Steinke 2020, Proposition 12."""
 
     curve: RenyiCurve
     failure: float = 0.0

@@ -54,7 +54,7 @@ class LinearRenyi:
 
 @dataclass(frozen=True)
 class SumRenyi:
-    """The sum of curves: adaptive composition (Mironov 2017, Proposition 1)."""
+    """The sum of curves: adaptive composition. Source: Mironov 2017, Proposition 1."""
 
     curves: tuple[RenyiCurve, ...]
 
@@ -110,10 +110,10 @@ class TabulatedRenyi:
 
 
 def log_delta_at_orders(orders: Array, epsilons_renyi: Array, epsilon: Array) -> Array:
-    """log delta at DP `epsilon` given Renyi bounds (Canonne, Kamath, Steinke 2020, Proposition 12).
+    """log delta at DP `epsilon` given Renyi bounds.
 
     delta = exp((order-1)(epsilon_renyi - epsilon)) / order * (1 - 1/order)^(order-1); broadcasts. Rounded up: the
-    rounding of the epsilons counts (order - 1) times.
+    rounding of the epsilons counts (order - 1) times. Source: Canonne, Kamath, Steinke 2020, Proposition 12.
     """
     slack = _ROUNDING * (epsilons_renyi + epsilon)
     return (orders - 1.0) * (epsilons_renyi - epsilon + np.log1p(-1.0 / orders) + slack) - np.log(orders)
@@ -122,7 +122,7 @@ def log_delta_at_orders(orders: Array, epsilons_renyi: Array, epsilon: Array) ->
 def epsilon_from_renyi(curve: RenyiCurve, delta: float) -> float:
     """The smallest epsilon >= 0 that the curve gives at `delta`, the order optimised continuously.
 
-    Canonne, Kamath, Steinke 2020, Proposition 12, and epsilon = 0 where delta^2 >= 1 - exp(-KL)
+    Source: Canonne, Kamath, Steinke 2020, Proposition 12. And epsilon = 0 where delta^2 >= 1 - exp(-KL)
     (Bretagnolle, Huber 1979). Every order gives a valid bound, so the search can only lose tightness.
     """
     if delta <= 0.0:

@@ -208,7 +208,10 @@ def log_moment(orders: Array, *, noise_multiplier: float, sampling_rate: float) 
 
 @dataclass(frozen=True)
 class SampledGaussianRenyi:
-    """`steps` compositions of the Poisson-sampled Gaussian mechanism (adding or removing one row)."""
+    """`steps` compositions of the Poisson-sampled Gaussian mechanism (adding or removing one row).
+
+    Source: Mironov, Talwar, Zhang 2019, Theorems 4 and 5.
+    """
 
     noise_multiplier: float
     sampling_rate: float

@@ -36,10 +36,10 @@ def first_positive_price(
 ) -> SearchPrice:
     """The sparse vector that halts at its first positive, with noise 2S/epsilon and 4S/epsilon, S the sensitivity.
 
-    epsilon for a positive and epsilon/2 for none (Hartmann et al., "Output differential privacy", Lemma 8), tight as
-    the number of tests grows. A single test costs epsilon/4 both ways: the probability that the difference of the two
-    noises reaches x falls no faster than exp(-x / (4S/epsilon)), by the larger of their scales. `failure` is the
-    probability that some statistic moves by more than S. Raises `BoundUnavailableError` when it reaches 1.
+    epsilon for a positive and epsilon/2 for none, tight as the number of tests grows. A single test costs epsilon/4
+    both ways: the probability that the difference of the two noises reaches x falls no faster than exp(-x /
+    (4S/epsilon)), by the larger of their scales. `failure` is the probability that some statistic moves by more than S.
+    Raises `BoundUnavailableError` when it reaches 1. Source: Hartmann et al. 2022, Lemma 8.
     """
     if not failure < 1.0:
         raise BoundUnavailableError(

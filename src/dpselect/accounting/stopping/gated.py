@@ -52,7 +52,8 @@ def gated(
     Proof. Who sees a model sees a composition of training with a test of that model, on parts of the data of which a
     neighbour changes one, or on the same data. Who sees None sees the noisy error only. Couple the two trainings so
     that the error moves by train_shift at most; given both models the noise covers the shift, whatever they are: no
-    delta, and no price of training. With a delta, `training` alone fails, so the whole has that delta (Lemma 6).
+    delta, and no price of training. With a delta, `training` alone fails, so the whole has that delta.
+    Source: Hartmann et al. 2022, Theorem 17 (its proof, for other models than theirs).
 
     Args:
         training: the guarantee of training alone.
@@ -99,9 +100,9 @@ def gated(
 def logistic_error_shift(margin: SupportsFloat, *, bound: Literal["tight", "paper"] = "tight") -> float:
     """How far |tanh(u/2) - y| moves at most when u moves by `margin`; y is a label in [-1, 1]. Rounded up, at most 2.
 
-    "tight": 2 tanh(margin/4), attained around u = 0. "paper": 2 (exp(margin) - 1), Lemma 21 of Hartmann et al., more
-    than four times as much. For the exact minimiser of a mean logistic loss over n rows of norm at most 1 with
-    regularisation lambda, the margin is 2/(n lambda) when a row is replaced.
+    "tight": 2 tanh(margin/4), attained around u = 0. "paper": 2 (exp(margin) - 1), more than four times as much. For
+    the exact minimiser of a mean logistic loss over n rows of norm at most 1 with regularisation lambda, the margin is
+    2/(n lambda) when a row is replaced. Source: Hartmann et al. 2022, Lemma 21.
 
     >>> round(logistic_error_shift(2 / 7), 8), round(logistic_error_shift(2 / 7, bound="paper"), 6)
     (0.14261468, 0.661424)

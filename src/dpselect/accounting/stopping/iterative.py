@@ -108,14 +108,15 @@ def iterative(
         worst_epsilon: a price of the last stop, which then takes what it needs of delta; the others share the rest.
         check: the guarantee of a private look at each stop but the last (a noisy validation score); what it shows is
             an output and may be released.
-        bound: "sum" adds up the deltas of the stops (Lemma 11, with any composition theorem): it would let all stops
-            fail at once. "optimal" values the best stopping rule against a dominating pair of each segment (Theorem
-            15, beyond the paper for other steps than approximately private ones); never above "sum".
+        bound: "sum" adds up the deltas of the stops, with any composition theorem: it would let all stops fail at once.
+            "optimal" values the best stopping rule against a dominating pair of each segment (beyond
+            the paper for other steps than approximately private ones); never above "sum".
         points: the fineness of the "optimal" bound.
 
     Raises `ArgumentError` for lists that do not fit and for a delta at which some stop has no finite epsilon,
     `AdjacencyError` when steps or the look differ in adjacency (of a function: at any two numbers of steps),
-    `BudgetError` when `worst_epsilon` cannot be met.
+    `BudgetError` when `worst_epsilon` cannot be met. Source: Hartmann et al. 2022, Lemma 11 ("sum"); Hartmann et al.
+    2022, Theorem 15 ("optimal").
 
     >>> from dpselect.privacy import gaussian
     >>> run = iterative(lambda n: gaussian(noise_multiplier=20 / n**0.5), stops=[25, 100], delta=1e-5)

@@ -231,7 +231,7 @@ def _merged(pair: DominatingPair, mesh: float, span: float) -> _Increment:
 
 
 class ApproximateStepsGame:
-    """The same for single steps of which nothing is known but that each is (epsilon, delta)-private: Theorem 15.
+    """The same for single steps of which nothing is known but that each is (epsilon, delta)-private.
 
     Such steps are dominated by randomised response with a failure (their Lemma 12; Kairouz, Oh, Viswanath 2015), whose
     losses are plus or minus epsilon: exact when the epsilons are multiples of `mesh`; otherwise each is rounded up to
@@ -239,6 +239,7 @@ class ApproximateStepsGame:
     steps after which a run may stop, the last being all of them.
 
     Raises `ArgumentError` for lists that do not fit, or for more than `limit` operations.
+    Source: Hartmann et al. 2022, Theorem 15.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The privacy-loss distribution of one Poisson-sampled Gaussian mechanism, pessimistic, in closed form.
 
 P = (1 - q) N(0,1) + q N(s,1) against P' = N(0,1), s = 1/noise_multiplier: the dominating pair of adding or removing one
-row (Zhu, Dong, Wang 2022, Theorem 11). With G(t) = H_{exp(t)}(N(s,1) || N(0,1)) and e >= 0,
+row. Source: Zhu, Dong, Wang 2022, Theorem 11. With G(t) = H_{exp(t)}(N(s,1) || N(0,1)) and e >= 0,
 
     H_{exp(e)}(P || P') = q G(log((exp(e) - 1 + q) / q)),
     H_{exp(e)}(P' || P) = g G(log(q exp(e) / g)), g = 1 - exp(e)(1 - q), and 0 where g <= 0.

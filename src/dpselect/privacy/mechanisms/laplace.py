@@ -26,7 +26,7 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 @dataclass(frozen=True)
 class LaplaceRenyi:
-    """The Laplace mechanism of scale 1/epsilon at sensitivity 1 (Mironov 2017, Proposition 6)."""
+    """The Laplace mechanism of scale 1/epsilon at sensitivity 1. Source: Mironov 2017, Proposition 6."""
 
     epsilon: float
     theorem: str = "Laplace mechanism (Mironov 2017, Proposition 6)"

@@ -77,9 +77,10 @@ def from_dp(
     cells: Iterable[Hashable],
     adjacency: Adjacency | str = _DEFAULT,
 ) -> OutputGuarantee:
-    """(epsilon, delta)-privacy is an output guarantee at epsilon for every partition (Lemma 3).
+    """(epsilon, delta)-privacy is an output guarantee at epsilon for every partition.
 
-    The way back is `OutputGuarantee.worst()` (Lemma 4); there and back returns (epsilon, delta).
+    The way back is `OutputGuarantee.worst()`; there and back returns (epsilon, delta).
+    Source: Hartmann et al. 2022, Lemma 3.
 
     >>> from_dp(epsilon=1, delta=1e-6, cell=bool, cells=[True, False]).worst().epsilon(delta=1e-6)
     1.0
@@ -95,10 +96,10 @@ def from_subsets(
     cell: Callable[[Any], Hashable],
     adjacency: Adjacency | str = _DEFAULT,
 ) -> OutputGuarantee:
-    """From (epsilon, delta)-privacy on each cell: the deltas add up (Lemma 6). Loses nothing when all are 0.
+    """From (epsilon, delta)-privacy on each cell: the deltas add up. Loses nothing when all are 0.
 
     `subsets[c]` = (epsilon, delta) such that P(S) <= exp(epsilon) P'(S) + delta for all S inside cell c. Delta is
-    rounded up. Raises `ArgumentError` when the deltas reach 1.
+    rounded up. Raises `ArgumentError` when the deltas reach 1. Source: Hartmann et al. 2022, Lemma 6.
 
     >>> from_subsets({"answer": (1.0, 1e-6), "none": (0.5, 0.0)}, cell=str).delta
     1e-06
@@ -240,14 +241,14 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
     there are and their order do not depend on the data (owed by the caller). The cells of the result are the stages,
     and 0 for None:
 
-        epsilon(j) = sum of epsilon_i(none) over i < j, plus the dearest other cell of j;  epsilon(0) = their sum;
+        epsilon(j) = sum of epsilon_i(none) over i < j, plus the largest other epsilon of j;  epsilon(0) = their sum;
         delta = 1 - prod_i (1 - delta_i)
 
-    Proof by induction (Hartmann et al. 2022, Lemma 20, with one more look at delta). Of the first stage's mass an
-    excess x <= delta_1 is not covered by exp(epsilon) times the neighbour's; only what remains, 1 - x at most, can be
-    followed by the excess d of the rest: x + (1 - x) d <= delta_1 + (1 - delta_1) d. For propose-test-release with
-    two stages this is their Lemma 10, but with the delta of both stages, as Definition 9 alone does not give less.
-    Where the stage is not released, `coarsen` the result.
+    Source: Hartmann et al. 2022, Lemmas 10 and 20. Proof by induction, with one more look at delta. Of the first
+    stage's mass an excess x <= delta_1 is not covered by exp(epsilon) times the neighbour's; only what remains, 1 - x
+    at most, can be followed by the excess d of the rest: x + (1 - x) d <= delta_1 + (1 - delta_1) d. Their Lemma 10,
+    propose-test-release with two stages, has one delta for both stages together; where each has its own, as here,
+    Definition 9 does not give less than this. Where the stage is not released, `coarsen` the result.
 
     Prices and delta are rounded up. Raises `ArgumentError` when a stage prices `none` or nothing else.
 

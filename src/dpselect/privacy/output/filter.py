@@ -27,7 +27,9 @@ FilterFunction = Callable[[Costs], bool]
 
 
 def additive(*, epsilon: Exact, delta: Exact = 0) -> FilterFunction:
-    """Halt when the sum of the epsilons or of the deltas exceeds its budget: valid by Theorem 7, in exact arithmetic.
+    """Halt when the sum of the epsilons or of the deltas exceeds its budget, in exact arithmetic.
+
+    Source: Hartmann et al. 2022, Theorem 7.
 
     >>> halts = additive(epsilon=1)
     >>> halts([(Fraction(1, 2), Fraction(0)), (Fraction(1, 2), Fraction(0))])

@@ -26,7 +26,7 @@ class OutputGuarantee:
         P(S) <= delta + sum over cells C of exp(epsilon(C)) P'(S and C)        (Definition 2)
 
     `cell` maps an output to a cell, `epsilons` gives each cell's price: a mapping, or a function of the cell together
-    with `supremum`, a bound on all its prices (Lemma 4: that is what must fit a budget before the mechanism runs).
+    with `supremum`, a bound on all its prices (that is what must fit a budget before the mechanism runs).
     `delta` is common to all cells: a delta for each cell does not compose. Partition and prices must be fixed without
     looking at the data, and the cell must be a function of what is released (owed by the caller). A ledger reads a
     price as its shortest decimal: `charged_amount`.
@@ -98,15 +98,16 @@ class OutputGuarantee:
         return self.epsilons[cell]
 
     def worst(self) -> Guarantee:
-        """The ordinary guarantee: the dearest cell (Lemma 4)."""
+        """The ordinary guarantee: the largest epsilon of all cells. Source: Hartmann et al. 2022, Lemma 4."""
         ordinary = approximate_dp(epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency)
         return replace(ordinary, interactive=self.interactive)
 
     def observed(self, output: Any) -> RealisedPrice:
         """The price of an output that occurred; delta is never refunded.
 
-        It counts where the worst case was reserved before (Theorem 7), and adds up there; it is no `Guarantee`.
+        It counts where the worst case was reserved before, and adds up there; it is no `Guarantee`.
         Raises `ArgumentError`, without quoting the output, when its cell is not in the partition.
+        Source: Hartmann et al. 2022, Theorem 7.
         """
         cell = self.cell(output)
         return RealisedPrice(

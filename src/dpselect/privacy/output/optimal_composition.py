@@ -41,7 +41,7 @@ def _digits(count: int, epsilon: float) -> int:
 def composition_family(
     *, count: int, epsilon: SupportsFloat, delta: SupportsFloat = 0.0
 ) -> tuple[OptimalComposition, ...]:
-    """All (count - 2i) epsilon with the delta that goes with it, i = 0 .. count // 2 (Theorem 3.3).
+    """All (count - 2i) epsilon with the delta that goes with it, i = 0 .. count // 2.
 
     The `count`-fold adaptive composition of (epsilon, delta)-private mechanisms is, for each i,
 
@@ -49,7 +49,7 @@ def composition_family(
         delta_i = sum_{l<i} C(count, l) (e^((count-l) epsilon) - e^((count-2i+l) epsilon)) / (1 + e^epsilon)^count,
 
     and for no smaller delta at that epsilon. Rounded up. The mechanisms must be fixed in advance: realised costs do not
-    go in here.
+    go in here. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
 
     >>> [round(c.delta, 6) for c in composition_family(count=2, epsilon=1.0)]
     [0.0, 0.462117]
@@ -81,6 +81,7 @@ def composition_delta(
 
     1 - (1 - delta)^count (1 - sum_l C(count, l) [e^((count-l) epsilon) - e^(total_epsilon + l epsilon)]_+ /
     (1 + e^epsilon)^count): the hockey stick of `count` randomised responses outside the failures. Rounded up.
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3 (between the points that it lists).
 
     >>> round(composition_delta(count=10, epsilon=0.1, delta=1e-3, total_epsilon=0.8), 10)
     0.0102404842
