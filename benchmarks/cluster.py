@@ -25,7 +25,7 @@ from pathlib import Path
 
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Fixed
-from dpselect.tuning import Executor, JoblibExecutor, ProcessExecutor, Space, Uniform, tune
+from dpselect.tuning import Executor, JoblibExecutor, ProcessExecutor, SearchStore, Space, Uniform, tune
 
 Run = Callable[[Path, int], None]
 SHORT = 2
@@ -43,8 +43,7 @@ def on(executor: Executor) -> Run:
             space=Space({"x": Uniform(0.0, 1.0)}),
             base=pure_dp(epsilon=0.001),
             repetitions=Fixed(count=trials),
-            store=folder / "search.db",
-            payload_bytes=4 << 10,
+            store=SearchStore(path=folder / "search.db", payload_bytes=4 << 10),
             executor=executor,
         )
         assert result.value is not None

@@ -25,7 +25,7 @@ from pathlib import Path
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Fixed
 from dpselect.storage import durable
-from dpselect.tuning import InlineExecutor, Space, Uniform, tune
+from dpselect.tuning import InlineExecutor, SearchStore, Space, Uniform, tune
 
 GOAL_MILLISECONDS = 1.0
 BARE = "bare durable SQLite commit"
@@ -50,8 +50,7 @@ def dpselect_tuner(payload_bytes: int) -> Callable[[Path, int], None]:
             space=Space({"x": Uniform(0.0, 1.0)}),
             base=pure_dp(epsilon=0.001),
             repetitions=Fixed(count=trials),
-            store=folder / "search.db",
-            payload_bytes=payload_bytes,
+            store=SearchStore(path=folder / "search.db", payload_bytes=payload_bytes),
             executor=InlineExecutor(),
         )
 

@@ -25,7 +25,16 @@ from dpselect.privacy import Guarantee, pure_dp
 from dpselect.randomness import RandomSource, discrete_laplace
 from dpselect.repetitions import Harmonic, Repetitions
 from dpselect.storage.durable import write_atomically
-from dpselect.tuning import Categorical, InlineExecutor, LogUniform, ProcessExecutor, Space, TuneResult, tune
+from dpselect.tuning import (
+    Categorical,
+    InlineExecutor,
+    LogUniform,
+    ProcessExecutor,
+    SearchStore,
+    Space,
+    TuneResult,
+    tune,
+)
 
 DELTA = 1e-5
 NOMINAL_ROWS = 1440  # public: what the training part has, more or less
@@ -118,12 +127,10 @@ def search(
         space=SPACE,
         base=parts(),
         repetitions=law,
-        store=store,
-        resume=resume,
+        store=SearchStore(path=store, resume=resume, payload_bytes=1 << 17),
         executor=ProcessExecutor(workers=workers) if workers else InlineExecutor(),
         random=random,
         release=release,
-        payload_bytes=1 << 17,
     )
     single = max(part.epsilon(DELTA) for part in parts())
     print(f"one run:          epsilon {single:.3f} at delta {DELTA:g}")

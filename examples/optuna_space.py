@@ -19,7 +19,7 @@ from dpselect.mechanisms import noisy_count, noisy_count_guarantee
 from dpselect.privacy import Guarantee, dp_sgd
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Harmonic, Repetitions
-from dpselect.tuning import TuneResult
+from dpselect.tuning import SearchStore, TuneResult
 
 DELTA = 1e-5
 SCORE_EPSILON = 0.5
@@ -59,7 +59,7 @@ def main(random: RandomSource | None = None, law: Repetitions | None = None) -> 
         base=parts(),
         repetitions=law or Harmonic(limit=30),
         random=random,
-        payload_bytes=1 << 17,
+        store=SearchStore(payload_bytes=1 << 17),
     )
     print(f"the winner:       {result.params}")
     print(f"the whole search: epsilon {result.guarantee.epsilon(DELTA):.3f} at delta {DELTA:g}")

@@ -36,6 +36,7 @@ from dpselect.tuning import (
 from dpselect.tuning.machine import REPLAYS, Candidate, Search
 from dpselect.tuning.proposals import ENTRY_BYTES, observed, project, trial_token
 from dpselect.tuning.trial import pool_settings, trial_key, trial_params
+from tests.grouped import grouped
 
 SPACE = Space({"x": Uniform(0.0, 1.0), "kind": Categorical(["a", "b"])})
 BASE = pure_dp(epsilon=0.5)
@@ -92,8 +93,7 @@ def run(proposal, law=SIX, objective=noisy, key=7, **options):
         repetitions=law,
         proposal=proposal,
         random=keyed_source(key) if key is not None else None,
-        payload_bytes=512,
-        **options,
+        **grouped(payload_bytes=512, **options),
     )
 
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.testing.executor_contract import ExecutorContract, job_of, noisy, talkative, tuned
+from dpselect.testing.executor_contract import ExecutorContract, job_of, noisy, talkative
 from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor, joblib_clusters
 from dpselect.tuning.executors import Outcome
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import trial_key
 from tests.clusters import dask_cluster, ray_cluster
+from tests.grouped import tuned
 from tests.test_executors_study import released
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL")

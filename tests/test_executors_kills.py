@@ -26,7 +26,7 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.storage import durable
-from dpselect.testing.executor_contract import SPACE, Dying, noisy, one_trial_of, tuned
+from dpselect.testing.executor_contract import SPACE, Dying, noisy, one_trial_of
 from dpselect.tuning import (
     ExecutorLostError,
     FileSpender,
@@ -37,6 +37,7 @@ from dpselect.tuning import (
     tune,
 )
 from tests.clusters import dask_cluster, end_group, ray_cluster, wait_until
+from tests.grouped import grouped, tuned
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="kills workers with SIGKILL"),
@@ -86,11 +87,8 @@ def searched(folder, objective, executor, *, resume=False, **options):
         repetitions=Fixed(count=TRIALS),
         random=keyed_source(KEY),
         executor=executor,
-        store=folder / "search.db",
         ledger=FileSpender(folder / "budget.db", epsilon=50, delta=0),
-        payload_bytes=HEAVY + 4096,
-        resume=resume,
-        **options,
+        **grouped(store=folder / "search.db", payload_bytes=HEAVY + 4096, resume=resume, **options),
     )
 
 

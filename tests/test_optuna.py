@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpselect.tuning import SearchStore
+from tests.grouped import grouped
+
 optuna = pytest.importorskip("optuna")
 
 from dpselect.errors import ArgumentError, BudgetError
@@ -276,7 +279,7 @@ def test_an_interrupted_search_goes_on_to_the_same_release(tmp_path, monkeypatch
     options = {"direction": "maximize", "base": BASE, "repetitions": Fixed(count=6), "store": tmp_path / "cut.db"}
     with pytest.raises(KeyboardInterrupt):
         tune(interrupted, random=keyed_source(3), **options)
-    resumed = tune(interrupted, resume=True, **options)
+    resumed = tune(interrupted, **grouped(resume=True, **options))
     assert len(calls) == 7
     assert (resumed.value, resumed.params) == (whole.value, whole.params)
 
@@ -322,7 +325,7 @@ def test_the_same_release_from_worker_processes():
 
 def test_the_example_value_must_leave_room():
     with pytest.raises(ArgumentError, match="example"):
-        search(example="x" * 100, payload_bytes=50)
+        search(store=SearchStore(example="x" * 100, payload_bytes=50))
 
 
 def test_a_rehearsal_shows_errors():

@@ -16,7 +16,7 @@ from dpselect.study import parse_study, run_study
 from dpselect.study.data import load, open_table
 from dpselect.study.schema import Column, Data
 from dpselect.testing.learner_contract import unpriced
-from dpselect.tuning import LogUniform, Space
+from dpselect.tuning import Execution, LogUniform, SearchRequest, SearchStore, Space
 from dpselect.tuning.plan import make_plan
 from tests.test_study_schema import STUDY, changed
 
@@ -195,22 +195,13 @@ def test_a_space_in_another_order_is_refused_on_resume(tmp_path, monkeypatch):
 
 def test_the_order_of_a_space_is_part_of_what_tune_compares():
     law = LogUniform(0.1, 1.0)
-    rest = {
-        "base": pure_dp(epsilon=1.0),
-        "repetitions": Fixed(count=2),
-        "epsilon": None,
-        "delta": None,
-        "max_runs": 9,
-        "slots": None,
-        "payload_bytes": 99,
-        "constant_runs": False,
-        "declare_score": False,
-        "fingerprint": "",
-        "has_ledger": True,
-        "example": None,
-    }
+
+    def fingerprint(space):
+        request = SearchRequest(space=Space(space), base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2))
+        return make_plan(request, SearchStore(), Execution(), has_ledger=True).fingerprint
+
     orders = ({"a": law, "b": law}, {"b": law, "a": law}, {"a": law, "b": law})
-    first, other, again = (make_plan(space=Space(space), **rest).fingerprint for space in orders)
+    first, other, again = map(fingerprint, orders)
     assert first == again
     assert first != other
 

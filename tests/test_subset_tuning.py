@@ -17,7 +17,7 @@ from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import gaussian, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic, families
-from dpselect.tuning import Categorical, FileSpender, split_rows, tune
+from dpselect.tuning import Categorical, FileSpender, SearchStore, split_rows, tune
 
 LAW = Harmonic(limit=10)
 
@@ -173,7 +173,11 @@ def test_the_whole_procedure(tmp_path):
         return -abs(mean - params["guess"]), params["guess"]
 
     found = tune(
-        objective, space={"guess": Categorical([1, 20, 100])}, base=run(noise), repetitions=law, payload_bytes=256
+        objective,
+        space={"guess": Categorical([1, 20, 100])},
+        base=run(noise),
+        repetitions=law,
+        store=SearchStore(payload_bytes=256),
     )
     final = float(rows[rest].sum() + noise * keyed_source(5).normal(1)[0])
     budget.settle("study-1")

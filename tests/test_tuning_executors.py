@@ -25,6 +25,7 @@ from dpselect.storage import durable
 from dpselect.tuning import InlineExecutor, ProcessExecutor, Space, Uniform, tune
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.trial import Job, trial_key
+from tests.grouped import grouped
 
 SPACE = Space({"x": Uniform(0.0, 1.0)})
 COUNT = 5
@@ -98,7 +99,7 @@ def tuned(objective, executor, key, monkeypatch, **options):
     law = Harmonic(limit=COUNT)
     return tune(
         objective, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=law, random=keyed_source(key),
-        executor=executor, **options,
+        executor=executor, **grouped(**options),
     )  # fmt: skip
 
 

@@ -17,10 +17,21 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
 from dpselect.testing.executor_contract import SPACE, Unloadable, noisy
-from dpselect.tuning import InlineExecutor, JoblibExecutor, Limits, ProcessExecutor, count, supervised, tune, tuner
+from dpselect.tuning import (
+    Execution,
+    InlineExecutor,
+    JoblibExecutor,
+    Limits,
+    ProcessExecutor,
+    count,
+    supervised,
+    tune,
+    tuner,
+)
 from dpselect.tuning.supervised import stop_children
 from dpselect.tuning.trial import Job, perform
 from tests.clusters import wait_until
+from tests.grouped import grouped
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits in seconds and bytes need POSIX")
 
@@ -28,7 +39,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits in seconds and b
 def tuned(objective, *, trials=6, key=1, **options):
     return tune(
         objective, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=trials), random=keyed_source(key),
-        **options,
+        **grouped(**options),
     )  # fmt: skip
 
 
@@ -154,7 +165,7 @@ SCRIPT = """
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
-from dpselect.tuning import Limits, ProcessExecutor, Uniform, tune
+from dpselect.tuning import Execution, Limits, ProcessExecutor, Uniform, tune
 
 def objective(params, random):
     return params["x"], params["x"]
@@ -163,7 +174,7 @@ if __name__ == "__main__":
     result = tune(
         objective, space={"x": Uniform(0.0, 1.0)}, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2),
         random=keyed_source(1), executor=ProcessExecutor(workers=1),
-        limits=Limits(seconds=60, failure_is_private=True),
+        execution=Execution(limits=Limits(seconds=60, failure_is_private=True)),
     )
     print(result.value is not None)
 """
@@ -306,8 +317,8 @@ def test_padding_to_a_public_number_of_runs(monkeypatch):
 
     monkeypatch.setattr(Harmonic, "sample", lambda self, random=None: 2)
     result = tune(
-        counted, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=Harmonic(limit=7), constant_runs=True,
-        executor=InlineExecutor(),
+        counted, space=SPACE, base=pure_dp(epsilon=1.0), repetitions=Harmonic(limit=7),
+        execution=Execution(constant_runs=True), executor=InlineExecutor(),
     )  # fmt: skip
     assert len(runs) == 7
     assert result.value == max(runs[:2])

@@ -27,10 +27,13 @@ from dpselect.repetitions import Geometric, Harmonic
 from dpselect.storage import durable
 from dpselect.tuning import (
     Categorical,
+    Execution,
     FileSpender,
     InlineExecutor,
     OperatorProgressWarning,
     SearchFinishedError,
+    SearchRequest,
+    SearchStore,
     Space,
     TrialOutput,
     Uniform,
@@ -42,6 +45,7 @@ from dpselect.tuning.executors import Outcome
 from dpselect.tuning.machine import Candidate, Search
 from dpselect.tuning.plan import make_plan
 from dpselect.tuning.trial import perform, trial_key
+from tests.grouped import grouped
 
 SPACE = Space({"x": Uniform(0.0, 1.0)})
 BASE = pure_dp(epsilon=0.5)
@@ -71,7 +75,7 @@ def noisy(params, random):
 
 def search(objective=noisy, **options):
     options = {"space": SPACE, "base": BASE, "repetitions": Harmonic(limit=LIMIT), "random": keyed_source(1)} | options
-    return tune(objective, **options)
+    return tune(objective, **grouped(**options))
 
 
 # What is returned
@@ -492,10 +496,8 @@ def test_zoo_released_k_is_caught(drawn):
     ],
 )
 def test_slots_are_a_public_quantile_of_the_law(law, expected):
-    plan = make_plan(
-        space=SPACE, base=BASE, repetitions=law, epsilon=None, delta=None, max_runs=1, slots=None,
-        payload_bytes=10, constant_runs=False, declare_score=False, fingerprint="", has_ledger=False, example=None,
-    )  # fmt: skip
+    request = SearchRequest(space=SPACE, base=BASE, repetitions=law)
+    plan = make_plan(request, SearchStore(), Execution(), has_ledger=False)
     assert plan.shape.slots == expected
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
@@ -17,7 +17,7 @@ from dpselect.repetitions import Repetitions
 from dpselect.study.learners import Recipe
 from dpselect.study.schema import Study
 from dpselect.study.settled import Settled, budget_of
-from dpselect.tuning import check_store
+from dpselect.tuning import SearchRequest, SearchStore, check_store
 
 __all__ = ["Price", "Priced", "admit", "price", "price_study"]
 
@@ -47,24 +47,29 @@ class Price:
 
 @dataclass(frozen=True, repr=False)
 class Priced:
-    """A settled study and its price. `search` holds the arguments that `tune` and `check_store` share."""
+    """A settled study and its price."""
 
     settled: Settled
     price: Price
 
     @property
-    def search(self) -> dict[str, Any]:
+    def request(self) -> SearchRequest:
+        """What is searched, as the tuner asks for it."""
         settled = self.settled
-        return {
-            "space": settled.space,
-            "base": self.price.parts,
-            "repetitions": settled.law,
-            "payload_bytes": settled.payload_bytes,
-            "declare_score": settled.study.validation.release_score,
-            "constant_runs": settled.study.runs.constant,
-            "limits": settled.limits,
-            "fingerprint": _fingerprint(settled),
-        }
+        scored = settled.study.validation.release_score
+        return SearchRequest(space=settled.space, base=self.price.parts, repetitions=settled.law, declare_score=scored)
+
+    @property
+    def store(self) -> SearchStore:
+        """Where the search is kept."""
+        settled = self.settled
+        return SearchStore(
+            path=settled.place.store,
+            resume=settled.place.resume,
+            key_variable=settled.study.output.key_variable,
+            payload_bytes=settled.payload_bytes,
+            fingerprint=_fingerprint(settled),
+        )
 
 
 def price(settled: Settled) -> Priced:
@@ -87,9 +92,7 @@ def admit(priced: Priced) -> Priced:
                     f"{study.privacy.budget!r} has epsilon {float(left.epsilon):.6g} and delta {float(left.delta):g} "
                     "left"
                 )
-    check_store(
-        place.store, resume=place.resume, key_variable=study.output.key_variable, has_ledger=True, **priced.search
-    )
+    check_store(priced.request, priced.store, priced.settled.execution, has_ledger=True)
     return priced
 
 

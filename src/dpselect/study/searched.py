@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dpselect.errors import StudyError
 from dpselect.privacy import Spender
@@ -42,22 +42,23 @@ def search(priced: Priced, run: Objective, *, write: Callable[[TuneResult], None
         place.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StudyError(f"output.folder {str(place.folder)!r} cannot be made: {error.strerror}") from None
+    request = priced.request
+    execution = replace(settled.execution, progress=watching.progress, operator_progress=watching.operator_progress)
     _LOG.info("study %r: the search begins", study.name)
     with _spender(priced) as spender:
         result = tune(
             run,
-            store=place.store,
-            resume=place.resume,
+            space=request.space,
+            base=request.base,
+            repetitions=request.repetitions,
+            declare_score=request.declare_score,
+            store=priced.store,
             executor=settled.executor,
-            pad_seconds=study.runs.pad_seconds,
+            execution=execution,
             ledger=spender,
             label=study.name,
             random=watching.random,
             release=write,
-            key_variable=study.output.key_variable,
-            progress=watching.progress,
-            operator_progress=watching.operator_progress,
-            **priced.search,
         )
     _LOG.info("study %r: released", study.name)
     return result

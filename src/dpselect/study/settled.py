@@ -16,7 +16,16 @@ from dpselect.storage.keys import key_place
 from dpselect.study.data import Table, open_table, plan_columns
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.schema import Column, Runs, Study
-from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor, Limits, ProcessExecutor, Space, parse_space
+from dpselect.tuning import (
+    Execution,
+    Executor,
+    InlineExecutor,
+    JoblibExecutor,
+    Limits,
+    ProcessExecutor,
+    Space,
+    parse_space,
+)
 from dpselect.tuning.trial import encode_value
 
 __all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of"]
@@ -48,7 +57,7 @@ class Settled:
     space: Space
     law: Repetitions
     executor: Executor
-    limits: Limits | None
+    execution: Execution
     table: Table
     columns: Mapping[str, Column]
     public_table: Table | None
@@ -83,7 +92,7 @@ def settle(study: Study, place: Place) -> Settled:
         space=space,
         law=law,
         executor=executor,
-        limits=_limits(study.runs),
+        execution=_execution(study.runs),
         table=table,
         columns=columns,
         public_table=_public_table(study.validation.source, "validation.source", study, columns, place.base),
@@ -154,10 +163,13 @@ def _executor(runs: Runs) -> Executor:
     )
 
 
-def _limits(runs: Runs) -> Limits | None:
-    if runs.limit_seconds is None and runs.limit_bytes is None:
-        return None
-    return Limits(seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private)
+def _execution(runs: Runs) -> Execution:
+    limits = None
+    if runs.limit_seconds is not None or runs.limit_bytes is not None:
+        limits = Limits(
+            seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private
+        )
+    return Execution(limits=limits, constant_runs=runs.constant, pad_seconds=runs.pad_seconds)
 
 
 def _public_table(

@@ -109,7 +109,6 @@ def tuned(objective: Any, executor: Executor, key: int = 1, *, trials: int = TRI
         repetitions=Fixed(count=trials),
         random=keyed_source(key),
         executor=executor,
-        payload_bytes=1 << 16,
         **options,
     )
 

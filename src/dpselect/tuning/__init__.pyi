@@ -7,6 +7,7 @@ from .executors import (
 from .file_spender import FileSpender as FileSpender
 from .joblib_executor import JoblibExecutor as JoblibExecutor
 from .limits import Limits as Limits, count as count
+from .options import Execution as Execution, SearchRequest as SearchRequest, SearchStore as SearchStore
 from .proposals import AdaptiveProposal as AdaptiveProposal, Observation as Observation, Proposer as Proposer
 from .sealed_store import SearchFinishedError as SearchFinishedError
 from .space import (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Final, SupportsFloat
+from typing import Any, Final
 
 from dpselect.accounting.planning.search_prices import SearchPrice, longest_within
 from dpselect.errors import ArgumentError, BudgetError, integer, number
@@ -16,8 +16,8 @@ from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promises, refusal
 from dpselect.repetitions import Repetitions
-from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import REPLAYS
+from dpselect.tuning.options import Execution, SearchRequest, SearchStore
 from dpselect.tuning.proposals import ENTRY_BYTES, AdaptiveProposal
 from dpselect.tuning.sealed_store import Shape
 from dpselect.tuning.space import Space
@@ -43,31 +43,16 @@ class Plan:
     repetitions: Repetitions
     total: Guarantee
     shape: Shape
-    constant_runs: bool
+    store: SearchStore
+    execution: Execution
     declare_score: bool
     fingerprint: str
     proposal: AdaptiveProposal | None = None
 
 
-def make_plan(
-    *,
-    space: Space | Mapping[str, Any],
-    base: Guarantee | Sequence[Guarantee],
-    repetitions: Repetitions | None,
-    epsilon: SupportsFloat | None,
-    delta: SupportsFloat | None,
-    max_runs: int,
-    slots: int | None,
-    payload_bytes: int,
-    constant_runs: bool,
-    declare_score: bool,
-    fingerprint: str,
-    has_ledger: bool,
-    example: Any,
-    limits: Limits | None = None,
-    proposal: AdaptiveProposal | None = None,
-) -> Plan:
+def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, *, has_ledger: bool) -> Plan:
     """Check and price a search. See `tune` for the arguments and the errors."""
+    space, base, proposal = request.space, request.base, request.proposal
     space = space if isinstance(space, Space) else Space(space)
     if not isinstance(base, (Guarantee, Sequence)) or not base:
         raise refusal(
@@ -84,10 +69,9 @@ def make_plan(
             f"{type(proposal).__name__}"
         )
     ratio = None if proposal is None else (proposal.lower_ratio, proposal.upper_ratio)
-    price = _price(lambda law: SearchPrice(parts, law, ratio=ratio), repetitions, epsilon, delta, max_runs)
-    repetitions, total = price.law, price.guarantee
-    limit = repetitions.limit
-    if constant_runs and limit is None:
+    price = _price(request, lambda law: SearchPrice(parts, law, ratio=ratio))
+    repetitions, limit = price.law, price.law.limit
+    if execution.constant_runs and limit is None:
         raise ArgumentError(
             "constant_runs needs a repetition law with a limit, such as Harmonic(limit=...) or law.at_most(limit)"
         )
@@ -95,27 +79,28 @@ def make_plan(
         public_slots = int(repetitions.quantile(SLOT_QUANTILE))
     else:
         public_slots = limit
-    slots = max(1, public_slots if slots is None else integer("slots", slots, at_least=1))
+    slots = max(1, public_slots if store.slots is None else store.slots)
     shape = Shape(
         slots=slots,
-        payload_bytes=integer("payload_bytes", payload_bytes, at_least=1),
+        payload_bytes=store.payload_bytes,
         history_bytes=0 if proposal is None else ENTRY_BYTES * slots,
     )
     if proposal is not None:
         proposal.check(repetitions, slots)
-    if example is not None and len(encode_value(example)) > shape.payload_bytes:
+    if store.example is not None and len(encode_value(store.example)) > shape.payload_bytes:
         raise ArgumentError(
-            f"example takes {len(encode_value(example))} bytes, above payload_bytes {shape.payload_bytes}; "
+            f"example takes {len(encode_value(store.example))} bytes, above payload_bytes {shape.payload_bytes}; "
             "a run whose value is larger counts as failed"
         )
     return Plan(
         space=space,
         base=parts,
         repetitions=repetitions,
-        total=total,
+        total=price.guarantee,
         shape=shape,
-        constant_runs=bool(constant_runs),
-        declare_score=bool(declare_score),
+        store=store,
+        execution=execution,
+        declare_score=bool(request.declare_score),
         proposal=proposal,
         fingerprint=_digest(
             {
@@ -125,22 +110,17 @@ def make_plan(
                 "base": [[g.adjacency.value, g.theorem, g.failure, dict(g.terms)] for g in parts],
                 "repetitions": repetitions.describe(),
                 "shape": [shape.slots, shape.payload_bytes],
-                "options": [bool(constant_runs), bool(declare_score), has_ledger],
-                "caller": str(fingerprint),
+                "options": [bool(execution.constant_runs), bool(request.declare_score), has_ledger],
+                "caller": str(store.fingerprint),
                 **({} if proposal is None else {"proposal": proposal.describe()}),
-                **({} if limits is None else {"limits": limits.describe()}),
+                **({} if execution.limits is None else {"limits": execution.limits.describe()}),
             }
         ),
     )
 
 
-def _price(
-    price: Callable[[Repetitions], SearchPrice],
-    repetitions: Repetitions | None,
-    epsilon: SupportsFloat | None,
-    delta: SupportsFloat | None,
-    max_runs: int,
-) -> SearchPrice:
+def _price(request: SearchRequest, price: Callable[[Repetitions], SearchPrice]) -> SearchPrice:
+    repetitions, epsilon, delta = request.repetitions, request.epsilon, request.delta
     if (epsilon is None) != (delta is None):
         raise ArgumentError("epsilon and delta go together")
     if epsilon is None or delta is None:
@@ -150,7 +130,7 @@ def _price(
     most = number("epsilon", epsilon, above=0.0)
     delta = number("delta", delta, at_least=0.0, below=1.0)
     if repetitions is None:
-        max_runs = integer("max_runs", max_runs, at_least=1)
+        max_runs = integer("max_runs", request.max_runs, at_least=1)
         return longest_within(price, epsilon=most, delta=delta, max_runs=max_runs)
     found = price(repetitions)
     if not found.epsilon(delta) <= most:

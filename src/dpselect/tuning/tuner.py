@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, SupportsFloat
 
-from dpselect.errors import number, public_text
+from dpselect.errors import expect, public_text
 from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.randomness import RandomSource, resolve
@@ -33,9 +33,9 @@ from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage.keys import key_place
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, Session
-from dpselect.tuning.limits import Limits
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.memory_store import MemoryStore
+from dpselect.tuning.options import Execution, SearchRequest, SearchStore
 from dpselect.tuning.plan import Plan, make_plan
 from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
 from dpselect.tuning.rehearsal import rehearse_objective
@@ -98,25 +98,15 @@ def tune(
     delta: SupportsFloat | None = None,
     max_runs: int = 100,
     proposal: AdaptiveProposal | None = None,
-    store: str | os.PathLike[str] | None = None,
-    resume: bool = False,
+    store: str | os.PathLike[str] | SearchStore | None = None,
     executor: Executor | None = None,
+    execution: Execution | None = None,
     ledger: Spender | None = None,
     label: str = "tune",
     random: RandomSource | None = None,
     release: Callable[[TuneResult], None] | None = None,
-    payload_bytes: int = 1 << 16,
-    example: Any = None,
     rehearse: Rehearsal = True,
     declare_score: bool = False,
-    constant_runs: bool = False,
-    slots: int | None = None,
-    fingerprint: str = "",
-    key_variable: str | None = None,
-    limits: Limits | None = None,
-    pad_seconds: SupportsFloat | None = None,
-    progress: Callable[[float], None] | None = None,
-    operator_progress: Callable[[int, int], None] | None = None,
 ) -> TuneResult:
     """Draw K from a law, run the objective K times with parameters drawn afresh each time, return the best run only.
 
@@ -137,32 +127,20 @@ def tune(
       that they pay for, `max_runs` at most. Or both, which checks the price.
     - `proposal`: lets later trials learn from earlier ones, within a ratio of the space's law, at a higher price
       (docs/adaptive-search.md). Trials then run one batch after another.
-    - `store`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
-      `resume=True` goes on with it, or begins if a kill came before it was made.
+    - `store`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory. Or a
+      `SearchStore`, which says more: to resume, where the key lies, how much room a run's value has.
+    - `executor`: where trials run, by default in this process. `execution`: limits of a trial, what hides the number of
+      runs from a clock, who is told of progress; see `Execution`.
     - `ledger`: where the price is reserved and settled; None charges nothing anywhere.
     - `random`: where K and the master key are drawn from; a caller's keyed source marks the result `replayable`.
     - `release(result)`: writes the result durably; called again after a crash, so it must be idempotent
       (`dpselect.storage.durable.write_atomically` is). Without it the value exists in what `tune` returns and, once the
       key is destroyed, nowhere else.
-    - `payload_bytes`: public room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
-      `example`, a value like those that runs return but made without the data, is checked against it at once.
     - `rehearse`: the objective bound to made-up or public rows, `rehearse(params, random) -> (score, value)`. It is
       run at both ends of the space before anything is drawn, and what it raises is raised. By default that is what the
       objective's method `rehearsal()` returns, if it has one. The objective's code is searched for names and
       parameters that do not exist. False: none of this. The objective itself is never run for it.
     - `declare_score`: the winner's score is part of the result.
-    - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
-    - `slots`: room for trials in the store, by default the law's limit, or its 0.999 quantile where the limit is above
-      10,000 or missing. More runs than slots take another round of slots, which the number of writes then shows.
-    - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
-    - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
-      per-user state folder.
-    - `limits`: what one trial may use, by default no limit; see `Limits`.
-    - `pad_seconds`: release at a whole multiple of this many seconds after the call, a public figure, so that the
-      moment of the release does not tell of the running time. A search that takes longer than one is released at the
-      next: the moment then tells which. After a resume the time counts from the resume.
-    - `progress(seconds)`: called about once a second from a thread of its own, with public facts only.
-    - `operator_progress(done, total)`: counts that reveal K, for the operator's eyes only; warns.
 
     A trial lost to a dead worker, or to the death of this process, is run again with its own key up to 3 times and then
     counts as failed. `KeyboardInterrupt`, and `ExecutorLostError` when a cluster is gone, leave a store that can be
@@ -183,45 +161,40 @@ def tune(
     True
     """
     refuse_while_starting("tune")
-    started = time.monotonic()
     label = public_text("label", label)
-    pad = None if pad_seconds is None else number("pad_seconds", pad_seconds, above=0.0)
-    plan = make_plan(
+    execution = Execution() if execution is None else execution
+    expect("execution", execution, Execution)
+    request = SearchRequest(
         space=space,
         base=base,
         repetitions=repetitions,
         epsilon=epsilon,
         delta=delta,
         max_runs=max_runs,
-        slots=slots,
-        payload_bytes=payload_bytes,
-        constant_runs=constant_runs,
-        declare_score=declare_score,
-        fingerprint=fingerprint,
-        has_ledger=ledger is not None,
-        example=example,
-        limits=limits,
         proposal=proposal,
+        declare_score=declare_score,
     )
+    plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
     source = resolve(random)
-    if operator_progress is not None:
+    if execution.operator_progress is not None:
         warnings.warn(
             "operator_progress shows how many trials there are: no privacy guarantee covers whoever sees it",
             OperatorProgressWarning,
             stacklevel=2,
         )
     rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
-    job = Job(objective, plan.space, plan.shape.payload_bytes, limits)
-    with _opened(plan, store, resume, key_variable) as opened, _ticking(progress):
+    started = time.monotonic()
+    job = Job(objective, plan.space, plan.shape.payload_bytes, execution.limits)
+    with _opened(plan) as opened, _ticking(execution.progress):
         _refuse_finished(opened)
         search = opened.load()
         if opened.stage in (Stage.RELEASED, Stage.SETTLED):
             return _told(_close(plan, opened, search, ledger), plan)
         with (executor or InlineExecutor()).session(job) as session:
             search = _begin(plan, opened, search, ledger, label, source)
-            search = _run_trials(plan, search, opened, session, operator_progress)
-        if pad is not None:
-            _wait_for_a_multiple(pad, since=started)
+            search = _run_trials(plan, search, opened, session)
+        if execution.pad_seconds is not None:
+            _wait_for_a_multiple(float(execution.pad_seconds), since=started)
         if release is not None:
             release(_result(plan, opened, search))
         search = search.release()
@@ -234,49 +207,30 @@ def _told(result: TuneResult, plan: Plan) -> TuneResult:
     return result
 
 
-def check_store(
-    store: str | os.PathLike[str],
-    *,
-    space: Space | Mapping[str, Any],
-    base: Guarantee | Sequence[Guarantee],
-    repetitions: Repetitions,
-    payload_bytes: int,
-    declare_score: bool,
-    constant_runs: bool,
-    fingerprint: str,
-    has_ledger: bool,
-    resume: bool,
-    key_variable: str | None = None,
-    limits: Limits | None = None,
-) -> None:
-    """Raise what `tune` would raise for this store with these arguments, before there is an objective or data."""
-    plan = make_plan(
-        space=space,
-        base=base,
-        repetitions=repetitions,
-        epsilon=None,
-        delta=None,
-        max_runs=1,
-        slots=None,
-        payload_bytes=payload_bytes,
-        constant_runs=constant_runs,
-        declare_score=declare_score,
-        fingerprint=fingerprint,
-        has_ledger=has_ledger,
-        example=None,
-        limits=limits,
-    )
-    keys = key_place(key_variable)
-    SealedStore.check(Path(store), fingerprint=plan.fingerprint, shape=plan.shape, keys=keys, resume=resume)
+def check_store(request: SearchRequest, store: SearchStore, execution: Execution, *, has_ledger: bool) -> None:
+    """Raise what `tune` would raise for a store with these arguments, before there is an objective or data."""
+    plan = make_plan(request, store, execution, has_ledger=has_ledger)
+    if store.path is not None:
+        SealedStore.check(
+            Path(store.path),
+            fingerprint=plan.fingerprint,
+            shape=plan.shape,
+            keys=key_place(store.key_variable),
+            resume=store.resume,
+        )
 
 
-def _opened(
-    plan: Plan, store: str | os.PathLike[str] | None, resume: bool, key_variable: str | None
-) -> AbstractContextManager[_Store]:
-    if store is None:
+def _opened(plan: Plan) -> AbstractContextManager[_Store]:
+    store = plan.store
+    if store.path is None:
         return nullcontext(MemoryStore(plan.shape.slots))
-    keys = key_place(key_variable)
-    return SealedStore.open(Path(store), fingerprint=plan.fingerprint, shape=plan.shape, keys=keys, resume=resume)
+    return SealedStore.open(
+        Path(store.path),
+        fingerprint=plan.fingerprint,
+        shape=plan.shape,
+        keys=key_place(store.key_variable),
+        resume=store.resume,
+    )
 
 
 def _refuse_finished(store: _Store) -> None:
@@ -301,7 +255,7 @@ def _begin(
         limit = plan.repetitions.limit
         search = search.seal(
             counted=counted,
-            executed=limit if plan.constant_runs and limit is not None else counted,
+            executed=limit if plan.execution.constant_runs and limit is not None else counted,
             master=source.bytes(32),
             replayable=source.replayable,
         )
@@ -319,24 +273,19 @@ def _proposed(plan: Plan, search: Search) -> Search:
     return search if plan.proposal is None else plan.proposal.propose(plan.space, search)
 
 
-def _run_trials(
-    plan: Plan,
-    search: Search,
-    store: _Store,
-    session: Session,
-    operator_progress: Callable[[int, int], None] | None,
-) -> Search:
+def _run_trials(plan: Plan, search: Search, store: _Store, session: Session) -> Search:
     """Every turn of every round, one durable commit each, whether a trial, a lost trial or an empty turn.
 
     A loss alone is not committed: it goes with the next commit, so that the number of writes does not tell of it.
     """
+    watch = plan.execution.operator_progress
 
     def finish(index: int, candidate: Candidate | None) -> None:
         nonlocal search
         search = _proposed(plan, observed(search, index, candidate).finish(index, candidate))
         store.save(search)
-        if operator_progress is not None and index < search.executed:
-            operator_progress(_trials_done(search), search.executed)
+        if watch is not None and index < search.executed:
+            watch(_trials_done(search), search.executed)
 
     try:
         while not search.finished:

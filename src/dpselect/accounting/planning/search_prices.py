@@ -19,6 +19,7 @@ from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.planning.calibrate import Priced, least_parameter
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.numerics import last_true
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Harmonic, Repetitions
@@ -194,22 +195,22 @@ def longest_within(
 ) -> SearchPrice:
     """The price of the harmonic law with the largest limit, up to `max_runs`, that the total pays for.
 
-    Bisection takes the price to grow with the limit; were it not to, the answer would be shorter, never too dear.
+    The price is taken to grow with the limit; were it not to, the answer would be shorter, never too dear.
     Raises `BudgetError` when one run alone is too dear.
     """
-    found = price(Harmonic(limit=1))
-    if not found.epsilon(delta) <= epsilon:
+
+    def offer(limit: int) -> SearchPrice:
+        return price(Harmonic(limit=limit))
+
+    def affordable(limit: int) -> bool:
+        return offer(limit).epsilon(delta) <= epsilon
+
+    if not affordable(1):
         raise BudgetError(
-            f"one run alone costs epsilon {rounded_up(found.epsilon(delta))} at delta {delta:g}, "
+            f"one run alone costs epsilon {rounded_up(offer(1).epsilon(delta))} at delta {delta:g}, "
             f"above the total {epsilon:g}"
         )
-    affordable, too_long = 1, max_runs + 1
-    while too_long - affordable > 1:
-        # The largest limit is often affordable, so it is asked first.
-        limit = max_runs if too_long > max_runs else (affordable + too_long) // 2
-        longer = price(Harmonic(limit=limit))
-        if longer.epsilon(delta) <= epsilon:
-            affordable, found = limit, longer
-        else:
-            too_long = limit
-    return found
+    # the largest limit is often affordable, so it is asked first
+    longest = max_runs if affordable(max_runs) else last_true(affordable, 1, max_runs)
+    assert longest is not None
+    return offer(longest)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Final, Literal
 
 from dpselect.errors import ArgumentError, missing_extra, secret_number
@@ -19,7 +20,7 @@ from dpselect.integrations.optuna.trial import IndependentTrial, TrialRefusal, c
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource, resolve, system_source
 from dpselect.selection.rehearsal import Rehearsal, made_up
-from dpselect.tuning import Space, TuneResult, tune as tune_in_space
+from dpselect.tuning import SearchStore, Space, TuneResult, tune as tune_in_space
 
 try:
     from optuna import logging as optuna_logging
@@ -48,9 +49,9 @@ def tune(
     base: Guarantee | list[Guarantee] | tuple[Guarantee, ...],
     sampler: BaseSampler | None = None,
     pruner: Any = None,
-    example: Any = None,
     rehearse: Rehearsal = True,
     release: Callable[[TuneResult], None] | None = None,
+    store: str | PathLike[str] | SearchStore | None = None,
     **options: Any,
 ) -> TuneResult:
     """Private random search with an objective that takes an Optuna trial; the best run's parameters and value.
@@ -62,16 +63,16 @@ def tune(
 
     Owed by the caller, beside what `dpselect.tuning.tune` says: the parameters' names, ranges and order may depend on
     parameters suggested before, never on the data, unless `base` covers what they tell. The winner's parameters are
-    released with its value: leave room for both in `payload_bytes`.
+    released with its value: leave room for both in the store's `payload_bytes`.
 
     A refusal inside a run (`trial.report`, `trial.number`, ...) is found here if the objective's own code shows it;
     deeper down it would count as a failed run, without a message. So give `rehearse`, the objective bound to made-up or
     public rows: it is run before anything is drawn or charged, and what it raises is raised (see
     `dpselect.tuning.tune`; by default, and without such rows, names that are defined nowhere are found).
 
-    `options` are those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `store`, `resume`, `executor`,
-    `ledger`, ... Not `space` or `proposal`, which need a space that is known beforehand. Raises what `tune` raises,
-    and `ArgumentError` for a sampler that is not Optuna's `RandomSampler` (whose seed is not used) or a pruner.
+    `options` are those of `dpselect.tuning.tune`: `repetitions`, `epsilon`, `delta`, `executor`, `ledger`, ... Not
+    `space` or `proposal`, which need a space that is known beforehand. Raises what `tune` raises, and
+    `ArgumentError` for a sampler that is not Optuna's `RandomSampler` (whose seed is not used) or a pruner.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Harmonic
@@ -103,11 +104,12 @@ def tune(
         if release is not None:
             release(unpacked(result))
 
+    kept = SearchStore.of(store)
     result = tune_in_space(
         _Run(objective, direction),
         space=Space({}),
         base=base,
-        example=None if example is None else ({}, example),
+        store=kept if kept.example is None else replace(kept, example=({}, kept.example)),
         release=None if release is None else release_unpacked,
         rehearse=False if on_made_up_rows is None else _Run(on_made_up_rows, direction),
         **options,

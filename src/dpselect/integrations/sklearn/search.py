@@ -40,7 +40,7 @@ from dpselect.privacy.promises import refusal
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
-from dpselect.tuning import Executor, InlineExecutor, JoblibExecutor, TuneResult, tune
+from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, TuneResult, tune
 
 __all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
 
@@ -288,19 +288,21 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
             space=request.space,
             base=plan.parts,
             repetitions=plan.repetitions,
-            store=self.store,
-            resume=self.resume,
+            store=SearchStore(
+                path=self.store,
+                resume=self.resume,
+                key_variable=self.key_variable,
+                payload_bytes=room,
+                fingerprint=self._fingerprint(),
+            ),
             executor=self.executor or _executor(self.n_jobs),
             ledger=ledger,
             label=self.name,
             random=self.random,
             release=write,
-            payload_bytes=room,
+            execution=Execution(constant_runs=self.constant_runs),
             rehearse=False,  # see _room
             declare_score=self.release_score,
-            constant_runs=self.constant_runs,
-            fingerprint=self._fingerprint(),
-            key_variable=self.key_variable,
         )
         # a search resumed after its release was written does not write it again
         value = kept[0].value if kept else finished(result).value

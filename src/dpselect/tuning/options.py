@@ -1,0 +1,103 @@
+"""What belongs together among the settings of a search: where it is kept, and how its runs execute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsFloat
+
+from dpselect.errors import expect, flag, integer, number
+from dpselect.privacy import Guarantee
+from dpselect.repetitions import Repetitions
+from dpselect.tuning.limits import Limits
+from dpselect.tuning.proposals import AdaptiveProposal
+from dpselect.tuning.space import Space
+
+__all__ = ["Execution", "SearchRequest", "SearchStore"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchStore:
+    """Where a search is kept, and the public room that it has there.
+
+    - `path`: the file of the sealed store, so that a killed search can be resumed; None keeps all in memory.
+    - `resume`: go on with the search that is there, or begin if a kill came before it was made.
+    - `key_variable`: an environment variable with the store's key (32 bytes in base64), in place of a file in the
+      per-user state folder.
+    - `payload_bytes`: room for a run's value, `len(encode_value(value))`; a larger one counts as a failed run.
+      `example`, a value like those that runs return but made without the data, is checked against it at once.
+    - `slots`: room for trials, by default the law's limit, or its 0.999 quantile where the limit is above 10,000 or
+      missing. More runs than slots take another round of slots, which the number of writes then shows.
+    - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
+
+    Raises `ArgumentError` or `TypeError` for values out of range.
+
+    >>> SearchStore(path="digits.sealed", resume=True).payload_bytes
+    65536
+    """
+
+    path: str | os.PathLike[str] | None = None
+    resume: bool = False
+    key_variable: str | None = None
+    payload_bytes: int = 1 << 16
+    example: Any = None
+    slots: int | None = None
+    fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        flag("resume", self.resume)
+        integer("payload_bytes", self.payload_bytes, at_least=1)
+        if self.slots is not None:
+            integer("slots", self.slots, at_least=1)
+
+    @classmethod
+    def of(cls, store: str | os.PathLike[str] | SearchStore | None) -> SearchStore:
+        """What `tune(store=)` means: a path is a store there with all the rest as it is."""
+        return store if isinstance(store, SearchStore) else cls(path=store)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How the runs of a search execute, and who watches.
+
+    - `limits`: what one trial may use, by default no limit; see `Limits`.
+    - `constant_runs`: always run the law's limit and count only the first K, so that K does not show in running time.
+    - `pad_seconds`: release at a whole multiple of this many seconds after the search was priced, a public figure, so
+      that the moment of the release does not tell of the running time. A search that takes longer than one is released
+      at the next: the moment then tells which. After a resume the time counts from the resume.
+    - `progress(seconds)`: called about once a second from a thread of its own, with public facts only.
+    - `operator_progress(done, total)`: counts that reveal K, for the operator's eyes only; warns.
+
+    Raises `ArgumentError` or `TypeError` for values out of range.
+
+    >>> Execution(constant_runs=True, pad_seconds=3600).pad_seconds
+    3600.0
+    """
+
+    limits: Limits | None = None
+    constant_runs: bool = False
+    pad_seconds: SupportsFloat | None = None
+    progress: Callable[[float], None] | None = None
+    operator_progress: Callable[[int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        flag("constant_runs", self.constant_runs)
+        if self.limits is not None:
+            expect("limits", self.limits, Limits)
+        if self.pad_seconds is not None:
+            object.__setattr__(self, "pad_seconds", number("pad_seconds", self.pad_seconds, above=0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest:
+    """What is searched and what it may cost: the arguments of these names that `tune` takes."""
+
+    space: Space | Mapping[str, Any]
+    base: Guarantee | Sequence[Guarantee]
+    repetitions: Repetitions | None = None
+    epsilon: SupportsFloat | None = None
+    delta: SupportsFloat | None = None
+    max_runs: int = 100
+    proposal: AdaptiveProposal | None = None
+    declare_score: bool = False
