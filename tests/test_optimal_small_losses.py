@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
-from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
+from dpselect.accounting.best_of_k.bounds.pure import pure_best_of, searched_shift
 from dpselect.accounting.candidates.conditional import conditional_sampling
 from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.accounting.optimal import direction, optimal_best_of
@@ -270,6 +270,32 @@ def test_the_pure_price_of_the_first_acceptable_is_exact(epsilon: float) -> None
         with mpmath.workdps(40):
             exact = exact_pure_first(law, epsilon)
         assert exact <= pure_first(law, epsilon) <= exact * (1 + 2e-7)
+
+
+@pytest.mark.parametrize("epsilon", [1e-10, 1e-4, 1.0])
+def test_the_shift_of_a_law_without_a_closed_form_is_exact(epsilon: float) -> None:
+    """At the kink, where it is largest for these laws, from the coefficients; other places are not above it."""
+    for law in (Harmonic(limit=8), Uniform(limit=5), capped(Geometric(gamma=0.05), 12)):
+        assert law.limit is not None
+        with mpmath.workdps(40):
+            slope = [k * mpmath.mpf(float(law.pmf(k))) for k in range(law.limit, 0, -1)]
+            growth = mpmath.exp(mpmath.mpf(epsilon))
+            shifts = [
+                mpmath.log(mpmath.polyval(slope, 1 - v) / mpmath.polyval(slope, 1 - growth * v))
+                for v in (mpmath.exp(-mpmath.mpf(k) / 8) / (1 + growth) for k in range(40))
+            ]
+        assert max(shifts) <= searched_shift(law, epsilon)
+        if shifts[0] == max(shifts):
+            assert searched_shift(law, epsilon) <= shifts[0] * (1 + 2e-4)
+
+
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-6])
+def test_limits_of_very_many_runs_cost_no_more_than_none(epsilon: float) -> None:
+    """A law drawn again until it is within a limit costs no more than without one, by the closed form."""
+    law = Geometric.with_mean(mean=1e4)
+    unlimited = pure_best_of(law=law, epsilon=epsilon)
+    assert pure_best_of(law=law.at_most(20_000), epsilon=epsilon) <= unlimited * (1.0 + 1e-4)
+    assert unlimited < 3.0 * epsilon
 
 
 @pytest.mark.parametrize("epsilon", [1e-300, 1e-8, 1e-3, 1.0, 700.0, 1e5])

@@ -81,19 +81,27 @@ def searched_shift(law: Repetitions, epsilon: float) -> float:
 
 
 def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
-    """Upper bounds on the shift in cells [left, right] of the first branch, and its values at their right ends."""
+    """Upper bounds on the shift in cells [left, right] of the first branch, and its values at their right ends.
+
+    The slope of log phi'(1 - v) in log v is -m(v), m = v phi'' / phi', and that of log m is 1 - v phi''' / phi'' + m;
+    all factors of these are monotone. The shift is epsilon times a mean of m from v to exp(epsilon) v, bounded from m
+    at the left end: that keeps the digits of a small epsilon. Or it is at most its value at the left end and the most
+    that it can rise by.
+    """
     growth = math.exp(epsilon)
     far_left, far_right = np.minimum(growth * left, 1.0), np.minimum(growth * right, 1.0)
     log_left, log_right = law.log_derivative(left), law.log_derivative(right)
     far_log_right = law.log_derivative(far_right)
     simple = log_left - far_log_right
-    # to second order: the slope of log phi'(1 - v) in log v is -v phi'' / phi', all factors monotone
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        second = law.second_derivative(left)
         rising = far_right * law.second_derivative(far_left) / np.exp(far_log_right)
         falling = left * law.second_derivative(right) / np.exp(log_left)
         step = np.maximum(rising - falling, 0.0) * np.log(right / left)
         refined = log_left - law.log_derivative(far_left) + step
-    bounds = np.fmin(simple, refined)
+        turning = 1.0 - left * law.third_derivative(far_right) / second + far_right * second / np.exp(far_log_right)
+        steepest = left * second / np.exp(log_left) * np.exp(np.maximum(turning, 0.0) * np.log(far_right / left))
+    bounds = np.fmin(np.fmin(simple, refined), epsilon * steepest * ROUND_UP)
     return np.maximum(bounds, 0.0), np.maximum(log_right - far_log_right, 0.0)
 
 
