@@ -109,6 +109,8 @@ def apply(function: Callable[..., Any], signature: inspect.Signature, arguments:
             bound.arguments[name] = arguments[name]
         elif parameter.kind is parameter.VAR_POSITIONAL:
             bound.arguments[name] = ()
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            bound.arguments[name] = {key: arguments[key] for key in arguments.keys() - signature.parameters.keys()}
     for name, parameter in signature.parameters.items():
         if (
             parameter.kind is parameter.POSITIONAL_OR_KEYWORD

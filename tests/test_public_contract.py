@@ -152,13 +152,17 @@ def findings(name: str, kind: str, odd: list[Any]) -> list[str]:
     made = valid(name)
     assert made is not None
     _, given = made.fresh()
-    for parameter in made.signature.parameters.values():
+    parameters = [*made.signature.parameters.values()]
+    parameters += [  # those of `**domain`
+        inspect.Parameter(one, inspect.Parameter.KEYWORD_ONLY) for one in given if one not in made.signature.parameters
+    ]
+    for parameter in parameters:
         if kind_of(name, parameter, given) != kind:
             continue
         for value in odd:
             wrong = wrong_with(
                 lambda value=value, parameter=parameter: made.call(**{parameter.name: value}),
-                list(made.signature.parameters),
+                [one.name for one in parameters],
                 named=kind == "number",
                 within=seconds(name),
             )

@@ -26,6 +26,7 @@ import numpy as np
 import pytest
 
 import dpselect
+from dpselect import ordered
 from dpselect.accounting import best_of, gated, iterative, plan, threshold_stopping
 from dpselect.cli.app import main
 from dpselect.holdout import Holdout
@@ -575,6 +576,33 @@ def test_a_private_median_is_a_release():
 
     found = exponential_median([2, 3, 3, 7, 9], integer_grid(0, 10), epsilon=20.0, random=keyed_source(1))
     assert found.guarantee.epsilon(delta=0) >= 20.0
+
+
+def test_a_grid_finer_than_planned_names_the_size_that_would_do():
+    """`AdaptiveAnalysis` planned for 4096 points unless told, and did not say which `grid_size` a question needs."""
+    from dpselect.adaptive import AdaptiveAnalysis
+
+    analysis = AdaptiveAnalysis(
+        np.arange(3000) % 2.0, queries=2, subsample_size=1, failure_probability=0.9, order="given"
+    )
+    with pytest.raises(ValueError, match="grid_size=20001"):
+        analysis.estimate(np.mean, lower=-1.0, upper=1.0, granularity=1e-4)
+    assert analysis.remaining == 2
+    assert analysis.estimate(np.mean, lower=-1.0, upper=1.0, granularity=1e-3).value in np.arange(-1000, 1001) / 1000
+
+
+@pytest.mark.parametrize("learn", ["quantile", "learn_threshold", "quantile_interval", "interior_point"])
+def test_a_domain_is_given_in_the_same_ways(learn):
+    """Some functions took `domain_size=`, others `lower=` and `upper=`, and only some a granularity."""
+    rows = np.arange(100)
+    more = {"learn_threshold": [rows < 50]}.get(learn, [])
+    options = {"q": 0.5} if learn.startswith("quantile") else {}
+    ways = [{"domain_size": 100}, {"lower": 0, "upper": 99}, {"lower": 0.0, "upper": 99.0, "granularity": 0.5}]
+    for way in ways:
+        assert getattr(ordered, learn)(rows, *more, epsilon=9.0, **options, **way).value is not None
+    for wrong in ({}, {"domain_size": 100, "lower": 0}, {"lower": 0}, {"domain_size": 0}):
+        with pytest.raises(ValueError, match="domain_size"):
+            getattr(ordered, learn)(rows, *more, epsilon=9.0, **options, **wrong)
 
 
 def test_a_chance_of_failure_has_one_name():

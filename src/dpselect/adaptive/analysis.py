@@ -48,7 +48,9 @@ class AdaptiveAnalysis(Session):
         queries: how many questions may be asked (estimates and choices together).
         subsample_size: rows a block. Larger ones answer more precisely and leave fewer blocks.
         failure_probability: that some answer is not valid, all questions (and verifications) together.
-        grid_size: the most grid points that a question may have.
+        grid_size: the most grid points that a question may have, 4096 unless told: a public choice, made before the
+            first question, of which the noise and the blocks needed depend by the logarithm. A question with a finer
+            grid is refused, and costs nothing.
         rank: answers lie in qi(rank, 1 - rank) of the estimator on fresh rows; 1/4 is the inter-quartile interval. A
             small rank is cheaper per row for estimators with light tails (`plan_concentrated`).
         upper_rank: answers lie in qi(rank, upper_rank) instead, around another quantile than the median: the plan's
@@ -202,7 +204,7 @@ class AdaptiveAnalysis(Session):
         if points.size > self._plan.grid_size:
             raise ArgumentError(
                 f"the grid has {points.size} points and grid_size={self._plan.grid_size} was planned for: take a "
-                "larger granularity, or plan for a larger grid"
+                f"larger granularity, or make the analysis with grid_size={points.size}"
             )
 
         def answer(blocks: Blocks) -> Any:

@@ -88,7 +88,9 @@ class PrivateRectangleClassifier(RuleClassifier):
         if columns is None:
             raise ArgumentError("columns must be given before a fit")
         axes = integer("columns", columns, at_least=1, at_most=1 << 1000)
-        domains = axis_domains(np.dtype(np.float64), axes, self.lower, self.upper, self.granularity)
+        domains = axis_domains(
+            np.dtype(np.float64), axes, lower=self.lower, upper=self.upper, granularity=self.granularity
+        )
         return rectangle_plan(
             dimensions=axes,
             domain_size=max(domain.size for domain in domains),

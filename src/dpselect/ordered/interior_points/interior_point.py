@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, ContentError, integer, number
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
 from dpselect.mechanisms.bounded_range_price import bounded_range
-from dpselect.ordered.domains import Codes, Domain, Doubles, WholeNumbers
+from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
@@ -19,6 +19,7 @@ from dpselect.ordered.interior_points.rows import METHODS, Method, Plan, plan_me
 from dpselect.ordered.interior_points.search_tree import sort_codes
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
+from dpselect.ordered.public_domain import PublicDomain, domain_of_bounds, size_of_domain
 from dpselect.ordered.sources.plain_lists import cells_as, hardly_any, is_missing, whole_or_zero
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, paid, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
@@ -35,6 +36,7 @@ def interior_point(
     domain_size: int | None = None,
     lower: int | float | None = None,
     upper: int | float | None = None,
+    granularity: SupportsFloat | None = None,
     method: Method | Literal["auto"] = "auto",
     expected_rows: int | None = None,
     failure_probability: SupportsFloat = 0.01,
@@ -57,6 +59,7 @@ def interior_point(
         epsilon, delta: the whole privacy budget; "exponential" spends no delta.
         domain_size: the domain is 0 .. domain_size - 1.
         lower, upper: or from lower to upper, both included.
+        granularity: the multiples of it between the bounds instead; a number goes to the nearest.
         method: "exponential" (the exponential mechanism on min(#{x <= z}, #{x >= z})), "dyadic" (depth, stable choice,
             point), "tree_log" and "cumulative" (Cohen et al. 2022, Algorithms 5 and 8, tuned), "tree_log_printed"
             (Algorithm 5 with the constants of the paper), "binary_search" (Gaussian noise), or "auto": see
@@ -81,7 +84,7 @@ def interior_point(
     """
     source = resolve(random)
     adjacency = parse_adjacency(adjacency)
-    domain = _domain(domain_size, lower, upper)
+    domain = domain_of_bounds(doubles=True, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity)
     if expected_rows is not None:
         expected_rows = integer("expected_rows", expected_rows, at_least=0, at_most=1 << 1000)
     rows = _container(values, domain)
@@ -107,13 +110,13 @@ def interior_point(
 
 def interior_point_guarantee(
     *,
-    domain_size: int,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
     method: Method | Literal["auto"] = "auto",
     expected_rows: int | None = None,
     failure_probability: SupportsFloat = 0.01,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    **domain: Unpack[PublicDomain],
 ) -> Guarantee:
     """What `interior_point` with these arguments promises, before it runs; at most (epsilon, delta).
 
@@ -124,29 +127,28 @@ def interior_point_guarantee(
     >>> g.epsilon(delta=1e-6) <= 1.0
     True
     """
-    adjacency = parse_adjacency(adjacency)
+    adjacency, size = parse_adjacency(adjacency), size_of_domain(doubles=True, **domain)
     if method == "auto":
         method = choose_method(
-            domain_size=domain_size,
+            domain_size=size,
             epsilon=epsilon,
             delta=delta,
             expected_rows=expected_rows,
             failure_probability=failure_probability,
             adjacency=adjacency,
         )
-    size = integer("domain_size", domain_size, at_least=1)
     plan = _plan(method, size, epsilon, delta, failure_probability, adjacency, None)
     return _guarantee(plan, size, adjacency)
 
 
 def choose_method(
     *,
-    domain_size: int,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
     expected_rows: int | None = None,
     failure_probability: SupportsFloat = 0.01,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    **domain: Unpack[PublicDomain],
 ) -> Method:
     """The method that "auto" takes, from public parameters: the one that needs the fewest rows.
 
@@ -161,7 +163,8 @@ def choose_method(
         expected_rows = integer("expected_rows", expected_rows, at_least=0, at_most=1 << 1000)
     elif adjacency is Adjacency.REPLACE_ONE:
         raise ArgumentError("expected_rows must be given: under replace_one 'auto' goes by the number of rows")
-    return _plan("auto", domain_size, epsilon, delta, failure_probability, adjacency, expected_rows).method
+    size = size_of_domain(doubles=True, **domain)
+    return _plan("auto", size, epsilon, delta, failure_probability, adjacency, expected_rows).method
 
 
 def _plan(
@@ -276,31 +279,13 @@ def _bits(size: int) -> int:
     return max((size - 1).bit_length(), 1)
 
 
-def _domain(domain_size: int | None, lower: int | float | None, upper: int | float | None) -> Domain:
-    if domain_size is not None:
-        if lower is not None or upper is not None:
-            raise ArgumentError("give domain_size, or lower and upper, not both")
-        return WholeNumbers(0, integer("domain_size", domain_size, at_least=1) - 1)
-    if lower is None or upper is None:
-        raise ArgumentError("give domain_size, or lower and upper: the domain is never read off the data")
-    if any(isinstance(bound, (float, np.floating)) for bound in (lower, upper)):
-        low, high = number("lower", lower), number("upper", upper)
-        if not low <= high:
-            raise ArgumentError("lower must be at most upper")
-        return Doubles(low + 0.0, high + 0.0)
-    first, last = integer("lower", lower), integer("upper", upper)
-    if first > last:
-        raise ArgumentError("lower must be at most upper")
-    return WholeNumbers(first, last)
-
-
 def _container(values: Any, domain: Domain) -> Any:
     """An array of numbers or objects, of which the type and the length are known; no value has been looked at."""
     if isinstance(values, (str, bytes, dict)):
         raise ContentError("values must be a one-dimensional array or sequence of real numbers")
     rows = np.asarray(values) if hasattr(values, "__array__") else list(values)
     if isinstance(rows, np.ndarray):
-        kinds = "fiubO" if isinstance(domain, Doubles) else "iuO"
+        kinds = "iuO" if isinstance(domain, WholeNumbers) else "fiubO"
         if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in kinds):
             raise ContentError(f"values must be one-dimensional, and {_kind(domain)} numbers as the bounds are")
         return rows
@@ -311,7 +296,7 @@ def _container(values: Any, domain: Domain) -> Any:
 
 
 def _kind(domain: Domain) -> str:
-    return "real" if isinstance(domain, Doubles) else "whole"
+    return "whole" if isinstance(domain, WholeNumbers) else "real"
 
 
 def _codes(rows: Any, domain: Domain) -> Codes:
@@ -319,13 +304,13 @@ def _codes(rows: Any, domain: Domain) -> Codes:
 
     Raises `ContentError` for objects that evidently are no such numbers (see `hardly_any`).
     """
-    if isinstance(domain, Doubles):
+    if not isinstance(domain, WholeNumbers):
         doubles = rows
         if rows.dtype.kind == "O":
             doubles, present = cells_as(rows, np.dtype(np.float64))
             _check(present | [is_missing(cell) for cell in rows], domain)
         doubles = doubles.astype(np.float64)
-        return domain.encode(np.where(np.isnan(doubles), domain.lower, doubles) + 0.0)
+        return domain.encode(np.where(np.isnan(doubles), -np.inf, doubles) + 0.0)
     if rows.dtype.kind in "iu":
         codes = domain.encode(rows)
     else:

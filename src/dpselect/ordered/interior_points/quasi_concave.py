@@ -23,6 +23,7 @@ from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least
+from dpselect.ordered.public_domain import declare_domain
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
 from dpselect.randomness import RandomSource, resolve
 
@@ -103,9 +104,10 @@ def _mechanism(epsilon: float, sensitivity: float, monotonic: bool, adjacency: A
 def maximize_quasi_concave(
     score: Score,
     *,
-    lower: SupportsIndex,
-    upper: SupportsIndex,
     epsilon: float,
+    domain_size: SupportsIndex | None = None,
+    lower: SupportsIndex | None = None,
+    upper: SupportsIndex | None = None,
     sensitivity: float = 1.0,
     monotonic: bool = False,
     peak: SupportsIndex | None = None,
@@ -126,7 +128,8 @@ def maximize_quasi_concave(
     Args:
         score: from a whole number to a number; `RisingAndFalling` where it is the smaller of two monotone functions.
             What is no finite number, or beyond 2**53, is cut off there.
-        lower, upper: public whole numbers of any size.
+        domain_size, or lower and upper: public whole numbers of any size; the places are 0 .. domain_size - 1, or from
+            lower to upper.
         peak: a place where the score is largest; it may depend on the data. Not needed for `RisingAndFalling`, nor for
             at most 65,536 places, which are all looked at (and then the score need not be quasi-concave). No
             search finds it in an arbitrary score: a plateau does not say on which side the only better place lies.
@@ -149,9 +152,11 @@ def maximize_quasi_concave(
     guarantee = quasi_concave_guarantee(
         epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
     )
-    first, last = integer("lower", lower), integer("upper", upper)
-    if first > last:
-        raise ArgumentError("lower must be at most upper")
+    low, high = (
+        None if bound is None else integer(name, bound) for name, bound in (("lower", lower), ("upper", upper))
+    )
+    domain = declare_domain(np.dtype(object), domain_size=domain_size, lower=low, upper=high)
+    first, last = domain.decode(0), domain.decode(domain.size - 1)
     if not callable(score):
         raise TypeError("score must be a function of one whole number")
     source = resolve(random)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, SupportsFloat
+from typing import Literal, SupportsFloat, Unpack
 
 from scipy.special import log_ndtr, ndtri_exp
 
@@ -29,6 +29,7 @@ from dpselect.ordered.interior_points.tree_log_tuning import (
     tuned_cumulative,
     tuned_tree_log,
 )
+from dpselect.ordered.public_domain import PublicDomain, size_of_domain
 from dpselect.privacy import Adjacency, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 
@@ -75,11 +76,11 @@ def step_budget(epsilon: float, delta: float, adjacency: Adjacency) -> tuple[flo
 def interior_point_rows(
     method: Method,
     *,
-    domain_size: int,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
     failure_probability: SupportsFloat = 0.01,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    **domain: Unpack[PublicDomain],
 ) -> int | None:
     """How many points `method` needs for an interior point, except with `failure_probability`; None without any.
 
@@ -89,7 +90,8 @@ def interior_point_rows(
     >>> [interior_point_rows(m, domain_size=2**64, epsilon=1, delta=1e-6) for m in ("exponential", "dyadic")]
     [97, 155]
     """
-    plan = plan_method(method, domain_size, epsilon, delta, failure_probability, parse_adjacency(adjacency))
+    size = size_of_domain(doubles=True, **domain)
+    plan = plan_method(method, size, epsilon, delta, failure_probability, parse_adjacency(adjacency))
     return None if plan is None else plan.rows
 
 

@@ -28,13 +28,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, SupportsFloat, SupportsIndex, get_args
+from typing import Literal, SupportsFloat, SupportsIndex, Unpack, get_args
 
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.noisy_counts import noisy_count_guarantee
 from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.ordered.order_statistics.one import parse_epsilon
+from dpselect.ordered.public_domain import PublicDomain, size_of_domain
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import parse_adjacency
@@ -98,14 +99,14 @@ def _swap(rate: float) -> Guarantee:
 def rectangle_plan(
     *,
     dimensions: SupportsIndex,
-    domain_size: SupportsIndex,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
     failure_probability: SupportsFloat = 0.05,
     slicing: Slicing = "auto",
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    **domain: Unpack[PublicDomain],
 ) -> RectanglePlan:
-    """The largest rate that (epsilon, delta) pays for, and what follows from it. `domain_size`: the largest of an axis.
+    """The largest rate that (epsilon, delta) pays for, and what follows from it. `domain`: the largest of an axis.
 
     A sixteenth of epsilon goes to the count. delta is at most 0.01; noisy slice sizes need one, and an epsilon of at
     most 10. With a delta it takes some seconds for ten or more axes (privacy losses are composed for a few rates); the
@@ -128,7 +129,7 @@ def rectangle_plan(
     found = [
         _plan(
             integer("dimensions", dimensions, at_least=1, at_most=4096),
-            integer("domain_size", domain_size, at_least=1),
+            size_of_domain(**domain),
             parsed,
             failure,
             number("failure_probability", failure_probability, at_least=1e-100, below=1.0),

@@ -14,8 +14,8 @@ from dpselect.ordered.domains import Domain
 from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, Slicing, rectangle_plan
 from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers
 from dpselect.ordered.order_statistics.intervals import exponential_interior_point
+from dpselect.ordered.public_domain import declare_domain
 from dpselect.ordered.slices.reorder_slice_compute import Ordered, ReorderSliceCompute
-from dpselect.ordered.sources.adapters import declare_domain
 from dpselect.ordered.sources.plain_lists import typed, with_presence
 from dpselect.privacy import Adjacency, Release, Spender, paid
 from dpselect.privacy.output.amounts import epsilon_used
@@ -63,10 +63,11 @@ def learn_rectangle(
     X: Any,
     y: Any,
     *,
-    lower: Any,
-    upper: Any,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
+    domain_size: Any = None,
+    lower: Any = None,
+    upper: Any = None,
     granularity: Any = None,
     failure_probability: SupportsFloat = 0.05,
     slicing: Slicing = "auto",
@@ -89,7 +90,8 @@ def learn_rectangle(
         X: a dense table of numbers, shape (rows, axes); rows with NaN are left out, and of an array of
             objects those with a cell that is no whole number.
         y: one label a row, of a number type: 1 (or True) is positive; other rows are not used.
-        lower, upper, granularity: the public domain of every axis, as for `quantile`, or lists with one for each axis.
+        domain_size, or lower, upper and granularity: the public domain of every axis, as for `quantile`, or lists with
+            one for each axis.
         epsilon, delta: the whole price. With delta = 0, or epsilon above 10, slices are plain.
         slicing: "noisy" slice sizes (Reorder-Slice-Compute), "plain" ones, or "auto", which takes the one that consumes
             fewer rows, from public parameters.
@@ -112,7 +114,9 @@ def learn_rectangle(
     if len(labels) != len(table):
         raise ArgumentError("y must have one label for each row of X")
     axes = table.shape[1]
-    domains = axis_domains(table.dtype, axes, lower, upper, granularity)
+    domains = axis_domains(
+        table.dtype, axes, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity
+    )
     plan = rectangle_plan(
         dimensions=axes,
         domain_size=max(domain.size for domain in domains),
@@ -173,14 +177,10 @@ def _sides(
     return Rectangle(domains, tuple(low for low, _ in sides), tuple(high for _, high in sides))
 
 
-def axis_domains(dtype: np.dtype[Any], axes: int, lower: Any, upper: Any, granularity: Any) -> tuple[Domain, ...]:
-    """The domain of each axis, from one value for all or one for each."""
-    lows, highs = _for_each_axis("lower", lower, axes), _for_each_axis("upper", upper, axes)
-    steps = _for_each_axis("granularity", granularity, axes)
-    return tuple(
-        declare_domain(dtype, lower=low, upper=high, granularity=step)
-        for low, high, step in zip(lows, highs, steps, strict=True)
-    )
+def axis_domains(dtype: np.dtype[Any], axes: int, **domain: Any) -> tuple[Domain, ...]:
+    """The domain of each axis, from one value for all or one for each; see `PublicDomain`."""
+    each = [_for_each_axis(name, value, axes) for name, value in domain.items()]
+    return tuple(declare_domain(dtype, **dict(zip(domain, values, strict=True))) for values in zip(*each, strict=True))
 
 
 def _for_each_axis(name: str, value: Any, axes: int) -> list[Any]:

@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, SupportsFloat, SupportsIndex, TypedDict, get_args
+from typing import Literal, SupportsFloat, SupportsIndex, TypedDict, Unpack, get_args
 
 from scipy.special import betainc
 
@@ -37,6 +37,7 @@ from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.interior_points.interior_point import choose_method, interior_point_guarantee
 from dpselect.ordered.interior_points.rows import Method, interior_point_rows
 from dpselect.ordered.order_statistics.one import parse_epsilon
+from dpselect.ordered.public_domain import PublicDomain, size_of_domain
 from dpselect.ordered.slices.price import swap_of
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
@@ -90,15 +91,15 @@ def threshold_guarantee(
     *,
     epsilon: SupportsFloat,
     delta: SupportsFloat = 0.0,
-    domain_size: SupportsIndex | None = None,
     method: ThresholdMethod = "errors",
     interior: Interior = "exponential",
     failure_probability: SupportsFloat = 0.05,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    **domain: Unpack[PublicDomain],
 ) -> Guarantee:
     """What `learn_threshold` with the same arguments promises, at most (epsilon, delta).
 
-    An exponential mechanism has range epsilon, and so pure epsilon. Other interior points (with a `domain_size`) are
+    An exponential mechanism has range epsilon, and so pure epsilon. Other interior points (which need the domain) are
     private for a swap of one point, which is an added or removed row; a replaced row is two such steps.
 
     >>> threshold_guarantee(epsilon=0.5).epsilon(delta=0)
@@ -111,11 +112,9 @@ def threshold_guarantee(
     if interior == "exponential":
         claimed = bounded_range(epsilon=parse_epsilon(epsilon), adjacency=adjacency)
     else:
-        if domain_size is None:
-            raise ArgumentError("domain_size must be given for this interior point")
         step = interior_point_guarantee(
             **interior_search(
-                domain_size=domain_size,
+                domain_size=size_of_domain(**domain),
                 epsilon=epsilon,
                 delta=delta,
                 interior=interior,
@@ -253,7 +252,6 @@ def score_margin(candidates: int, rate: float, failure_probability: float) -> in
 
 def threshold_rows(
     *,
-    domain_size: SupportsIndex,
     error: SupportsFloat,
     epsilon: SupportsFloat,
     failure_probability: SupportsFloat = 0.05,
@@ -263,6 +261,7 @@ def threshold_rows(
     realisable: bool = True,
     either_side: bool = False,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    **domain: Unpack[PublicDomain],
 ) -> int:
     """Rows from which `learn_threshold` has error at most `error` except with `failure_probability`, proved above.
 
@@ -274,7 +273,7 @@ def threshold_rows(
     >>> threshold_rows(domain_size=2**32, error=0.1, epsilon=1.0, method="interior-point")
     688
     """
-    size = integer("domain_size", domain_size, at_least=1)
+    size = size_of_domain(**domain)
     xi = number("error", error, at_least=1e-12, below=1.0)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     parsed = number("epsilon", epsilon, at_least=1e-12)

@@ -25,7 +25,7 @@ from dpselect.ordered.labelled_rows.threshold_plan import (
     threshold_rate,
 )
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
-from dpselect.ordered.sources.adapters import declare_domain
+from dpselect.ordered.public_domain import declare_domain
 from dpselect.ordered.sources.plain_lists import typed, with_presence
 from dpselect.privacy import Adjacency, Release, Spender, paid
 from dpselect.privacy.output.amounts import epsilon_used
@@ -69,9 +69,10 @@ def learn_threshold(
     x: Any,
     y: Any,
     *,
-    lower: Any,
-    upper: Any,
     epsilon: SupportsFloat,
+    domain_size: SupportsIndex | None = None,
+    lower: Any = None,
+    upper: Any = None,
     granularity: Any = None,
     positives: Side = "below",
     method: ThresholdMethod = "errors",
@@ -97,7 +98,8 @@ def learn_threshold(
         x: one number, whole number or moment a row; rows where it is NaN are left out, and of an array of objects
             those that are no whole numbers.
         y: one label a row, of a number type: 1 (or True) is positive, 0 negative; other rows are left out.
-        lower, upper, granularity: the public domain, as for `quantile`; values beyond the bounds count as the bounds.
+        domain_size, or lower, upper and granularity: the public domain, as for `quantile`; values beyond the bounds
+            count as the bounds.
         epsilon, delta: the whole price; delta is spent by some interior points only.
         positives: on which side of the cut they are: "below", "above" or "either" (only for "errors").
         interior: for "interior-point": the method of `interior_point`. All but "exponential" need a delta; their
@@ -123,7 +125,7 @@ def learn_threshold(
     column, present = with_presence(column, name="x")
     if len(column) != len(labels):
         raise ArgumentError("y must have one label for each value of x")
-    domain = declare_domain(column.dtype, lower=lower, upper=upper, granularity=granularity)
+    domain = declare_domain(column.dtype, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity)
     public: dict[str, Any] = {
         "domain_size": domain.size,
         "epsilon": epsilon,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat, SupportsIndex
 
 from numpy.typing import ArrayLike
 
@@ -153,6 +153,7 @@ def quantile(
     *,
     q: SupportsFloat | Fraction,
     epsilon: SupportsFloat,
+    domain_size: SupportsIndex | None = None,
     lower: Any = None,
     upper: Any = None,
     granularity: Any = None,
@@ -178,6 +179,7 @@ def quantile(
     - `values`: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
       without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A list or
       tuple holds doubles: for whole answers give an array of a whole-number type, or a granularity.
+    - `domain_size`: the answer is one of the whole numbers 0 .. domain_size - 1. Or:
     - `lower`, `upper`: public bounds of the answer. Without them use `private_range` first, and compose.
     - `granularity`: the answer is a multiple of it, and rows are rounded to the nearest one before they are compared: 1
       by default for whole-number types, 0.01, a `numpy.timedelta64`.
@@ -207,6 +209,7 @@ def quantile(
     source = resolve(random)
     declared = declare_column(
         values,
+        domain_size=domain_size,
         lower=lower,
         upper=upper,
         granularity=granularity,
@@ -234,7 +237,13 @@ def quantile(
 
 
 def median(
-    values: Any, *, epsilon: SupportsFloat, lower: Any = None, upper: Any = None, **options: Any
+    values: Any,
+    *,
+    epsilon: SupportsFloat,
+    domain_size: SupportsIndex | None = None,
+    lower: Any = None,
+    upper: Any = None,
+    **options: Any,
 ) -> QuantileRelease:
     """`quantile` at q = 0.5 with the same options.
 
@@ -242,4 +251,6 @@ def median(
     >>> median([0.2, 0.4, 0.6] * 100, lower=0.0, upper=1.0, granularity=0.1, epsilon=1.0, random=keyed_source(1)).value
     0.4
     """
-    return quantile(values, q=Fraction(1, 2), epsilon=epsilon, lower=lower, upper=upper, **options)
+    return quantile(
+        values, q=Fraction(1, 2), epsilon=epsilon, domain_size=domain_size, lower=lower, upper=upper, **options
+    )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal, SupportsFloat, get_args
+from typing import Literal, SupportsFloat, Unpack, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.mechanisms.bounded_range_price import bounded_range
@@ -23,6 +23,7 @@ from dpselect.ordered.order_statistics.recursive import Cut, cut_rate, cutting_t
 from dpselect.ordered.order_statistics.scattered import fine_bits
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES
 from dpselect.ordered.order_statistics.tree import tree_guarantee
+from dpselect.ordered.public_domain import PublicDomain, size_of_domain
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
@@ -90,11 +91,11 @@ def quantiles_plan(
     method: Method = "auto",
     delta: SupportsFloat | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    domain_size: int | None = None,
     expected_rows: int = 1000,
     units: int = 1,
+    **domain: Unpack[PublicDomain],
 ) -> QuantilesPlan:
-    """What `quantiles` with the same arguments will do and cost. "auto" takes a method by `domain_size` too.
+    """What `quantiles` with the same arguments will do and cost. "auto" goes by the domain too, where it is given.
 
     >>> plan = quantiles_plan(epsilon=1.0, qs=[0.25, 0.5, 0.75], method="recursive")
     >>> plan.method, plan.guarantee.epsilon(delta=0), [round(e) for e in plan.rank_errors(1000)]
@@ -104,6 +105,7 @@ def quantiles_plan(
     adjacency = parse_adjacency(adjacency)
     expected_rows = integer("expected_rows", expected_rows, at_least=1, at_most=1 << 1000)
     units = integer("units", units, at_least=1)
+    size = size_of_domain(**domain) if any(given is not None for given in domain.values()) else None
     wanted = tuple(sorted({parse_quantile(q) for q in qs}))
     if not wanted:
         raise ArgumentError("qs must hold at least one quantile")
@@ -111,7 +113,7 @@ def quantiles_plan(
         raise BoundUnavailableError(f"method must be one of {', '.join(map(repr, get_args(Method)))}, got {method!r}")
     if (method == "slice") != (delta is not None):
         raise ArgumentError("delta goes with method 'slice', which needs one; the other methods are pure")
-    chosen = method if method != "auto" else _automatic(len(wanted), epsilon, adjacency, domain_size, expected_rows)
+    chosen = method if method != "auto" else _automatic(len(wanted), epsilon, adjacency, size, expected_rows)
     if units > 1 and chosen in ("joint", "slice"):
         if method != "auto":
             raise ArgumentError(f"weights: the method {chosen} does not take them")
@@ -164,10 +166,10 @@ def quantiles_guarantee(
     method: Method = "auto",
     delta: SupportsFloat | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    domain_size: int | None = None,
     expected_rows: int = 1000,
+    **domain: Unpack[PublicDomain],
 ) -> Guarantee:
-    """What `quantiles` with the same arguments promises; "auto" depends on `domain_size`.
+    """What `quantiles` with the same arguments promises; "auto" depends on the domain.
 
     >>> quantiles_guarantee(epsilon=1.0, qs=[0.25, 0.5, 0.75]).epsilon(delta=0)
     1.0
@@ -178,6 +180,6 @@ def quantiles_guarantee(
         method=method,
         delta=delta,
         adjacency=adjacency,
-        domain_size=domain_size,
         expected_rows=expected_rows,
+        **domain,
     ).guarantee

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, SupportsIndex
 
 from numpy.typing import ArrayLike
 
@@ -93,6 +93,7 @@ def quantile_interval(
     *,
     q: SupportsFloat | Fraction,
     epsilon: SupportsFloat,
+    domain_size: SupportsIndex | None = None,
     lower: Any = None,
     upper: Any = None,
     granularity: Any = None,
@@ -129,6 +130,7 @@ def quantile_interval(
     drawn = resolve(random)
     declared = declare_column(
         values,
+        domain_size=domain_size,
         lower=lower,
         upper=upper,
         granularity=granularity,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, SupportsIndex
 
 from numpy.typing import ArrayLike
 
@@ -63,6 +63,7 @@ def quantiles(
     *,
     qs: Iterable[SupportsFloat | Fraction],
     epsilon: SupportsFloat,
+    domain_size: SupportsIndex | None = None,
     lower: Any = None,
     upper: Any = None,
     granularity: Any = None,
@@ -107,6 +108,7 @@ def quantiles(
     """
     declared = declare_column(
         values,
+        domain_size=domain_size,
         lower=lower,
         upper=upper,
         granularity=granularity,

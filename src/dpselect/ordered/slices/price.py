@@ -93,7 +93,8 @@ class TwoStepProfile(SymmetricProfile):
 
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
-        half = np.asarray(epsilons, dtype=np.float64) / 2.0
+        # what holds at 700 holds at every larger epsilon, where the factor would overflow
+        half = np.minimum(np.asarray(epsilons, dtype=np.float64), 700.0) / 2.0
         step = np.maximum(self.one.remove(half), self.one.add(half))
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(np.where(step > 0.0, np.minimum((1.0 + np.exp(half)) * step * ROUND_UP, 1.0), 0.0))

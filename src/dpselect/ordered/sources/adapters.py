@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms.grid import grid_at_most
-from dpselect.ordered.domains import Categories, Domain, Doubles, Grid, Ticks, Timestamps, WholeNumbers, exact_decimal
+from dpselect.errors import ArgumentError
+from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window, window_of
 from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
@@ -28,7 +25,6 @@ __all__ = [
     "TextColumn",
     "categorical_column",
     "counted_column",
-    "declare_domain",
     "duckdb_table",
     "read_values",
     "typed_table",
@@ -244,65 +240,6 @@ def duckdb_table(query: Query, table: str, column: str, kind: str) -> SqlTable:
 def typed_table(query: Query, table: str, column: str, kind: SqlType) -> SqlTable:
     """A column of a type on the list of its engine."""
     return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place)
-
-
-def declare_domain(
-    dtype: np.dtype[Any], *, lower: Any, upper: Any, granularity: Any = None, categories: Any = None
-) -> Domain:
-    """The domain that a type and public bounds declare. Raises `ArgumentError` for bounds that leave nothing."""
-    if categories is not None:
-        return Categories(tuple(categories))
-    if dtype.kind == "M":
-        return _timestamps(dtype, lower, upper, granularity)
-    if dtype.kind in "iuO" and granularity is None:
-        low, high = _whole(lower, math.ceil), _whole(upper, math.floor)
-        _ordered(low, high)
-        return WholeNumbers(low, high)
-    low_double, high_double = number("lower", lower), number("upper", upper)
-    _ordered(low_double, high_double)
-    if isinstance(granularity, str):
-        if granularity != "float64":
-            raise ArgumentError(f"granularity must be a number or 'float64', got {granularity!r}")
-        return Doubles(low_double + 0.0, high_double + 0.0)
-    largest = max(abs(low_double), abs(high_double))
-    if dtype.kind != "f" and largest > 1 << 52:
-        raise ArgumentError("granularity: whole numbers with one need bounds of at most 2**52 in magnitude")
-    if granularity is None:
-        step = Fraction(grid_at_most(max(largest * 2.0**-48, 2.0**-1022)) if largest else 1.0)
-    else:
-        number("granularity", granularity, above=0.0)
-        step = exact_decimal(granularity)
-    first, last = math.ceil(Fraction(low_double) / step), math.floor(Fraction(high_double) / step)
-    if first > last:
-        raise ArgumentError("granularity leaves no value between lower and upper")
-    if max(abs(first), abs(last)) > 1 << 53:
-        raise ArgumentError("granularity must be at least 2**-53 times the larger bound")
-    return Grid(first, last, step)
-
-
-def _whole(bound: Any, rounded: Callable[[Any], int]) -> int:
-    if isinstance(bound, int) and not isinstance(bound, bool):
-        return bound
-    return rounded(bound if isinstance(bound, np.integer) else number("lower and upper", bound))
-
-
-def _ordered(low: Any, high: Any) -> None:
-    if not low <= high:
-        raise ArgumentError(f"lower must be at most upper, got {low!r} and {high!r}")
-
-
-def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
-    unit, count = np.datetime_data(dtype)
-    if count != 1:
-        raise ArgumentError("values: moments must be in whole units")
-    low, high = (int(np.datetime64(bound, unit).astype(np.int64)) for bound in (lower, upper))  # type: ignore[call-overload]
-    _ordered(low, high)
-    if low == np.iinfo(np.int64).min:
-        raise ArgumentError("lower and upper must be moments")
-    step = 1 if granularity is None else int(np.timedelta64(granularity, unit).astype(np.int64))  # type: ignore[call-overload]
-    if step < 1:
-        raise ArgumentError("granularity must be at least one unit of the values")
-    return Timestamps(low, high, str(unit), step)
 
 
 def categorical_column(values: Any, named: Categories) -> Callable[[], RankedColumn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +13,11 @@ from dpselect.errors import ArgumentError, number
 from dpselect.ordered.domains import Categories, Domain
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits, scattered_units
+from dpselect.ordered.public_domain import declare_domain
 from dpselect.ordered.sources.adapters import (
     ColumnSource,
     categorical_column,
     counted_column,
-    declare_domain,
     read_values,
     unit_rows,
 )
@@ -46,8 +46,9 @@ class DeclaredColumn:
 def declare_column(
     values: Any,
     *,
-    lower: Any,
-    upper: Any,
+    domain_size: SupportsIndex | None = None,
+    lower: Any = None,
+    upper: Any = None,
     granularity: Any = None,
     categories: Any = None,
     weights: ArrayLike | None = None,
@@ -60,14 +61,14 @@ def declare_column(
     which the first chunk of a stream is read, and with `weights` their number.
     """
     if categories is not None:
-        if lower is not None or upper is not None or granularity is not None or weights is not None:
-            raise ArgumentError("categories take the place of lower, upper and granularity, and have no weights")
+        if any(given is not None for given in (domain_size, lower, upper, granularity, weights)):
+            raise ArgumentError(
+                "categories take the place of domain_size, lower, upper and granularity, and have no weights"
+            )
         named = Categories(tuple(categories))
         return _plain(named, categorical_column(values, named))
-    if lower is None or upper is None:
-        raise ArgumentError("lower and upper must be given: public bounds, or those of private_range")
     source = read_values(values, assume_sorted=assume_sorted)
-    domain = declare_domain(source.dtype, lower=lower, upper=upper, granularity=granularity)
+    domain = declare_domain(source.dtype, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity)
     if weights is None:
         return _plain(domain, lambda: source.ranked(domain))
     return _weighted(source, _weight_units(weights, largest_weight), domain)

@@ -1,0 +1,144 @@
+"""The one reading of a public domain: `domain_size=`, or `lower=`, `upper=` and `granularity=`, everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, SupportsIndex, TypedDict, Unpack
+
+import numpy as np
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.grid import grid_at_most
+from dpselect.ordered.domains import Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
+
+__all__ = ["PublicDomain", "declare_domain", "domain_of_bounds", "size_of_domain"]
+
+
+class PublicDomain(TypedDict, total=False):
+    """The arguments that declare a domain.
+
+    Attributes:
+        domain_size: the whole numbers 0 .. domain_size - 1. Or:
+        lower, upper: public bounds of the values, both included.
+        granularity: the values are the multiples of it between the bounds; as for `quantile`.
+    """
+
+    domain_size: SupportsIndex | None
+    lower: Any
+    upper: Any
+    granularity: Any
+
+
+def declare_domain(
+    dtype: np.dtype[Any],
+    *,
+    domain_size: SupportsIndex | None = None,
+    lower: Any = None,
+    upper: Any = None,
+    granularity: Any = None,
+) -> Domain:
+    """The domain that a column's type and public arguments declare.
+
+    `domain_size` are the whole numbers from 0 on; of a column of doubles the nearest whole number counts. Raises
+    `ArgumentError` for arguments that leave nothing, and where both ways or neither are given.
+
+    >>> declare_domain(np.dtype(np.int64), domain_size=10) == declare_domain(np.dtype(np.int64), lower=0, upper=9)
+    True
+    """
+    if domain_size is not None:
+        if lower is not None or upper is not None or granularity is not None:
+            raise ArgumentError("give domain_size, or lower and upper (and granularity), not both")
+        if dtype.kind == "M":
+            raise ArgumentError("domain_size is for numbers: give moments a lower and an upper")
+        lower, upper = 0, integer("domain_size", domain_size, at_least=1) - 1
+        if dtype.kind == "f":
+            integer("domain_size", upper + 1, at_most=1 << 53)
+            granularity = 1
+    if lower is None or upper is None:
+        raise ArgumentError(
+            "give domain_size, or lower and upper (public bounds, or those of private_range): a domain is never read "
+            "off the data"
+        )
+    if dtype.kind == "M":
+        return _timestamps(dtype, lower, upper, granularity)
+    if dtype.kind in "iuO" and granularity is None:
+        low, high = _whole("lower", lower, math.ceil), _whole("upper", upper, math.floor)
+        _ordered(low, high)
+        return WholeNumbers(low, high)
+    return _of_doubles(dtype, number("lower", lower), number("upper", upper), granularity)
+
+
+def _of_doubles(dtype: np.dtype[Any], lower: float, upper: float, granularity: Any) -> Doubles | Grid:
+    _ordered(lower, upper)
+    if isinstance(granularity, str):
+        if granularity != "float64":
+            raise ArgumentError(f"granularity must be a number or 'float64', got {granularity!r}")
+        return Doubles(lower + 0.0, upper + 0.0)
+    largest = max(abs(lower), abs(upper))
+    if dtype.kind != "f" and largest > 1 << 52:
+        raise ArgumentError("granularity: whole numbers with one need bounds of at most 2**52 in magnitude")
+    if granularity is None:
+        step = Fraction(grid_at_most(max(largest * 2.0**-48, 2.0**-1022)) if largest else 1.0)
+        low, high = Fraction(lower), Fraction(upper)
+    else:
+        number("granularity", granularity, above=0.0)
+        step, low, high = exact_decimal(granularity), exact_decimal(lower), exact_decimal(upper)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    if first > last:
+        raise ArgumentError("granularity leaves no value between lower and upper")
+    if max(abs(first), abs(last)) > 1 << 53:
+        raise ArgumentError("granularity must be at least 2**-53 times the larger bound")
+    return Grid(first, last, step)
+
+
+def domain_of_bounds(*, doubles: bool = False, **domain: Unpack[PublicDomain]) -> Domain:
+    """The domain where no column says its type: doubles if a bound is a float or there is a granularity.
+
+    Without a granularity those are a fine grid, as for `quantile`, or with `doubles` all of them. Moments have the unit
+    of `lower`.
+    """
+    bounds = [domain.get("lower"), domain.get("upper")]
+    moment = next((bound.dtype for bound in bounds if isinstance(bound, np.datetime64)), None)
+    if moment is not None:
+        return declare_domain(moment, **domain)
+    if not any(isinstance(bound, (float, np.floating)) for bound in bounds):
+        return declare_domain(np.dtype(object), **domain)
+    if doubles and domain.get("granularity") is None:
+        domain["granularity"] = "float64"
+    return declare_domain(np.dtype(np.float64), **domain)
+
+
+def size_of_domain(*, doubles: bool = False, **domain: Unpack[PublicDomain]) -> int:
+    """The number of values of a domain, for what is planned without rows.
+
+    >>> size_of_domain(domain_size=11), size_of_domain(lower=0, upper=1, granularity=0.1)
+    (11, 11)
+    """
+    return domain_of_bounds(doubles=doubles, **domain).size
+
+
+def _whole(name: str, bound: Any, rounded: Callable[[Any], int]) -> int:
+    if isinstance(bound, int) and not isinstance(bound, bool):
+        return bound
+    return rounded(bound if isinstance(bound, np.integer) else number(name, bound))
+
+
+def _ordered(low: Any, high: Any) -> None:
+    if not low <= high:
+        raise ArgumentError(f"lower must be at most upper, got {low!r} and {high!r}")
+
+
+def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
+    unit, count = np.datetime_data(dtype)
+    if count != 1:
+        raise ArgumentError("values: moments must be in whole units")
+    low, high = (int(np.datetime64(bound, unit).astype(np.int64)) for bound in (lower, upper))  # type: ignore[call-overload]
+    _ordered(low, high)
+    if low == np.iinfo(np.int64).min:
+        raise ArgumentError("lower and upper must be moments")
+    step = 1 if granularity is None else int(np.timedelta64(granularity, unit).astype(np.int64))  # type: ignore[call-overload]
+    if step < 1:
+        raise ArgumentError("granularity must be at least one unit of the values")
+    return Timestamps(low, high, str(unit), step)
