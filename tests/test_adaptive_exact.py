@@ -237,6 +237,11 @@ def test_an_exact_audit_of_the_choice() -> None:
     assert np.any(worst[2.0] > claimed * 1.05)
 
 
+@pytest.mark.theorem(
+    "docs/theory/generalisation.md, Theorem 9",
+    exact=True,
+    loose="all other candidates are counted as if they were just so far behind",
+)
 def test_the_choice_is_as_good_as_stated_on_all_data() -> None:
     """Three candidates on three blocks: the chance to be further behind than `on_blocks` is within the failure."""
     plan = plan_blocks(queries=1, grid_size=2, failure_probability=0.3)

@@ -104,6 +104,7 @@ def test_the_exact_worst_failure(size: int, blocks: int, epsilon: float, accurac
         assert close(float(exponential_law(values, 6, 1.0)[bad].sum()), failure, 1e-6)
 
 
+@pytest.mark.theorem("Feldman, Steinke 2017, Theorem 3.1", exact=True)
 def test_the_exact_worst_failure_is_that_of_enumeration() -> None:
     for size in (2, 3, 4, 6):
         for blocks in (1, 2, 3, 5, 6):

@@ -62,6 +62,7 @@ def test_the_search_median_has_its_law(values: tuple[int, ...], sharing: float |
     assert chisquare(np.bincount(drawn, minlength=11), expected * len(drawn)).pvalue > 1e-6
 
 
+@pytest.mark.theorem("docs/theory/generalisation.md, Theorem 2", exact=True)
 @pytest.mark.parametrize("sharing", [0.0, None, 2.0])
 def test_an_exact_audit_of_the_search(sharing: float | None) -> None:
     """The hockey-stick divergence of all neighbouring pairs is within the claimed Gaussian curve, and not far below.

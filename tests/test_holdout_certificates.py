@@ -52,6 +52,11 @@ def test_no_more_points_are_shown_than_are_counted(tolerance, score):
     assert abs(plan.rounded(score) - score) <= 0.5 * tolerance + 1e-9
 
 
+@pytest.mark.theorem(
+    "docs/theory/generalisation.md, Theorem 7",
+    exact=True,
+    loose="a tail bound, and a union over all functions that can be asked",
+)
 @pytest.mark.parametrize("rows", [20, 50, 200])
 @pytest.mark.parametrize("chance", [0.05, 0.25])
 def test_one_interval_covers_exactly(rows, chance):
@@ -73,6 +78,7 @@ def test_intervals_are_within_the_stated_error(score, shift):
     assert divergence(min(value + plan.tolerance, 1.0), min(high + 1e-6, 1.0)) >= plan.bound or high == 1.0
 
 
+@pytest.mark.theorem("docs/theory/generalisation.md, Theorem 8", exact=True, loose="a tail bound")
 @pytest.mark.parametrize(("first", "other"), [(3, 3), (4, 9), (12, 5)])
 def test_the_area_under_the_curve_deviates_no_more_than_a_mean_of_the_rarer_rows(first, other):
     """Exact law for scores of 0 and 1: the area is a function of two binomial counts. Hoeffding 1963, section 5."""

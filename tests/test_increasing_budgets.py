@@ -84,6 +84,7 @@ def instances(draw):
     return priced, clears, parts, delta, draw(st.sampled_from(LAWS))
 
 
+@pytest.mark.theorem("docs/theory/increasing-budgets.md, Theorem 1", exact=True)
 @settings(max_examples=200, deadline=None)
 @given(instances())
 def test_the_price_holds_on_random_finite_mechanisms(instance):
@@ -118,10 +119,11 @@ def adversary(epsilons, tiny=1e-7, silent=0):
     return list(ours), list(theirs), [(True, False)] * len(epsilons)
 
 
+@pytest.mark.theorem("docs/theory/increasing-budgets.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_an_adversary_comes_close_to_the_price_and_never_above(law):
     """With most of the runs below the last level, its price is attained but for its own share of the runs."""
-    epsilons, parts = [0.5, 0.8, 1.0], [100, 100, 1]
+    epsilons, parts = [0.5, 0.8, 1.0], [1000, 1000, 1]
     shares = [part / sum(parts) for part in parts]
     promised = increasing_budgets_guarantee([pure_dp(epsilon=e) for e in epsilons], repetitions=law, weights=parts)
     attained = 0.0
@@ -130,7 +132,7 @@ def test_an_adversary_comes_close_to_the_price_and_never_above(law):
         one, other = (output_law(levels, clears, shares, law) for levels in (ours, theirs))
         assert satisfies(promised, [(one, other)])
         attained = max(attained, math.log(one[2, 0] / other[2, 0]))
-    assert 0.985 * promised.price(2) <= attained <= promised.price(2)
+    assert 0.99 * promised.price(2) < attained <= promised.price(2)
 
 
 def claims(epsilons, price):

@@ -109,6 +109,11 @@ def test_noisy_max_law_of_two() -> None:
         assert_allclose(noisy_max_law([0.0, gap], 1.0)[0], math.exp(-gap) * (2 + gap) / 4, rtol=1e-10)
 
 
+@pytest.mark.theorem(
+    "McKenna, Sheldon 2020, Theorem 2",
+    exact=True,
+    loose="it compares two mechanisms, and has no constant",
+)
 @given(
     vector=st.lists(st.floats(0.0, 10.0), min_size=2, max_size=7),
     rate=st.floats(0.01, 5.0),
@@ -137,6 +142,7 @@ def losses(law: Callable[..., Any], q: np.ndarray, rate: float, monotonic: bool)
     return np.concatenate((ratio, -ratio))
 
 
+@pytest.mark.theorem("McKenna, Sheldon 2020, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip", "laplace"])
 def test_pure_epsilon_is_attained_and_never_exceeded(name: str, monotonic: bool) -> None:
@@ -152,6 +158,7 @@ def test_pure_epsilon_is_attained_and_never_exceeded(name: str, monotonic: bool)
     assert worst > 0.99
 
 
+@pytest.mark.theorem("Durfee, Rogers 2019, Lemma 4.2", exact=True, sharp=True)
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_range_epsilon_is_attained_and_never_exceeded(monotonic: bool) -> None:
     rate = 1.0 if monotonic else 0.5
@@ -171,6 +178,7 @@ def test_permute_and_flip_does_not_have_range_epsilon() -> None:
     assert PermuteAndFlip(sensitivity=1, epsilon=1).guarantee.lower_profile is None
 
 
+@pytest.mark.theorem("Dong, Durfee, Rogers 2020, Lemma 3.2", exact=True, sharp=True)
 @pytest.mark.parametrize("monotonic", [False, True])
 def test_exponential_profile_is_exact(monotonic: bool) -> None:
     """Hockey-stick and Renyi divergences of two candidates over all weights: covered, and attained to 1e-4."""
@@ -535,6 +543,11 @@ def choosing_law(counts: np.ndarray, mechanism: ChoosingMechanism) -> np.ndarray
     return np.concatenate(([1.0 - passes], passes * weights / weights.sum()))
 
 
+@pytest.mark.theorem(
+    "Beimel, Nissim, Stemmer 2013, Lemma 3.7",
+    exact=True,
+    loose="both steps are charged their worst at once",
+)
 @pytest.mark.parametrize(("growth", "delta"), [(1, 1e-3), (3, 1e-3), (2, 0.05)])
 def test_choosing_mechanism_exact_audit(growth: int, delta: float) -> None:
     """Hockey-stick divergence at epsilon, both directions, over levels and numbers of candidates that join."""

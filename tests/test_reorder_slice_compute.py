@@ -89,6 +89,7 @@ def test_log_ratios_of_success(epsilon, ratios):
             assert math.log(lower / upper) == pytest.approx(ratio, abs=1e-8)
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Lemma 2.4", exact=True, sharp=True)
 @pytest.mark.parametrize("ratio", [Fraction(1, 2), Fraction(3, 4), Fraction(9, 10)])
 def test_the_maps_in_rationals(ratio):
     """The definitions of R0 and R1 summed term by term, against the three aggregated outcomes."""
@@ -260,6 +261,7 @@ def test_the_smallest_is_taken():
     assert many.epsilon(1e-6) == pytest.approx(2.0615, abs=2e-3)
 
 
+@pytest.mark.theorem("docs/theory/reorder-slice-compute.md, Theorem C", exact=True, sharp=True)
 @pytest.mark.parametrize("slices", [1, 2, 4])
 def test_losses_of_a_short_run_by_enumeration(slices):
     """All transcripts of the holder in rationals, from the maps' definition, against the numeric pair."""
@@ -417,6 +419,13 @@ ORDERS = (
 )
 
 
+@pytest.mark.theorem(
+    "Cohen et al. 2022, Theorem 2.1",
+    "docs/theory/reorder-slice-compute.md, Theorem A",
+    "docs/theory/reorder-slice-compute.md, Theorem B",
+    exact=True,
+    loose="every failed query is charged in full, and their number by its tail",
+)
 @pytest.mark.parametrize("slices", [1, 2, 3])
 def test_exact_laws_are_within_the_guarantee(slices):
     """All multisets of up to four of four values and all rows that can be added, three rational orders, adaptively."""

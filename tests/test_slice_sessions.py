@@ -182,6 +182,7 @@ def first_bit(draws):
     return lambda rows: draws.response(len(rows) > 0 and rows[0] % 2, UNIT)
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Theorem 2.3", exact=True, loose="as Theorem 2.1")
 def test_two_applications_exactly():
     """Two runs of two slices; how the second orders depends on an answer of the first."""
 

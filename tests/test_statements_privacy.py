@@ -15,6 +15,7 @@ from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.adaptive.generalisation import single_block_escape
 from dpselect.adaptive.median_bounds import advanced_composition
 from dpselect.ledger.filters import _Concentrated
+from dpselect.mechanisms.noisy_counts import noisy_count_guarantee
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import compose, laplace, pure_dp
 from dpselect.privacy.output.calculus import first_answer, from_dp, from_subsets
@@ -136,6 +137,17 @@ def test_conversion_from_renyi_divergence(order):
 
     bound = float(np.exp(log_delta_at_orders(np.array(order), np.array(divergence), np.array(epsilon))))
     assert within_one_per_cent(float(hockey_stick(upper, lower, epsilon)), bound)
+
+
+@pytest.mark.theorem("Canonne, Kamath, Steinke 2020, Theorem 4", exact=True, sharp=True)
+@pytest.mark.parametrize("multiplier", [0.8, 3.0])
+@pytest.mark.parametrize("order", [2.0, 5.0])
+def test_discrete_gaussian_noise(multiplier, order):
+    """On whole numbers up to 25 deviations, which holds all that a double can see."""
+    count = np.arange(-round(25 * multiplier), round(25 * multiplier) + 2)
+    masses = [np.exp(-0.5 * ((count - centre) / multiplier) ** 2) for centre in (0, 1)]
+    divergence = float(renyi_divergence(*(m / m.sum() for m in masses), order))
+    assert within_one_per_cent(divergence, noisy_count_guarantee(noise_multiplier=multiplier).renyi(order))
 
 
 @pytest.mark.theorem("Bun, Steinke 2016, Proposition 1.4", exact=True, sharp=True)

@@ -50,7 +50,9 @@ def _parameters(grid_size: int, failure: SupportsFloat, epsilon: SupportsFloat, 
 def exponential_median_blocks(
     *, grid_size: int, failure_probability: SupportsFloat, epsilon: SupportsFloat, accuracy: SupportsFloat
 ) -> float:
-    """Theorem 3.1: 4 ln(|T|/beta) / (epsilon accuracy) blocks are enough for the exponential mechanism.
+    """4 ln(|T|/beta) / (epsilon accuracy) blocks are enough for the exponential mechanism.
+
+    Source: Feldman, Steinke 2017, Theorem 3.1.
 
     >>> round(exponential_median_blocks(grid_size=1001, failure_probability=0.05, epsilon=0.1, accuracy=0.25), 4)
     1584.7179
@@ -62,7 +64,7 @@ def exponential_median_blocks(
 def exponential_median_epsilon(
     *, grid_size: int, failure_probability: SupportsFloat, blocks: SupportsFloat, accuracy: SupportsFloat
 ) -> float:
-    """Theorem 3.1 solved for epsilon."""
+    """The same solved for epsilon. Source: Feldman, Steinke 2017, Theorem 3.1."""
     blocks = number("blocks", blocks, above=0.0)
     return exponential_median_blocks(
         grid_size=grid_size, failure_probability=failure_probability, epsilon=blocks, accuracy=accuracy

@@ -109,7 +109,10 @@ def search_median(
 
 
 def search_median_guarantee(noise: SearchNoise) -> Guarantee:
-    """The Gaussian trade-off of one search per replaced block; composes exactly with others."""
+    """The Gaussian trade-off of one search per replaced block; composes exactly with others.
+
+    Source: docs/theory/generalisation.md, Theorem 2.
+    """
     expect("noise", noise, SearchNoise)
     claimed = gaussian(noise_multiplier=1.0 / noise.mu, adjacency=Adjacency.REPLACE_ONE)
     terms = {"mechanism": "binary-search-median", "steps": noise.steps, "fresh": noise.fresh, "shared": noise.shared}

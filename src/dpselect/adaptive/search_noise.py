@@ -42,6 +42,8 @@ _FRACTION_BITS = 28
 def search_cost(steps: int, sharing: float) -> float:
     """mu^2 of one search times the variance of one count, for a shared variance of `sharing` times the fresh one.
 
+    Source: docs/theory/generalisation.md, Theorem 2.
+
     >>> search_cost(10, 0.0), round(search_cost(10, 10**-0.5), 3)
     (10.0, 4.314)
     """

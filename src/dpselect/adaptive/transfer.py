@@ -125,7 +125,10 @@ def certifies(
     failure_probability: SupportsFloat,
     accuracy_failure: SupportsFloat = 0.0,
 ) -> bool:
-    """Whether the theorem's condition c (beta - accuracy_failure) > h(rank beta) holds; see the module."""
+    """Whether the theorem's condition c (beta - accuracy_failure) > h(rank beta) holds; see the module.
+
+    Source: docs/theory/generalisation.md, Theorem 1.
+    """
     guarantee = promise("guarantee", guarantee)
     c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
     return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
@@ -138,7 +141,7 @@ def transfer_bound(
 
     `guarantee` is that of the whole interaction, per block and for replacement (owed: of adjacency add-or-remove it
     says something else, `ArgumentError`). `sample_rank` c and `accuracy_failure` are what its answers satisfy on every
-    data set. 1.0 when nothing is proved.
+    data set. 1.0 when nothing is proved. Source: docs/theory/generalisation.md, Theorem 1.
 
     >>> from dpselect.privacy import pure_dp
     >>> g = pure_dp(epsilon=0.4, adjacency="replace_one")

@@ -145,6 +145,7 @@ def plan_counting(
     """The certificate of rounded exact scores. `tolerance` is by default one over the root of the rows.
 
     Raises `ArgumentError` when no error below one half is certified.
+    Source: docs/theory/generalisation.md, Theorem 7; docs/theory/generalisation.md, Theorem 8 (areas under the curve).
 
     >>> plan = plan_counting(questions=1000, answers=10, rows=10_000, failure_probability=0.05)
     >>> round(plan.error, 4), [round(end, 3) for end in plan.interval(0.95, True)]

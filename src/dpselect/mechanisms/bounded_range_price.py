@@ -31,10 +31,10 @@ class BoundedRangeProfile(SymmetricProfile):
     """The largest hockey-stick divergence of a pair with range r: (exp(r/2) - exp(e/2))^2 / (exp(r) - 1).
 
     Proof. With R = dP/dQ in [exp(t-r), exp(t)] and E_Q R = 1, E_Q[(R - exp(e))_+] is convex in R, so a two-point R is
-    worst. It has P(R = exp(t)) = (exp(r) - exp(t))/(exp(r) - 1), hence the divergence
-    (exp(r) - exp(t)) (1 - exp(e-t)) / (exp(r) - 1), largest over t at t = (r + e)/2. These two-point pairs are those of
-    Dong, Durfee, Rogers (2020), Lemma 3.2. Two candidates with suitable scores attain each of them, so this is the
-    exact profile of the exponential mechanism.
+    worst. It has P(R = exp(t)) = (exp(r) - exp(t))/(exp(r) - 1), hence the divergence (exp(r) - exp(t)) (1 - exp(e-t))
+    / (exp(r) - 1), largest over t at t = (r + e)/2. Two candidates with suitable scores attain each of these pairs, so
+    this is the exact profile of the exponential mechanism.
+    Source: Dong, Durfee, Rogers 2020, Lemma 3.2 (the two-point pairs).
     """
 
     epsilon0: float

@@ -33,8 +33,8 @@ class ChoosingMechanism:
     Step 1: stop with None unless (largest score) + Laplace(2/epsilon) reaches `threshold`. Step 2: an index with score
     at least one, with probability proportional to exp(epsilon score / 2).
 
-    Claim: (epsilon, delta)-private with threshold t = 1 + log(k/delta)/h, h = epsilon/2. The mechanism is that of
-    Beimel, Nissim, Stemmer (2013), Lemma 3.7; the threshold is smaller than theirs. Proof. Let S2 be S1 and a row, m
+    Claim: (epsilon, delta)-private with threshold t = 1 + log(k/delta)/h, h = epsilon/2. Source: Beimel, Nissim,
+    Stemmer 2013, Lemma 3.7 (with a larger threshold). Proof. Let S2 be S1 and a row, m
     the largest scores, Z the normalisers, G the candidates with score at least one. Step 1 costs h. In step 2
     Z1 <= Z2 <= exp(h) Z1 + k exp(h), since at most k candidates join G, with score one. On G1, P2 <= exp(h) P1; outside
     it P2 has mass at most k exp(h (1 - m2)). The other way P1 <= exp(h) (1 + x) P2 with x = k exp(-h m1), hence

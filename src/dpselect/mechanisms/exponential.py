@@ -37,9 +37,9 @@ class ExponentialMechanism(ScoreMechanism):
     Monotonic scores allow rate = epsilon / sensitivity. The parameters are those of `ScoreMechanism`.
 
     Privacy: between neighbours every log-weight moves by at most epsilon/2 (by 0 to epsilon for monotonic scores), so
-    the log-ratios of the probabilities span at most epsilon: the mechanism has range epsilon (Durfee, Rogers 2019,
-    Lemma 4.2), is epsilon-private and epsilon^2/8-zCDP, and composes better than other epsilon-private mechanisms.
-    It is also report-noisy-max with Gumbel noise.
+    the log-ratios of the probabilities span at most epsilon: the mechanism has range epsilon, is epsilon-private and
+    epsilon^2/8-zCDP, and composes better than other epsilon-private mechanisms. It is also report-noisy-max with
+    Gumbel noise. Source: Durfee, Rogers 2019, Lemma 4.2.
 
     >>> from dpselect.randomness import keyed_source
     >>> mechanism = ExponentialMechanism(sensitivity=1.0, epsilon=1.0)

@@ -29,10 +29,9 @@ class PermuteAndFlip(ScoreMechanism):
     """In a random order, take the first candidate whose coin of probability exp(-rate * (best - score)) lands heads.
 
     rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. The parameters are those of
-    `ScoreMechanism`. It is epsilon-private (McKenna, Sheldon 2020, Theorem 1), with an expected score at least that of
-    the exponential mechanism at the same epsilon (their Theorem 2). It does not have range epsilon, so nothing better
-    than pure privacy is claimed. Its law is that of report-noisy-max with exponential noise (Ding et
-    al. 2021).
+    `ScoreMechanism`. It is epsilon-private, with an expected score at least that of the exponential mechanism at the
+    same epsilon. It does not have range epsilon, so nothing better than pure privacy is claimed. Its law is that of
+    report-noisy-max with exponential noise (Ding et al. 2021). Source: McKenna, Sheldon 2020, Theorems 1 and 2.
 
     >>> PermuteAndFlip(sensitivity=1.0, epsilon=0.5).guarantee.epsilon(delta=0)
     0.5

@@ -58,9 +58,9 @@ def noisy_count_guarantee(
     """What `noisy_count` with the same argument promises, from public parameters alone.
 
     Discrete Laplace: P(count + X = y) is proportional to exp(-epsilon*|y - count|), so neighbouring counts, which
-    differ by at most one, give a ratio of at most exp(epsilon): pure. Discrete Gaussian: Canonne, Kamath and Steinke
-    (2020), Theorem 4, give concentrated differential privacy with rho = 1/(2*noise_multiplier**2), which is what is
-    charged. The profile of a continuous Gaussian of the same parameter is not implied, so `gaussian` is not used.
+    differ by at most one, give a ratio of at most exp(epsilon): pure. Discrete Gaussian: concentrated differential
+    privacy with rho = 1/(2*noise_multiplier**2) is what is charged. The profile of a continuous Gaussian of the same
+    parameter is not implied, so `gaussian` is not used. Source: Canonne, Kamath, Steinke 2020, Theorem 4.
 
     >>> noisy_count_guarantee(epsilon=0.5).pure_epsilon
     0.5

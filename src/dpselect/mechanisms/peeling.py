@@ -28,8 +28,8 @@ class TopK(ScoreMechanism):
     """The `count` candidates with the largest scores after adding Gumbel noise once, best first.
 
     The law is that of `count` exponential mechanisms with epsilon/count each, every one among the candidates that are
-    left (Durfee, Rogers 2019, Lemma 4.2), so the guarantee is the composition of that many mechanisms of range
-    epsilon/count: pure epsilon, and much less at a positive delta. Other parameters as in `ScoreMechanism`.
+    left, so the guarantee is the composition of that many mechanisms of range epsilon/count: pure epsilon, and much
+    less at a positive delta. Other parameters as in `ScoreMechanism`. Source: Durfee, Rogers 2019, Lemma 4.2.
 
     >>> g = TopK(count=100, sensitivity=1.0, epsilon=10.0).guarantee
     >>> g.epsilon(delta=0) < 10.0001, g.epsilon(delta=1e-6) < 3.0

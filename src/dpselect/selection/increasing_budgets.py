@@ -62,7 +62,7 @@ def increasing_budgets_guarantee(
     """What `select_increasing` promises, by the level released; from public parameters alone.
 
     Level i costs its own epsilon plus the largest log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i
-    allow (theory page, Theorem 1): with a truncated negative binomial number of runs at most (2 + eta) times its own
+    allow: with a truncated negative binomial number of runs at most (2 + eta) times its own
     epsilon, whatever the later levels cost. "nothing" costs what the dearest level does. A fixed number of runs
     has no coin to cover its failures and costs what composition does, or nothing finite with a `delta`.
 
@@ -74,7 +74,8 @@ def increasing_budgets_guarantee(
             E[K] times this, common to all cells, rounded up.
 
     Raises `ArgumentError` unless the epsilons at `delta` are finite and do not decrease, or when no price is finite or
-    the total delta reaches 1; `AdjacencyError` for mixed adjacencies.
+    the total delta reaches 1; `AdjacencyError` for mixed adjacencies. Source: docs/theory/increasing-budgets.md,
+    Theorem 1.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Logarithmic

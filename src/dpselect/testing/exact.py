@@ -46,7 +46,8 @@ def best_of_masses(masses: ArrayLike, law: Repetitions) -> Array:
 def hockey_stick(upper: ArrayLike, lower: ArrayLike, epsilon: ArrayLike) -> Array:
     """H_{exp(epsilon)}(upper || lower): the sum of (upper - exp(epsilon) lower) where positive."""
     upper, lower = np.asarray(upper, dtype=np.float64), np.asarray(lower, dtype=np.float64)
-    factor = np.exp(np.asarray(epsilon, dtype=np.float64))[..., None]
+    # exp(700) times any mass that a double can hold beside 1 is above 1; beyond, inf times 0 would be no number
+    factor = np.exp(np.minimum(np.asarray(epsilon, dtype=np.float64), 700.0))[..., None]
     return np.asarray(np.sum(np.maximum(upper - factor * lower, 0.0), axis=-1))
 
 

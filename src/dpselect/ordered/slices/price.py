@@ -277,7 +277,7 @@ def reorder_slice_compute_guarantee(
 ) -> Guarantee:
     """The guarantee of `applications` adaptive runs of Reorder-Slice-Compute: the smallest of what is proved.
 
-    Cohen et al. (2022), Theorems 2.1 and 2.3: basic composition with the exact failure rate, the closed Renyi curve
+    Basic composition with the exact failure rate, the closed Renyi curve
     and the privacy losses of the holder's transcript, and plain composition where the number of slices is limited.
 
     Args:
@@ -293,7 +293,8 @@ def reorder_slice_compute_guarantee(
             without it.
 
     Raises `AdjacencyError` for components with the wrong adjacency, `ArgumentError` for parameters out of range,
-    `BoundUnavailableError` for a way that proves nothing about them.
+    `BoundUnavailableError` for a way that proves nothing about them. Source: Cohen et al. 2022, Theorems 2.1 and 2.3;
+    docs/theory/reorder-slice-compute.md, Theorems A and C; docs/theory/reorder-slice-compute.md, Theorem B.
 
     >>> each = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05)}
     >>> [round(reorder_slice_compute_guarantee(**each, way=way).epsilon(delta=1e-6), 3)

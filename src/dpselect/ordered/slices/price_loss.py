@@ -116,7 +116,10 @@ def _losses(sync: Synchronisation) -> Array:
 
 @dataclass(frozen=True)
 class SlicePairProfile:
-    """The privacy profile of one run, from its numeric losses; built when first asked for."""
+    """The privacy profile of one run, from its numeric losses; built when first asked for.
+
+    Source: docs/theory/reorder-slice-compute.md, Theorem C.
+    """
 
     slice_epsilon: float
     insertion: Guarantee

@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 class SliceRenyi:
     """The closed Renyi curve of one application, for any number of slices; outside the components' failure.
 
+    Source: Cohen et al. 2022, Lemma 2.5; docs/theory/reorder-slice-compute.md, Theorem B.
+
     A run is (failed query, swap) then the same again, or (synchronised, insertion) then nothing, so the moment M
     solves M = S R1 + Phi R2 M, direction by direction; inf where Phi R2 reaches one. With maps that may turn an
     insertion round (`maps_grow` False) the worse direction is taken in each step. `failure` is the mass of all leaks:

@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Synchronisation:
-    """The law of one query's (fail or synchronise, index), for both bits.
+    """The law of one query's (fail or synchronise, index), for both bits. Source: Cohen et al. 2022, Lemma 2.4.
 
     Attributes:
         epsilon: the slice noise's parameter.
