@@ -261,7 +261,7 @@ def test_an_operator_is_warned_once(monkeypatch, capsys):
 
 
 def test_an_interrupted_search_says_how_to_go_on(monkeypatch, capsys):
-    monkeypatch.setattr("dpselect.study.split.Run.__call__", interrupt)
+    monkeypatch.setattr("dpselect.study.split.StudyObjective.__call__", interrupt)
     status, out, err = dpselect_command(monkeypatch, capsys, "tune", written())
     assert status == 130
     assert out == ""

@@ -16,7 +16,7 @@ import pytest
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.testing.executor_contract import ExecutorContract, job_of, noisy, talkative
 from dpselect.tuning import InlineExecutor, JoblibExecutor, OperatorProgressWarning, ProcessExecutor, joblib_clusters
-from dpselect.tuning.executors import Outcome
+from dpselect.tuning.executors import Attempt
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import trial_key
 from tests.clusters import dask_cluster, ray_cluster
@@ -105,7 +105,7 @@ def everything(dask_scheduler):
 
 def test_what_travels_shows_nothing():
     key = b"k" * 32
-    travelling = [Trial(7654321, key), Parcel(b"content"), Outcome(7654321, None, True)]
+    travelling = [Trial(7654321, key), Parcel(b"content"), Attempt(7654321, None, True)]
     text = "".join(repr(thing) for thing in travelling)
     assert not any(secret in text for secret in ("7654321", "kkk", key.hex(), "content", "lost", "True"))
 

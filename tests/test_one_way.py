@@ -53,3 +53,27 @@ def test_prices_are_reserved_and_settled_in_one_place(name):
 )
 def test_a_payment_by_hand_is_found(code, count):
     assert len(list(payments_by_hand(ast.parse(code)))) == count
+
+
+TWO_MEANINGS = {
+    "Uniform": "users write both: the law of the number of runs (`repetitions`) and that of a parameter (`tuning`)",
+}
+"""Names of classes that are defined twice, and why."""
+
+
+def classes(tree: ast.AST) -> list[str]:
+    return [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+def test_the_name_of_a_class_means_one_thing():
+    places: dict[str, list[str]] = {}
+    for name, tree in TREES.items():
+        for defined in classes(tree):
+            places.setdefault(defined, []).append(name)
+    twice = {defined: files for defined, files in places.items() if len(files) > 1}
+    assert {defined: files for defined, files in twice.items() if defined not in TWO_MEANINGS} == {}
+    assert TWO_MEANINGS.keys() <= twice.keys(), "defined once now: take it off the list"
+
+
+def test_a_class_within_a_function_counts():
+    assert classes(ast.parse("class A:\n    def f(self):\n        class B: ...")) == ["A", "B"]

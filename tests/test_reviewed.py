@@ -491,7 +491,7 @@ def test_the_noise_that_a_plan_prints_is_enough(monkeypatch, capsys):
     """The table of `dpselect plan` rounded noise to nearest: six of ten printed noises exceeded the total."""
     kinds = vars(sys.modules[plan.__module__])
     law, noises = Tabulated(probabilities=(0.0, 1.0)), (3.00001, 4.12341)
-    found = kinds["Plan"](tuple(kinds["Option"]("uniform", law, one, 1.0, 0.5) for one in noises), 1e-6)
+    found = kinds["LawPlan"](tuple(kinds["LawOption"]("uniform", law, one, 1.0, 0.5) for one in noises), 1e-6)
     monkeypatch.setattr("dpselect.cli.plan.weigh", lambda **_: found)
     _, printed, _ = command(
         monkeypatch, capsys, "plan", "--base", "gaussian", "--epsilon", "1", "--delta", "1e-6", "--mean-runs", "3"

@@ -73,7 +73,7 @@ def test_test_rows_take_no_part_in_the_search(tmp_path):
 
 def test_nothing_found_has_no_accuracy(tmp_path, monkeypatch):
     rows_with(ORDER, tmp_path, "d.csv")
-    monkeypatch.setattr("dpselect.study.split.Run.__call__", lambda *_: 1 / 0)
+    monkeypatch.setattr("dpselect.study.split.StudyObjective.__call__", lambda *_: 1 / 0)
     release = run(study_of(test={"source": "d.csv"}), tmp_path).release
     assert (release["found"], release["test"]) == (False, None)
 

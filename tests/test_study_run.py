@@ -178,7 +178,7 @@ def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monke
 
 def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
     """ "None" is written in full, with the full price and no reason."""
-    monkeypatch.setattr("dpselect.study.split.Run.__call__", lambda *_: 1 / 0)
+    monkeypatch.setattr("dpselect.study.split.StudyObjective.__call__", lambda *_: 1 / 0)
     failed = run(tmp_path, folder="failed").release
     assert failed["found"] is False
     assert failed["parameters"] is None

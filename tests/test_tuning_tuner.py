@@ -41,7 +41,7 @@ from dpselect.tuning import (
     tune,
     tuner,
 )
-from dpselect.tuning.executors import Outcome
+from dpselect.tuning.executors import Attempt
 from dpselect.tuning.machine import Candidate, Search
 from dpselect.tuning.plan import make_plan
 from dpselect.tuning.trial import perform, trial_key
@@ -273,7 +273,7 @@ class Retrying:
                 while trials:
                     index, key = trials.popleft()
                     candidate = perform(job, index, key) or perform(job, index, key)
-                    yield Outcome(index, candidate)
+                    yield Attempt(index, candidate)
 
         yield Session()
 
@@ -318,7 +318,7 @@ class Backwards:
             def run(self, trials):
                 while trials:
                     index, key = trials.pop()
-                    yield Outcome(index, perform(job, index, key))
+                    yield Attempt(index, perform(job, index, key))
 
         yield Session()
 

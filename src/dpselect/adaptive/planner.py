@@ -18,7 +18,7 @@ __all__ = ["AnalysisPlan", "ConcentratedPlan", "plan_analysis", "plan_concentrat
 
 
 @dataclass(frozen=True, kw_only=True)
-class Option:
+class AnalysisOption:
     """One way: how many blocks it needs, and the rows a block that leaves.
 
     `deviations`: for the mean of a function, the certified error in standard deviations of the function on one row.
@@ -42,8 +42,8 @@ class AnalysisPlan:
     From `break_even` questions on, asking the same data needs fewer blocks than splitting it.
     """
 
-    options: tuple[Option, ...]
-    best: Option | None
+    options: tuple[AnalysisOption, ...]
+    best: AnalysisOption | None
     reason: str
     break_even: int
 
@@ -102,7 +102,7 @@ def plan_analysis(
     )
 
 
-def _option(name: str, plan: BlockPlan, rows: int) -> Option:
+def _option(name: str, plan: BlockPlan, rows: int) -> AnalysisOption:
     size, each = rows // plan.blocks, rows // plan.queries
     deviations = error = None
     if size:
@@ -111,7 +111,7 @@ def _option(name: str, plan: BlockPlan, rows: int) -> Option:
         error = min(0.5 * deviations, math.sqrt(-math.log(plan.rank) / (2.0 * size)))
     if name == "splitting" and each:  # the plain mean of all fresh rows
         error = math.sqrt(math.log(2.0 * plan.queries / plan.failure_probability) / (2.0 * each))
-    return Option(
+    return AnalysisOption(
         name=name,
         blocks=plan.blocks,
         subsample_size=size,
@@ -122,15 +122,15 @@ def _option(name: str, plan: BlockPlan, rows: int) -> Option:
     )
 
 
-def _means(queries: int, rows: int, failure_probability: SupportsFloat) -> Option:
+def _means(queries: int, rows: int, failure_probability: SupportsFloat) -> AnalysisOption:
     try:
         error = plan_means(queries=queries, rows=rows, failure_probability=failure_probability).error
     except ArgumentError:
         error = None
-    return Option(name="gaussian_means", blocks=rows, subsample_size=1, private=True, error=error)
+    return AnalysisOption(name="gaussian_means", blocks=rows, subsample_size=1, private=True, error=error)
 
 
-def _concentrated(rows: int, public: Any) -> Option:
+def _concentrated(rows: int, public: Any) -> AnalysisOption:
     plans = [
         plan_blocks(**public, rank=rank, mechanism="binary_search") for rank in np.geomspace(1e-9, 0.25, 25).tolist()
     ]
@@ -138,7 +138,7 @@ def _concentrated(rows: int, public: Any) -> Option:
     return min(options, key=lambda one: math.inf if one.error is None else one.error)
 
 
-def _reason(found: list[Option], best: Option | None, rows: int, statistic: str) -> str:
+def _reason(found: list[AnalysisOption], best: AnalysisOption | None, rows: int, statistic: str) -> str:
     if statistic == "bounded_mean":
         errors = ", ".join(f"{one.name} {one.error:.3g}" for one in found if one.error is not None)
         if best is None:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpselect.audit.limits import lower_limit, upper_limit
 from dpselect.audit.outputs import Outputs
-from dpselect.audit.scores import Score, fitted_scores
+from dpselect.audit.scores import OutputScore, fitted_scores
 from dpselect.privacy import Guarantee
 
-__all__ = ["Event", "Question", "choose_event"]
+__all__ = ["OutputEvent", "Question", "choose_event"]
 
 Array = NDArray[np.float64]
 
@@ -49,10 +49,10 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Event:
+class OutputEvent:
     """A set of outputs and the direction in which it is to be judged."""
 
-    score: Score
+    score: OutputScore
     threshold: float
     at_least: bool
     reverse: bool
@@ -72,14 +72,14 @@ class Event:
 class _Candidates:
     """The sets of one score's thresholds: how often the choosing draws of both data sets fell into each."""
 
-    score: Score
+    score: OutputScore
     at_least: bool
     thresholds: Array
     ours: Array
     theirs: Array
 
 
-def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judging: int, low_bits: bool) -> Event:
+def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judging: int, low_bits: bool) -> OutputEvent:
     """The event that promises the most, from draws of both data sets; half of them fit the scores, half compare.
 
     Where the claim looks broken beyond doubt, the event with the largest measured epsilon among those that show it;
@@ -106,12 +106,12 @@ def choose_event(data: Outputs, neighbour: Outputs, question: Question, *, judgi
     reverse, place = divmod(best, ours.size)
     for found in sets:
         if place < found.thresholds.size:
-            return Event(found.score, float(found.thresholds[place]), found.at_least, bool(reverse), features)
+            return OutputEvent(found.score, float(found.thresholds[place]), found.at_least, bool(reverse), features)
         place -= found.thresholds.size
     raise AssertionError("the place lies in one of the sets")
 
 
-def _candidates(score: Score, data: Outputs, neighbour: Outputs) -> list[_Candidates]:
+def _candidates(score: OutputScore, data: Outputs, neighbour: Outputs) -> list[_Candidates]:
     """Thresholds at ranks that are close together in both tails, where the ratios are."""
     ours, theirs = score(data), score(neighbour)
     ours, theirs = np.sort(ours[~np.isnan(ours)]), np.sort(theirs[~np.isnan(theirs)])

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from dpselect.audit.outputs import Outputs, bit_keys, joined, mixed
 from dpselect.audit.result import shortened
 
-__all__ = ["Score", "fitted_scores"]
+__all__ = ["OutputScore", "fitted_scores"]
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.uint64]
@@ -31,7 +31,7 @@ _COLUMNS: Final = 32  # more columns than these are left to the classifier
 _CLASSIFIED: Final = 40_000  # draws of each data set that a classifier is fitted to: seconds, not minutes
 
 
-class Score(Protocol):
+class OutputScore(Protocol):
     """A number for each output, and words for {score >= t} and {score <= t}."""
 
     def __call__(self, outputs: Outputs) -> Array: ...
@@ -39,7 +39,7 @@ class Score(Protocol):
     def words(self, threshold: float, at_least: bool) -> str: ...
 
 
-def fitted_scores(data: Outputs, neighbour: Outputs, *, low_bits: bool) -> Iterator[Score]:
+def fitted_scores(data: Outputs, neighbour: Outputs, *, low_bits: bool) -> Iterator[OutputScore]:
     """Every score that suits such outputs, fitted to these draws; `low_bits` adds those of the bits of floats."""
     features = data.columns.shape[1]
     names = ["output"] if features == 1 else [f"feature {place}" for place in range(features)]
@@ -248,7 +248,7 @@ class Taming:
         return np.concatenate((np.nan_to_num(moved), (~np.isfinite(columns)).astype(np.float64)), axis=1)
 
 
-def _classifiers(data: Outputs, neighbour: Outputs) -> Iterator[Score]:
+def _classifiers(data: Outputs, neighbour: Outputs) -> Iterator[OutputScore]:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.accounting import calibrate
-from dpselect.accounting.planning.plan import Goal, Plan, plan as weigh
+from dpselect.accounting.planning.plan import Goal, LawPlan, plan as weigh
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
 from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import JSON_HELP
@@ -218,7 +218,7 @@ def _print_subset(options: tuple[SubsetOption, ...], parameter: str) -> None:
     typer.echo("work: runs expected, each counted by the share of the rows that it sees")
 
 
-def _print_table(found: Plan, parameter: str | None, goal: Goal) -> None:
+def _print_table(found: LawPlan, parameter: str | None, goal: Goal) -> None:
     utility = "quantile" if goal.success is None else "success"
     planned = found.best.noise is not None
     head = ["law", *([str(parameter)] if planned else []), "epsilon", utility, "mean", "99 %", "limit"]

@@ -16,10 +16,10 @@ from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
 from dpselect.holdout.scores import METRICS, Metric, Scored
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 
-__all__ = ["MECHANISMS", "Choice", "Plan", "Terms", "choose_plan"]
+__all__ = ["MECHANISMS", "Choice", "PlannedMechanism", "Terms", "choose_plan"]
 
 
-class Plan(Protocol):
+class PlannedMechanism(Protocol):
     """A mechanism with its numbers, all public. Scores are shares of the metric's bound."""
 
     @property
@@ -52,7 +52,7 @@ class Plan(Protocol):
     def fields(self) -> dict[str, Any]: ...
 
 
-_PARSERS: dict[str, Callable[[dict[str, Any]], Plan]] = {
+_PARSERS: dict[str, Callable[[dict[str, Any]], PlannedMechanism]] = {
     CountingPlan.mechanism: CountingPlan.parse,
     GaussianPlan.mechanism: GaussianPlan.parse,
     CheckedPlan.mechanism: CheckedPlan.parse,
@@ -69,7 +69,7 @@ class Terms:
     bound: float
     rows: int
     id_column: str
-    plan: Plan
+    plan: PlannedMechanism
     reason: str
     delta: float = 1e-6
     """With which the privacy of a row is described."""
@@ -142,7 +142,7 @@ class Terms:
 class Choice:
     """The plan to take, why, and the errors of all that were weighed (None: not certified for these rows)."""
 
-    plan: Plan
+    plan: PlannedMechanism
     reason: str
     errors: dict[str, float | None]
 
@@ -210,7 +210,7 @@ def choose_plan(
             )
         asked = ways[mechanism]()
         return Choice(asked, f"{mechanism}, as asked", {mechanism: asked.error})
-    found: dict[str, Plan] = {}
+    found: dict[str, PlannedMechanism] = {}
     refused: dict[str, ArgumentError] = {}
     for name, make in ways.items():
         try:
@@ -234,10 +234,10 @@ def _ways(
     largest_mu: float | None,
     subsample_size: int | None,
     public: dict[str, Any],
-) -> dict[str, Callable[[], Plan]]:
+) -> dict[str, Callable[[], PlannedMechanism]]:
     """The mechanisms that serve these terms. Without `largest_mu` nothing need be promised to a row."""
     most = 1.0 if largest_mu is None else largest_mu
-    ways: dict[str, Callable[[], Plan]] = {}
+    ways: dict[str, Callable[[], PlannedMechanism]] = {}
     if largest_mu is None:
         effective = rarer if metric == "auc" else rows
         ways["counting"] = lambda: plan_counting(rows=effective, answers=answers, **public)
@@ -250,7 +250,7 @@ def _ways(
     return ways
 
 
-def _reason(best: str, found: dict[str, Plan], refused: dict[str, ArgumentError]) -> str:
+def _reason(best: str, found: dict[str, PlannedMechanism], refused: dict[str, ArgumentError]) -> str:
     known = [f"{name} {plan.error:.3g}" for name, plan in found.items() if plan.error is not None]
     text = f"{best} has the smallest certified error" if len(found) > 1 else f"{best} is certified"
     if known:

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpselect.learners.rows import column_names, same_names, table_shape, unit_rows
 from dpselect.privacy import Guarantee
 
-__all__ = ["PrivateClassifier", "Scorer"]
+__all__ = ["ClassScorer", "PrivateClassifier"]
 
 Array = NDArray[np.float64]
 
 
-class Scorer(Protocol):
+class ClassScorer(Protocol):
     """One real score a class from unit rows."""
 
     def scores(self, weights: tuple[Array, ...], rows: Array) -> Array:
@@ -38,7 +38,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_: int
     weights_: tuple[Array, ...]
     guarantee_: Guarantee
-    _scorer: Scorer
+    _scorer: ClassScorer
     _intercept: bool
     _column_names: list[Any] | None = None
 

@@ -26,7 +26,7 @@ from dpselect.randomness.session import Session, answers
 __all__ = ["EarlyStopping", "NoGain", "PrivateValidation", "PublicValidation", "Reached", "Run"]
 
 
-class Score(Protocol):
+class ModelScore(Protocol):
     """How good is this model? The number is released; `guarantee` is its price, None if it sees no private rows."""
 
     @property
@@ -157,7 +157,7 @@ class EarlyStopping:
     stops: Sequence[int]
     delta: SupportsFloat
     rule: Callable[[Sequence[float]], bool]
-    score: Score
+    score: ModelScore
     spender: Spender | None = None
     label: str = "training with early stopping"
     shares: Sequence[SupportsFloat] | None = None

@@ -22,7 +22,16 @@ from dpselect.privacy import Guarantee, OutputGuarantee, compose
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.promises import promise_or_output, refusal
 
-__all__ = ["Accounting", "Amounts", "Options", "OutputAccounting", "Price", "SequenceAccounting", "digest", "worst"]
+__all__ = [
+    "Accounting",
+    "Amounts",
+    "Options",
+    "OutputAccounting",
+    "ReservedPrice",
+    "SequenceAccounting",
+    "digest",
+    "worst",
+]
 
 Budgeted = Guarantee | OutputGuarantee
 
@@ -37,7 +46,7 @@ class Amounts:
 
 
 @dataclass(frozen=True)
-class Price:
+class ReservedPrice:
     """What a reservation charges, by unit; `cells` has the price of every cell that may be settled at.
 
     `cells` is None where nothing can come back, and empty where prices are given by a function.
@@ -69,7 +78,7 @@ class Accounting(Protocol):
         """The limits by unit, and what else is fixed; JSON-able."""
         ...
 
-    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
         """What a guarantee costs in the units of the budget."""
         ...
 
@@ -99,7 +108,7 @@ class OutputAccounting:
         """Epsilon and delta themselves."""
         return {"limits": amounts_to_text({"epsilon": options.epsilon, "delta": options.delta})}
 
-    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
         """An output guarantee at its supremum, with the price of each cell; any other at one delta.
 
         A guarantee with a finite epsilon outside its failure mass is charged these two, unless a delta is asked for;
@@ -113,18 +122,18 @@ class OutputAccounting:
                 "delta": charged_amount("delta", guarantee.delta),
             }
             table: Mapping[Hashable, float] = guarantee.table or {}
-            return Price(charge, {cell_text(c): charged_amount("epsilon", e) for c, e in table.items()})
+            return ReservedPrice(charge, {cell_text(c): charged_amount("epsilon", e) for c, e in table.items()})
         if delta is None and math.isfinite(guarantee.pure_epsilon):
             charge = {
                 "epsilon": charged_amount("epsilon", guarantee.pure_epsilon),
                 "delta": charged_amount("delta", guarantee.failure),
             }
-            return Price(charge)
+            return ReservedPrice(charge)
         at = Fraction(terms["delta_each"]) if delta is None else delta
         epsilon = guarantee.epsilon(below(at))
         if not math.isfinite(epsilon):
             raise BudgetError(f"no finite epsilon is proved at delta {float(at):g}: give delta=, or delta_each= above")
-        return Price({"epsilon": charged_amount("epsilon", epsilon), "delta": at})
+        return ReservedPrice({"epsilon": charged_amount("epsilon", epsilon), "delta": at})
 
     def reading(self, account: Account) -> Amounts:
         """The totals themselves."""
@@ -159,11 +168,11 @@ class SequenceAccounting:
             "composed": str(charged_amount("epsilon", epsilon)),
         }
 
-    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:  # noqa: ARG002
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:  # noqa: ARG002
         """One step of the sequence; which one is checked when it is written."""
         if delta is not None:
             raise ArgumentError("delta: a sequence is priced as a whole, at the budget's delta")
-        return Price({"position": Fraction(1)}, mechanism=digest(worst(guarantee)))
+        return ReservedPrice({"position": Fraction(1)}, mechanism=digest(worst(guarantee)))
 
     def reading(self, account: Account) -> Amounts:
         """The whole sequence, whether or not it has run."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from dpselect.errors import ArgumentError, public_text
-from dpselect.ledger.accounting import Amounts, Budgeted, Price, worst
+from dpselect.ledger.accounting import Amounts, Budgeted, ReservedPrice, worst
 from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.charge import Charge, Occurred
 from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text, without_books
@@ -247,7 +247,7 @@ class Budget:
             raise LedgerDamagedError(f"reservation {identifier!r} is not kept as recorded", booked.sequence)
         return reserved, booked
 
-    def _price(self, guarantee: Budgeted, delta: Exact | None) -> Price:
+    def _price(self, guarantee: Budgeted, delta: Exact | None) -> ReservedPrice:
         asked = None if delta is None else charged_amount("delta", delta)
         return self._accounting.price(self._terms, guarantee, asked)
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
-from dpselect.ledger.accounting import Amounts, Budgeted, Options, Price, below, worst
+from dpselect.ledger.accounting import Amounts, Budgeted, Options, ReservedPrice, below, worst
 from dpselect.ledger.entries import amounts_to_text
 from dpselect.ledger.fold import ALTERNATIVE, Account
 from dpselect.numerics import ROUND_UP
@@ -60,14 +60,14 @@ class RenyiAccounting:
             "filter": options.filter,
         }
 
-    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> Price:
+    def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
         """The worst case in the filter's units. Raises `ArgumentError` when the guarantee says nothing in them."""
         if delta is not None:
             raise ArgumentError("delta: a filter is priced as a whole, at the budget's delta")
         charged = worst(guarantee)
         units = [unit for unit in terms["limits"] if unit != "failure"]
         found = _named(terms["filter"]).charge(charged, units)
-        return Price({**found, "failure": charged_amount("failure", charged.failure)})
+        return ReservedPrice({**found, "failure": charged_amount("failure", charged.failure)})
 
     def reading(self, account: Account) -> Amounts:
         """The odometer: an epsilon that holds whenever one stops, at the budget's delta.

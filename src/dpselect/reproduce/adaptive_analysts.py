@@ -22,7 +22,7 @@ from dpselect.randomness import RandomSource
 __all__ = [
     "QUARTILE",
     "Answer",
-    "Outcome",
+    "Claimed",
     "block_grid",
     "certified_answer",
     "exact_median",
@@ -41,7 +41,7 @@ QUARTILE: Final = 0.6744897501960817
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Claimed:
     """What an analyst claims in the end; whether that is within the quartiles, and which share of the others was."""
 
     claim: float
@@ -96,7 +96,7 @@ def expected_claim(features: int, rows: int) -> float:
     return math.sqrt(2.0 * features / (math.pi * rows))
 
 
-def sign_aggregation(rng: np.random.Generator, answer: Answer, blocks: int, size: int, features: int) -> Outcome:
+def sign_aggregation(rng: np.random.Generator, answer: Answer, blocks: int, size: int, features: int) -> Claimed:
     """Freedman's paradox: ask each of `features` correlations, then the mean along the signs of all answers.
 
     A block value is a mean of `size` standard normals.
@@ -108,10 +108,10 @@ def sign_aggregation(rng: np.random.Generator, answer: Answer, blocks: int, size
         valid += abs(found) < half
         total += np.sign(found) * values
     claim = answer(total / math.sqrt(features))
-    return Outcome(claim, abs(claim) < half, valid / features)
+    return Claimed(claim, abs(claim) < half, valid / features)
 
 
-def random_walk(rng: np.random.Generator, answer: Answer, blocks: int, size: int, features: int) -> Outcome:
+def random_walk(rng: np.random.Generator, answer: Answer, blocks: int, size: int, features: int) -> Claimed:
     """Walk to where the last answer was larger: each question mixes the best direction so far with a fresh one."""
     half, spread, valid = QUARTILE / math.sqrt(size), 1.0 / math.sqrt(size), 0
     best = rng.normal(0.0, spread, blocks)
@@ -123,10 +123,10 @@ def random_walk(rng: np.random.Generator, answer: Answer, blocks: int, size: int
         if found > best_answer:
             best, best_answer = tried, found
     claim = answer(best)
-    return Outcome(claim, abs(claim) < half, valid / max(features - 1, 1))
+    return Claimed(claim, abs(claim) < half, valid / max(features - 1, 1))
 
 
-def votes(rng: np.random.Generator, answer: Answer, blocks: int, size: int, features: int) -> Outcome:
+def votes(rng: np.random.Generator, answer: Answer, blocks: int, size: int, features: int) -> Claimed:
     """Ask how often each feature (a sign) agrees with the label, then the accuracy of the vote of all features.
 
     A block value is a share of `size` rows, minus one half.
@@ -145,4 +145,4 @@ def votes(rng: np.random.Generator, answer: Answer, blocks: int, size: int, feat
         total += (2 * agree - 1) * (1 if found >= 0.0 else -1)
     right = (total > 0) + 0.5 * (total == 0)
     claim = answer(right.mean(axis=1) - 0.5)
-    return Outcome(claim + 0.5, inside(claim), valid / features)
+    return Claimed(claim + 0.5, inside(claim), valid / features)

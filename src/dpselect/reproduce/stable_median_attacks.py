@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from dpselect.adaptive import uniform_grid
 from dpselect.reproduce.adaptive_analysts import (
     Answer,
-    Outcome,
+    Claimed,
     block_grid,
     exact_median,
     expected_claim,
@@ -47,7 +47,7 @@ class _Way:
             return exact_median(self.rows)
         return private_median(block_grid(self.rows), rho=self.rho, queries=questions + 1, random=context.random)
 
-    def attacked(self, context: Context, questions: int, runs: int) -> list[Outcome]:
+    def attacked(self, context: Context, questions: int, runs: int) -> list[Claimed]:
         context.progress(f"{questions} questions, {self.label}")
         answer = self.answer(context, questions)
         rng = np.random.default_rng(context.random.bits(128))
@@ -90,7 +90,7 @@ def adaptive_attacks(context: Context) -> Part:
     return Part(source="No experiment", rows=tuple(rows), figures=(_figure(context),), unspecified=open_)
 
 
-def _claim(questions: int, way: _Way, found: list[Outcome]) -> Row:
+def _claim(questions: int, way: _Way, found: list[Claimed]) -> Row:
     final, interim = np.mean([one.final for one in found]), np.mean([one.interim for one in found])
     told = f"within the quartiles {final:.0%} of the time, earlier answers {interim:.1%}"
     if way is _WHOLE:

@@ -17,14 +17,14 @@ from dpselect.study.opened import Opened
 from dpselect.study.row_parts import validation_mask
 from dpselect.tuning import TrialOutput
 
-__all__ = ["Run", "split"]
+__all__ = ["StudyObjective", "split"]
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, repr=False)
-class Run:
+class StudyObjective:
     """The objective of a study: trains on one part of the rows, scores on the other.
 
     The score is the number of correct predictions over a public number of rows: with discrete Laplace noise
@@ -50,7 +50,7 @@ class Run:
         return TrialOutput(correct / self.score_rows, tuple(np.asarray(w) for w in model.weights_))
 
 
-def split(opened: Opened) -> Run:
+def split(opened: Opened) -> StudyObjective:
     """One run of the search: on the parts of the private rows, or on all of them and public ones that validate."""
     settled, price, rows = opened.priced.settled, opened.priced.price, opened.rows
     study = settled.study
@@ -64,7 +64,7 @@ def split(opened: Opened) -> Run:
         validation = (rows.features[held_out], rows.labels[held_out])
         nominal = len(rows.labels) if adjacency is Adjacency.REPLACE_ONE else study.privacy.nominal_rows or 1
         score_rows = max(1.0, nominal * fraction)
-    return Run(
+    return StudyObjective(
         recipe=settled.recipe,
         noise=price.noise,
         training=(rows.features[~held_out], rows.labels[~held_out]),

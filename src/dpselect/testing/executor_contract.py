@@ -183,14 +183,14 @@ class ExecutorContract:
     def test_what_cannot_be_loaded_is_refused_before_anything_is_charged(self, executor: Executor, capfd: Any) -> None:
         """And why is not shown."""
 
-        class Ledger:
+        class UnwillingLedger:
             def reserve(self, *_: Any, **__: Any) -> Any:
                 raise AssertionError("charged")
 
             def settle(self, *_: Any, **__: Any) -> Any:
                 raise AssertionError("settled")
 
-        error = refusal(lambda: tuned(Unloadable(), executor, 6, ledger=Ledger()), StudyError)
+        error = refusal(lambda: tuned(Unloadable(), executor, 6, ledger=UnwillingLedger()), StudyError)
         assert "secret" not in str(error)
         out, err = capfd.readouterr()
         assert "secret" not in out + err

@@ -46,7 +46,7 @@ from dpselect.study.schema import Learner, Study
 from dpselect.testing import loaded_predictions
 from dpselect.tuning import parse_space, tune
 
-__all__ = ["SETTINGS", "LearnerContract", "Table", "narrow", "unpriced", "wide"]
+__all__ = ["SETTINGS", "LearnerContract", "MadeUpTable", "narrow", "unpriced", "wide"]
 
 SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "dp-sgd": {"learner": {"sampling_rate": 0.5, "steps": 12}, "privacy": {"noise_multiplier": 1.0, "delta": 1e-5}},
@@ -58,7 +58,7 @@ _SPACE = {"row_norm": {"law": "log_uniform", "low": 0.5, "high": 8.0}}
 
 
 @dataclass(frozen=True)
-class Table:
+class MadeUpTable:
     """A made-up table: cells by name (numbers, texts, booleans), the label among them, and what a study declares."""
 
     cells: Mapping[str, list[Any]]
@@ -71,7 +71,7 @@ class Table:
         return {name: cells for name, cells in self.cells.items() if name != "label"}
 
 
-def narrow() -> Table:
+def narrow() -> MadeUpTable:
     """Four columns of four kinds, two text classes that occur and one that does not."""
     random = np.random.default_rng(7)
     cells = {
@@ -88,10 +88,10 @@ def narrow() -> Table:
         'größe, "cm"': {"bounds": [100, 200]},
         "zeta": {"bounds": [-1, 1]},
     }
-    return Table(cells, columns, ("yes", "unclear", "no"))
+    return MadeUpTable(cells, columns, ("yes", "unclear", "no"))
 
 
-def wide(columns: int = 21, *, numbers_only: bool = False) -> Table:
+def wide(columns: int = 21, *, numbers_only: bool = False) -> MadeUpTable:
     """Many columns with names in no order, a third of them categories; three text classes."""
     random = np.random.default_rng(8)
     cells: dict[str, list[Any]] = {}
@@ -106,7 +106,7 @@ def wide(columns: int = 21, *, numbers_only: bool = False) -> Table:
             facts[name] = {"bounds": [0, 1.0 + i]}
         if len(cells) == columns // 2:
             cells["label"] = random.choice(["red", "blue", "green"], size=_ROWS).tolist()
-    return Table(cells, dict(sorted(facts.items())), ("red", "green", "blue"))
+    return MadeUpTable(cells, dict(sorted(facts.items())), ("red", "green", "blue"))
 
 
 class LearnerContract:
@@ -184,7 +184,7 @@ def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabiliti
     np.savez(folder / "expected.npz", labels=np.asarray(labels), probabilities=probabilities)
 
 
-def _study(table: Table) -> Callable[[str, Path], None]:
+def _study(table: MadeUpTable) -> Callable[[str, Path], None]:
     def release(learner: str, folder: Path) -> None:
         with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
@@ -221,7 +221,7 @@ def _study(table: Table) -> Callable[[str, Path], None]:
     return release
 
 
-def _frame(table: Table, *, numbered: bool) -> Any:
+def _frame(table: MadeUpTable, *, numbered: bool) -> Any:
     import pandas
 
     frame = pandas.DataFrame(table.features)

@@ -26,7 +26,7 @@ from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tun
 from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
 from dpselect.tuning.trial import Job, perform
 
-__all__ = ["Executor", "ExecutorLostError", "InlineExecutor", "Outcome", "ProcessExecutor", "Session"]
+__all__ = ["Attempt", "Executor", "ExecutorLostError", "InlineExecutor", "ProcessExecutor", "RunningExecutor"]
 
 _STARTED: Final = "started"
 _READY: Final = "ready"
@@ -41,7 +41,7 @@ _UNLOADABLE: Final = (
 
 
 @dataclass(frozen=True, repr=False)
-class Outcome:
+class Attempt:
     """What came of one attempt at a trial: done, with a candidate or with none (a failed run), or lost."""
 
     index: int
@@ -53,10 +53,10 @@ class ExecutorLostError(StudyError):
     """The place where trials run is gone. Nothing is lost with it: the search can be resumed, there or elsewhere."""
 
 
-class Session(Protocol):
+class RunningExecutor(Protocol):
     """A running executor."""
 
-    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
         """Take (index, key) from the left until none is left and none is under way; the caller may append meanwhile."""
         ...
 
@@ -64,7 +64,7 @@ class Session(Protocol):
 class Executor(Protocol):
     """Runs the trials of one job."""
 
-    def session(self, job: Job) -> AbstractContextManager[Session]:
+    def session(self, job: Job) -> AbstractContextManager[RunningExecutor]:
         """Start, and stop in the end. Raises before anything is drawn if the job cannot run here."""
         ...
 
@@ -85,7 +85,7 @@ class InlineExecutor:
     threads: int | None = 1
 
     @contextmanager
-    def session(self, job: Job) -> Iterator[Session]:
+    def session(self, job: Job) -> Iterator[RunningExecutor]:
         """A session in this process.
 
         Raises, when trials need a process of their own because of their limits, `ArgumentError` if the job cannot be
@@ -109,14 +109,14 @@ class _InlineSession:
         self._job = job
         self._quiet = quiet
 
-    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
         while trials:
             index, key = trials.popleft()
             try:
                 with silence() if self._quiet else nullcontext():
-                    outcome = Outcome(index, perform(self._job, index, key))
+                    outcome = Attempt(index, perform(self._job, index, key))
             except ChildDiedError:
-                outcome = Outcome(index, lost=True)
+                outcome = Attempt(index, lost=True)
             yield outcome
 
 
@@ -157,7 +157,7 @@ class ProcessExecutor:
             raise ArgumentError(f"start_method must be 'spawn' or 'forkserver', got {self.start_method!r}")
 
     @contextmanager
-    def session(self, job: Job) -> Iterator[Session]:
+    def session(self, job: Job) -> Iterator[RunningExecutor]:
         """Start the workers and wait until each has loaded the job.
 
         Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if a worker cannot load them,
@@ -206,7 +206,7 @@ class _Pool:
             if self._receive(worker) != _READY:
                 raise StudyError(_UNLOADABLE)
 
-    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
         while True:
             for worker in self._workers:
                 if trials and worker.index is None:
@@ -224,7 +224,7 @@ class _Pool:
                     if outcome is not None:
                         yield outcome
 
-    def _outcome(self, worker: _Worker) -> Outcome | None:
+    def _outcome(self, worker: _Worker) -> Attempt | None:
         message = self._receive(worker)
         if message in (_STARTED, _READY):
             return None
@@ -232,9 +232,9 @@ class _Pool:
         assert index is not None
         worker.index = None
         if message is not None:
-            return Outcome(index, message[0])
+            return Attempt(index, message[0])
         self._replace(worker)
-        return Outcome(index, lost=True)
+        return Attempt(index, lost=True)
 
     @staticmethod
     def _receive(worker: _Worker) -> Any:

@@ -178,7 +178,7 @@ def _as_it_is(parcel: Parcel) -> Parcel:
 def _dask_backend(client: Any, submit: dict[str, Any], workers: int | None) -> Any:
     from joblib._dask import DaskDistributedBackend
 
-    class Backend(DaskDistributedBackend):  # type: ignore[misc]
+    class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]
         """joblib's, which does not tell `Parallel` of a task whose worker died: it would wait for ever."""
 
         def effective_n_jobs(self, n_jobs: int) -> int:
@@ -195,7 +195,7 @@ def _dask_backend(client: Any, submit: dict[str, Any], workers: int | None) -> A
                 raise out.exception() or RuntimeError
             return super().retrieve_result_callback(out)
 
-    return Backend(client=client, **submit)
+    return DaskBackend(client=client, **submit)
 
 
 @contextmanager
@@ -289,7 +289,7 @@ class _Ray:
 def _ray_backend(ray: Any, arguments: dict[str, Any]) -> Any:
     from ray.util.joblib.ray_backend import RayBackend
 
-    class Backend(RayBackend):  # type: ignore[misc]
+    class PinnedRayBackend(RayBackend):  # type: ignore[misc]
         """Ray's, which gives results in the order that they come in, but does not say so."""
 
         supports_return_generator = True
@@ -304,7 +304,7 @@ def _ray_backend(ray: Any, arguments: dict[str, Any]) -> Any:
                 pool._actor_pool = []
             super().terminate()
 
-    return Backend(ray_remote_args=arguments)
+    return PinnedRayBackend(ray_remote_args=arguments)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 import joblib
 
 from dpselect.errors import ArgumentError, StudyError, integer, number
-from dpselect.tuning.executors import ExecutorLostError, Outcome, Session
+from dpselect.tuning.executors import Attempt, ExecutorLostError, RunningExecutor
 from dpselect.tuning.joblib_clusters import Cluster, cluster_of, refuse_here
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
@@ -77,7 +77,7 @@ class JoblibExecutor:
         object.__setattr__(self, "resources", wanted)
 
     @contextmanager
-    def session(self, job: Job) -> Iterator[Session]:
+    def session(self, job: Job) -> Iterator[RunningExecutor]:
         """Reach the cluster and see that it can load the job.
 
         Raises `ArgumentError` if objective or space cannot be pickled, `StudyError` if there is no cluster, no worker
@@ -112,7 +112,7 @@ class _JoblibSession:
         if not all(loaded):
             raise StudyError(_UNLOADABLE)
 
-    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Outcome]:
+    def run(self, trials: deque[tuple[int, bytes]]) -> Iterator[Attempt]:
         groups: list[deque[tuple[int, bytes]]] = []
         unstarted = 0
         while groups or trials:
@@ -128,12 +128,12 @@ class _JoblibSession:
                     groups.append(group)
                 suspects = sorted(away.items())
                 if len(suspects) == 1:
-                    yield Outcome(suspects[0][0], lost=True)
+                    yield Attempt(suspects[0][0], lost=True)
                 elif suspects:
                     middle = len(suspects) // 2
                     groups += [deque(suspects[middle:]), deque(suspects[:middle])]
 
-    def _run(self, group: deque[tuple[int, bytes]], away: dict[int, bytes]) -> Iterator[Outcome]:
+    def _run(self, group: deque[tuple[int, bytes]], away: dict[int, bytes]) -> Iterator[Attempt]:
         """Run a group. Those that have not come back are in `away`."""
 
         def tasks() -> Iterator[Any]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpselect.privacy.boundary import silence
-from dpselect.tuning.executors import Outcome, limited_threads
+from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
 from dpselect.tuning.trial import Job, perform
@@ -83,7 +83,7 @@ def greet(parcel: Parcel, manners: Manners) -> bool:
         return job is not None
 
 
-def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Outcome | None:
+def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Attempt | None:
     """Run one trial. None: this worker cannot load the job, which says nothing about the trial.
 
     Whatever else the objective raises to get out (`SystemExit`, say) means here what it means in a process of its own:
@@ -96,9 +96,9 @@ def run_trial(parcel: Parcel, trial: Trial, manners: Manners) -> Outcome | None:
         if job is None:
             return None
         try:
-            return Outcome(trial.index, perform(job, trial.index, trial.key))
+            return Attempt(trial.index, perform(job, trial.index, trial.key))
         except BaseException:
-            return Outcome(trial.index, lost=True)
+            return Attempt(trial.index, lost=True)
 
 
 def forget(name: bytes) -> None:

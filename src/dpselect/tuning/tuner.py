@@ -32,7 +32,7 @@ from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage.keys import key_place
-from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, Session
+from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.memory_store import MemoryStore
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore
@@ -273,7 +273,7 @@ def _proposed(plan: Plan, search: Search) -> Search:
     return search if plan.proposal is None else plan.proposal.propose(plan.space, search)
 
 
-def _run_trials(plan: Plan, search: Search, store: _Store, session: Session) -> Search:
+def _run_trials(plan: Plan, search: Search, store: _Store, session: RunningExecutor) -> Search:
     """Every turn of every round, one durable commit each, whether a trial, a lost trial or an empty turn.
 
     A loss alone is not committed: it goes with the next commit, so that the number of writes does not tell of it.

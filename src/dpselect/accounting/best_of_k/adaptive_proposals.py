@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
-from dpselect.accounting.best_of_k.bounds.profile import BestOfProfile
+from dpselect.accounting.best_of_k.bounds.profile import LayeredProfile
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
@@ -157,8 +157,8 @@ class AdaptiveRenyi:
 
 
 @dataclass(frozen=True)
-class AdaptiveProfile(BestOfProfile):
-    """The hockey-stick bounds of `BestOfProfile` with both envelopes in place of the one law of the best run.
+class AdaptiveProfile(LayeredProfile):
+    """The hockey-stick bounds of `LayeredProfile` with both envelopes in place of the one law of the best run.
 
     H_e(A || A') <= C times the integral of w(s) [P - exp(e - log(C/c) - c(s)) P']_+, s = a(v), c the shift over the
     tilted trade-off; a layer {s <= x} has at most P-mass a^-1(x).

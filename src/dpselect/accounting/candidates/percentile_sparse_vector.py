@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import SupportsFloat
 
-from dpselect.accounting.candidates.search_price import SearchPrice, first_positive_price
+from dpselect.accounting.candidates.search_price import PriceByOutput, first_positive_price
 from dpselect.errors import BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
@@ -43,7 +43,7 @@ def log_odds_sensitivity(base: Guarantee, *, oracle_error: SupportsFloat = 0.0) 
 
 def percentile_sparse_vector(
     base: Guarantee, *, epsilon: SupportsFloat, max_queries: int | None = None, oracle_error: SupportsFloat = 0.0
-) -> SearchPrice:
+) -> PriceByOutput:
     """The price of asking until a candidate passes its threshold often enough: epsilon, whatever the base costs.
 
     The base decides the noise (scales 4 epsilon_1/epsilon and 8 epsilon_1/epsilon), not the price. Each query's

@@ -21,7 +21,7 @@ from dpselect.accounting.candidates.sampled_percentile import (
     far_apart_probability,
     lemma_4_3,
 )
-from dpselect.accounting.candidates.search_price import SearchPrice, first_positive_price
+from dpselect.accounting.candidates.search_price import PriceByOutput, first_positive_price
 from dpselect.accounting.candidates.smoothing import fewest_samples, with_smoothing
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
@@ -142,7 +142,7 @@ def _epsilon(base: Guarantee) -> float:
 
 def sampled_sparse_vector(
     base: Guarantee, *, statistic: SmoothedOdds, epsilon: SupportsFloat, max_queries: int
-) -> SearchPrice:
+) -> PriceByOutput:
     """The price of a sparse vector whose passing probabilities are counted from fresh draws for each query.
 
     Privacy holds for any number of samples, fixed without the data (owed). Every query's candidate satisfies `base`.
@@ -167,7 +167,7 @@ def sampled_sparse_vector(
 
 def threshold_search(
     base: Guarantee, *, statistic: SmoothedCount, epsilon: SupportsFloat, thresholds: int
-) -> SearchPrice:
+) -> PriceByOutput:
     """The price of finding the largest of R thresholds that one candidate passes often enough, from one batch of draws.
 
     The batch serves all thresholds, so the counts of two data sets are bounded jointly over both of their orders.
@@ -227,7 +227,7 @@ def _price(
     tests: int,
     theorem: float,
     tails: float,
-) -> SearchPrice:
+) -> PriceByOutput:
     epsilon = number("epsilon", epsilon, above=0.0)
     how = "its delta" if theorem <= tails else "an exact delta"
     terms = {

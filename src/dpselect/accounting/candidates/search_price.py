@@ -9,7 +9,7 @@ from typing import Any
 from dpselect.errors import BoundUnavailableError
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 
-__all__ = ["SearchPrice", "first_positive_price", "something_found"]
+__all__ = ["PriceByOutput", "first_positive_price", "something_found"]
 
 
 def something_found(value: Any) -> bool:
@@ -18,7 +18,7 @@ def something_found(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class SearchPrice:
+class PriceByOutput:
     """The guarantee of a search by its output, and where it comes from."""
 
     by_output: OutputGuarantee
@@ -33,7 +33,7 @@ class SearchPrice:
 
 def first_positive_price(
     *, epsilon: float, tests: int | None, failure: float, adjacency: Adjacency, theorem: str, terms: Mapping[str, Any]
-) -> SearchPrice:
+) -> PriceByOutput:
     """The sparse vector that halts at its first positive, with noise 2S/epsilon and 4S/epsilon, S the sensitivity.
 
     epsilon for a positive and epsilon/2 for none, tight as the number of tests grows. A single test costs epsilon/4
@@ -51,4 +51,4 @@ def first_positive_price(
         prices = dict.fromkeys(prices, 0.25 * epsilon)
         theorem = f"{theorem}; a single test, exact"
     output = OutputGuarantee(cell=something_found, epsilons=prices, delta=failure, adjacency=adjacency)
-    return SearchPrice(output, theorem, terms)
+    return PriceByOutput(output, theorem, terms)

@@ -12,7 +12,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
 
-__all__ = ["Price", "Priced", "calibrate", "least_parameter"]
+__all__ = ["GuaranteePrice", "ParameterPrice", "calibrate", "least_parameter"]
 
 _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
@@ -50,13 +50,13 @@ def calibrate(
     lowest = number("low", low, above=0.0) if low is not None else _SMALLEST
     highest = number("high", high, above=lowest) if high is not None else _LARGEST
 
-    def price(parameter: float) -> Priced:
-        return Priced(promise("what make returns", make(parameter)))
+    def price(parameter: float) -> GuaranteePrice:
+        return GuaranteePrice(promise("what make returns", make(parameter)))
 
     return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, low=lowest, high=highest)
 
 
-class Price(Protocol):
+class ParameterPrice(Protocol):
     """What a parameter costs."""
 
     @property
@@ -74,7 +74,7 @@ class Price(Protocol):
 
 
 @dataclass(frozen=True)
-class Priced:
+class GuaranteePrice:
     """A guarantee as a price."""
 
     guarantee: Guarantee
@@ -98,7 +98,7 @@ class Priced:
 
 
 def least_parameter(
-    price: Callable[[float], Price],
+    price: Callable[[float], ParameterPrice],
     *,
     epsilon: float,
     delta: float,

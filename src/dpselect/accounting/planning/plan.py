@@ -21,7 +21,7 @@ from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Family, Repetitions, families as known_families
 
-__all__ = ["Goal", "Option", "Plan", "laws_for", "plan", "trade_off_curve"]
+__all__ = ["Goal", "LawOption", "LawPlan", "laws_for", "plan", "trade_off_curve"]
 
 _LARGEST_MEAN, _LARGEST_LIMIT = 1e5, 100_000
 _SIZE_ACCURACY = 5e-3
@@ -82,7 +82,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Option:
+class LawOption:
     """One law that the plan weighed, priced. `noise` is None when the base was fixed."""
 
     family: str
@@ -98,14 +98,14 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Plan:
+class LawPlan:
     """The best option and all that were weighed, best first."""
 
-    options: tuple[Option, ...]
+    options: tuple[LawOption, ...]
     delta: float
 
     @property
-    def best(self) -> Option:
+    def best(self) -> LawOption:
         """The option that serves the goal best."""
         return self.options[0]
 
@@ -135,7 +135,7 @@ def plan(
     runs_99: int | None = None,
     max_runs: int | None = None,
     families: Sequence[Family] | None = None,
-) -> Plan:
+) -> LawPlan:
     """Choose the law of the number of runs, and the noise, that serve a goal best. Data-independent, so it is free.
 
     Three questions, told apart by what is given:
@@ -181,20 +181,20 @@ def plan(
     return _quietest(base, goal, limited, total, delta)
 
 
-def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: float) -> Plan:
+def _cheapest(base: Guarantee, goal: Goal, families: Sequence[Family], delta: float) -> LawPlan:
     if not goal.wanted:
         raise ArgumentError("give expected_quantile or success, or epsilon")
     options = [
-        Option(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law))
+        LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law))
         for family, law in _smallest_laws(families, goal)
     ]
     options.sort(key=lambda option: option.epsilon)
     if math.isinf(options[0].epsilon):
         raise BudgetError(f"nothing is guaranteed at delta={delta:g} for any law that reaches the goal")
-    return Plan(tuple(options), delta)
+    return LawPlan(tuple(options), delta)
 
 
-def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total: float, delta: float) -> Plan:
+def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total: float, delta: float) -> LawPlan:
     options = []
     for family in families:
         # the profile bound is quick and never below the default price, so the default can only afford more
@@ -205,27 +205,27 @@ def _most_useful(base: Guarantee, goal: Goal, families: Sequence[Family], total:
             finish=lambda law: goal.allowed(law) and best_of(base, law).epsilon(delta) <= total,
         )
         if law is not None:
-            options.append(Option(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law)))
+            options.append(LawOption(family.name, law, None, best_of(base, law).epsilon(delta), goal.utility(law)))
     if not options:
         raise BudgetError(f"no law keeps the search within epsilon={total:g} at delta={delta:g}: one run costs more")
     options.sort(key=lambda option: -option.utility)
-    return Plan(tuple(options), delta)
+    return LawPlan(tuple(options), delta)
 
 
 def _quietest(
     make: Callable[[float], Guarantee], goal: Goal, families: Sequence[Family], total: float, delta: float
-) -> Plan:
+) -> LawPlan:
     options = []
     for name, law in laws_for(families, goal):
         try:
             noise = calibrate(lambda value, law=law: best_of(make(value), law), epsilon=total, delta=delta)  # type: ignore[misc]
         except BudgetError:
             continue
-        options.append(Option(name, law, noise, best_of(make(noise), law).epsilon(delta), goal.utility(law)))
+        options.append(LawOption(name, law, noise, best_of(make(noise), law).epsilon(delta), goal.utility(law)))
     if not options:
         raise BudgetError(f"no noise keeps the search within epsilon={total:g} at delta={delta:g}")
     options.sort(key=lambda option: option.noise or 0.0)
-    return Plan(tuple(options), delta)
+    return LawPlan(tuple(options), delta)
 
 
 def laws_for(families: Sequence[Family], goal: Goal) -> list[tuple[str, Repetitions]]:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
-from dpselect.accounting.planning.calibrate import Priced, least_parameter
+from dpselect.accounting.planning.calibrate import GuaranteePrice, least_parameter
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import noisy_count_guarantee
 from dpselect.numerics import last_true
@@ -132,7 +132,7 @@ def _guarantee(asked: _Asked) -> Guarantee:
 @lru_cache(maxsize=_KEPT_NUMBERS)
 def _epsilon(asked: _Asked, delta: float, *, by_renyi: bool = False) -> float:
     found = _guarantee(asked)
-    return Priced(found).by_renyi(delta) if by_renyi else found.epsilon(delta)
+    return GuaranteePrice(found).by_renyi(delta) if by_renyi else found.epsilon(delta)
 
 
 class _Content(pickle.Pickler):

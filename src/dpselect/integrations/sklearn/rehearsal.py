@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, numpy_source
 from dpselect.integrations.sklearn.scoring import RowScore, Scoring
-from dpselect.integrations.sklearn.trial import Rows, Settings, pack, train
+from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
 
@@ -35,7 +35,7 @@ def rehearse(
     scoring: Scoring,
     X: Any,
     classes: NDArray[Any] | None,
-    public: Rows | None,
+    public: TrialRows | None,
 ) -> int | None:
     """The largest size of a packed model among settings at the ends of the space, or None if no rows can be made up.
 
@@ -100,17 +100,17 @@ def _draws_by_state_alone(has: Mapping[str, Any]) -> bool:
     return "random_state" in has and "random" not in has
 
 
-def _rows_like(X: Any, classes: NDArray[Any] | None) -> Rows | None:
+def _rows_like(X: Any, classes: NDArray[Any] | None) -> TrialRows | None:
     """Made-up rows with labels in turn, or None if none can be made up."""
     made_up = _like(X)
     if made_up is None:
         return None
     if classes is None:
-        return Rows(made_up, keyed_source("rehearsal").uniform(_ROWS), {})
-    return Rows(made_up, np.asarray(classes)[np.arange(_ROWS) % len(classes)], {})
+        return TrialRows(made_up, keyed_source("rehearsal").uniform(_ROWS), {})
+    return TrialRows(made_up, np.asarray(classes)[np.arange(_ROWS) % len(classes)], {})
 
 
-def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: Rows) -> None:
+def _refuse_answers_by_batch(model: Any, rule: RowScore | None, rows: TrialRows) -> None:
     """One row must move a score by its own share only, and so its answer may not change the others'."""
     names = ("predict_proba", "decision_function", "predict")
     asked = getattr(model, next(name for name in names if hasattr(model, name)))

@@ -20,13 +20,13 @@ from dpselect.integrations.sklearn.scoring import RowScore
 from dpselect.integrations.sklearn.spending import LeftBehind
 from dpselect.learners.rows import same_names, table_shape
 
-__all__ = ["ReleasedModel"]
+__all__ = ["ReleasedEstimator"]
 
 _SHARED_BY_CLONES: Final = ("ledger", "executor", "release", "random")
 
 
 def _winner_has(name: str) -> Callable[[Any], bool]:
-    def check(search: ReleasedModel) -> bool:
+    def check(search: ReleasedEstimator) -> bool:
         model = getattr(search, "best_estimator_", None)
         getattr(search.estimator if model is None else model, name)
         return True
@@ -34,7 +34,7 @@ def _winner_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class ReleasedModel(BaseEstimator):  # type: ignore[misc]
+class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     """Prediction by `best_estimator_`, which is free for the training data."""
 
     estimator: Any

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from dpselect.errors import ArgumentError, ContentError, number
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
-from dpselect.integrations.sklearn.trial import Rows
+from dpselect.integrations.sklearn.trial import TrialRows
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.privacy import Adjacency
 
@@ -72,7 +72,7 @@ def nominal_rows(
     return 1.0
 
 
-def public_rows(pair: Any, columns: int) -> Rows | None:
+def public_rows(pair: Any, columns: int) -> TrialRows | None:
     """The public rows that score the runs. Raises `ArgumentError` unless they are a pair (X, y) that fits X."""
     if pair is None:
         return None
@@ -81,7 +81,7 @@ def public_rows(pair: Any, columns: int) -> Rows | None:
     X, y = sliceable(pair[0]), np.asarray(pair[1])
     if table_shape(X)[1] != columns:
         raise ArgumentError("public_validation must have the columns of X")
-    return Rows(X, y, {})
+    return TrialRows(X, y, {})
 
 
 def _needs_known_labels(place: PrivateStep) -> bool:

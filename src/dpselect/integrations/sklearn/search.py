@@ -25,12 +25,12 @@ from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.integrations.sklearn.rehearsal import refuse_whole_number_seeds, rehearse
-from dpselect.integrations.sklearn.released import ReleasedModel
+from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
 from dpselect.integrations.sklearn.spending import SpenderForMore
 from dpselect.integrations.sklearn.split import rows_to_parts
-from dpselect.integrations.sklearn.trial import Rows, SearchRun, Settings, refitted, unpack
+from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows, refitted, unpack
 from dpselect.learners.rows import column_names, public_classes, table_shape
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
@@ -47,7 +47,7 @@ __all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "st
 _LEAST_ROOM, _ROOM_WITHOUT_REHEARSAL = 1 << 16, 1 << 20
 
 
-class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Random search over a private estimator's parameters that releases the best run's model and nothing else.
 
     A secret number of runs is drawn from a law; each draws its parameters afresh, trains, and is scored with noise on
@@ -225,7 +225,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         labels, numbers, classes = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
         settings = replace(request.settings, noise=plan.noise, classes=None if classes is None else classes.tolist())
         refuse_rows_that_fail(self.estimator, request.space, X, self.base, columns)
-        rows = Rows(X, labels, beside)
+        rows = TrialRows(X, labels, beside)
         public = public_rows(self.public_validation, columns)
         nominal = nominal_rows(self.nominal_rows, count, adjacency, steps, used=self.release_score)
         if self.nominal_rows is None and nominal > 1.0:
@@ -363,7 +363,7 @@ class PrivateSearchCV(ReleasedModel, MetaEstimatorMixin, BaseEstimator):  # type
         scoring: Any,
         X: Any,
         classes: NDArray[Any] | None,
-        public: Rows | None,
+        public: TrialRows | None,
         *,
         rehearsed: bool,
     ) -> int:

@@ -33,7 +33,7 @@ from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import TrialOutput
 from dpselect.tuning.trial import ValuePickler
 
-__all__ = ["Rows", "SearchRun", "Settings", "noise_parameter", "pack", "refitted", "train", "unpack"]
+__all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "refitted", "train", "unpack"]
 
 _KEY_BYTES = 32
 
@@ -102,7 +102,7 @@ def _noise(place: PrivateStep, noise: float, *, alone: bool) -> dict[str, float]
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class TrialRows:
     """Rows, their labels and what else is given for each row, by name; private, or public for scoring."""
 
     X: Any
@@ -177,8 +177,8 @@ class SearchRun:
 
     estimator: Any
     settings: Settings
-    rows: Rows
-    public: Rows | None
+    rows: TrialRows
+    public: TrialRows | None
     parts: Sequence[Part]
     scoring: Scoring
     keyed: bool

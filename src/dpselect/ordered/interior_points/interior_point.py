@@ -15,7 +15,7 @@ from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
-from dpselect.ordered.interior_points.rows import METHODS, Method, Plan, plan_method
+from dpselect.ordered.interior_points.rows import METHODS, InteriorPointPlan, Method, plan_method
 from dpselect.ordered.interior_points.search_tree import sort_codes
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
@@ -175,7 +175,7 @@ def _plan(
     failure_probability: SupportsFloat,
     adjacency: Adjacency,
     rows: int | None,
-) -> Plan:
+) -> InteriorPointPlan:
     if method != "auto":
         plan = plan_method(method, size, epsilon, delta, failure_probability, adjacency)
         if plan is None:
@@ -191,7 +191,7 @@ def _plan(
     return min(plans, key=lambda plan: plan.rows)
 
 
-def _guarantee(plan: Plan, size: int, adjacency: Adjacency) -> Guarantee:
+def _guarantee(plan: InteriorPointPlan, size: int, adjacency: Adjacency) -> Guarantee:
     """The price of a plan; replacing a row is twice a step, (2e, (1 + exp(e)) d) for a step (e, d)."""
     steps = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
     terms = {"mechanism": "interior_point", "method": plan.method, "domain_size": size}
@@ -229,7 +229,7 @@ def _stepped(epsilon: float, delta: float, steps: int, adjacency: Adjacency) -> 
     return approximate_dp(epsilon=epsilon, delta=delta, adjacency=adjacency)
 
 
-def _draw(plan: Plan, codes: Codes, size: int, draws: SecretDraws) -> int | None:
+def _draw(plan: InteriorPointPlan, codes: Codes, size: int, draws: SecretDraws) -> int | None:
     parameters, bits = plan.parameters, _bits(size)
     if isinstance(parameters, TreeLogParameters):
         return draw_tree_log(codes, bits, parameters, draws)

@@ -35,8 +35,8 @@ from dpselect.privacy.adjacency import parse_adjacency
 
 __all__ = [
     "METHODS",
+    "InteriorPointPlan",
     "Method",
-    "Plan",
     "binary_search_noise",
     "interior_point_rows",
     "plan_method",
@@ -51,7 +51,7 @@ Parameters = float | DyadicParameters | TreeLogParameters
 
 
 @dataclass(frozen=True)
-class Plan:
+class InteriorPointPlan:
     """A method with its parameters and the number of points it needs.
 
     `parameters`: the rate of the exponential mechanism, the noise multiplier of the binary search, else a record.
@@ -102,7 +102,7 @@ def plan_method(
     delta: SupportsFloat,
     failure_probability: SupportsFloat,
     adjacency: Adjacency,
-) -> Plan | None:
+) -> InteriorPointPlan | None:
     """The parameters of a method and what it needs; None without a delta it needs, or for the wrong adjacency."""
     size = integer("domain_size", domain_size, at_least=1)
     e = number("epsilon", epsilon, at_least=1e-6, at_most=1e3)
@@ -114,11 +114,13 @@ def plan_method(
 
 
 @lru_cache(maxsize=512)
-def _plan(method: Method, size: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency) -> Plan | None:
+def _plan(
+    method: Method, size: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency
+) -> InteriorPointPlan | None:
     bits = max((size - 1).bit_length(), 1)
     step, step_delta = step_budget(epsilon, delta, adjacency)
     if method == "exponential":
-        return Plan(method, rows_of_exponential(step, size, failure), step)
+        return InteriorPointPlan(method, rows_of_exponential(step, size, failure), step)
     if step_delta < 1e-200 or failure <= 4.0 * delta:
         return None
     if method == "dyadic":
@@ -127,17 +129,17 @@ def _plan(method: Method, size: int, epsilon: float, delta: float, failure: floa
         return _binary_search(bits, epsilon, delta, failure, adjacency)
     if method == "tree_log":
         tuned = tuned_tree_log(bits, step, step_delta, failure)
-        return Plan(method, tree_log_rows(tuned, bits, failure), tuned)
+        return InteriorPointPlan(method, tree_log_rows(tuned, bits, failure), tuned)
     if method == "tree_log_printed":
         tuned = affordable_printed(bits, step, step_delta)
-        return Plan(method, tree_log_rows(tuned, bits, failure), tuned)
+        return InteriorPointPlan(method, tree_log_rows(tuned, bits, failure), tuned)
     if adjacency is not Adjacency.REPLACE_ONE:
         return None
     tuned = tuned_cumulative(bits, epsilon * (1.0 - 1e-11), delta * (1.0 - 1e-11), failure, 1)
-    return Plan(method, cumulative_rows(tuned, bits, failure), tuned)
+    return InteriorPointPlan(method, cumulative_rows(tuned, bits, failure), tuned)
 
 
-def _dyadic(bits: int, epsilon: float, delta: float, failure: float) -> Plan:
+def _dyadic(bits: int, epsilon: float, delta: float, failure: float) -> InteriorPointPlan:
     def at(shares: tuple[float, ...]) -> tuple[int, DyadicParameters]:
         depth, node, point = (epsilon * share for share in shares)
         parameters = DyadicParameters(
@@ -146,7 +148,7 @@ def _dyadic(bits: int, epsilon: float, delta: float, failure: float) -> Plan:
         return _dyadic_rows(parameters, bits, failure), parameters
 
     rows, parameters = search_shares(at, 3)
-    return Plan("dyadic", rows, parameters)
+    return InteriorPointPlan("dyadic", rows, parameters)
 
 
 def _dyadic_rows(parameters: DyadicParameters, bits: int, failure: float) -> int:
@@ -210,11 +212,11 @@ def binary_search_noise(epsilon: float, delta: float, adjacency: Adjacency) -> f
     return high * (1.0 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2.0)
 
 
-def _binary_search(bits: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency) -> Plan:
+def _binary_search(bits: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency) -> InteriorPointPlan:
     """An answer can only do harm where all n points lie on one side: `bits` times P(noise >= n) at most."""
     noise = binary_search_noise(epsilon, delta, adjacency)
     each = math.log(failure / bits)
     reach = -float(ndtri_exp(each))
     rows = math.ceil(noise * math.sqrt(bits) * reach * (1.0 + 1e-12))
     assert float(log_ndtr(-rows / (noise * math.sqrt(bits)))) <= each + 1e-9
-    return Plan("binary_search", rows, noise)
+    return InteriorPointPlan("binary_search", rows, noise)

@@ -14,7 +14,7 @@ from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
 from dpselect.ordered.order_statistics.one import quantile_rate, rank_error
-from dpselect.ordered.order_statistics.scattered import Part
+from dpselect.ordered.order_statistics.scattered import ColumnPart
 from dpselect.ordered.slices.price import reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.output.amounts import epsilon_used
@@ -163,5 +163,5 @@ def slice_codes(
     codes = []
     for share, rate, (start, stop) in zip(slicing.shares, slicing.rates, pairwise([*stops, column.total]), strict=True):
         target = share * (stop - start)
-        codes.append(draw_code(Part(column, start, stop, 0), size=size, target=target, rate=rate, random=random))
+        codes.append(draw_code(ColumnPart(column, start, stop, 0), size=size, target=target, rate=rate, random=random))
     return sorted(codes), count

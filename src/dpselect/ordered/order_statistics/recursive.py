@@ -10,7 +10,7 @@ from fractions import Fraction
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_ranked
 from dpselect.ordered.order_statistics.one import quantile_rate
-from dpselect.ordered.order_statistics.scattered import Part
+from dpselect.ordered.order_statistics.scattered import ColumnPart
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
@@ -99,7 +99,7 @@ def recursive_codes(
         low_code, start = drawn[cut.low] if cut.low is not None else (-1, 0)
         last, stop = drawn[cut.high] if cut.high is not None else (size - 1, column.total)
         origin = min(low_code + 1, last)
-        part = Part(column, start, stop, origin)
+        part = ColumnPart(column, start, stop, origin)
         target = cut.share * part.total
         code, at_most = draw_ranked(part, size=last - origin + 1, target=target, rate=rate, random=random)
         drawn[cut.index] = (origin + code, start + at_most)

@@ -22,7 +22,7 @@ from dpselect.ordered.sources.adapters import counted_column
 from dpselect.ordered.sources.columns import CountedColumn
 from dpselect.randomness import RandomSource
 
-__all__ = ["Part", "ScatteredColumn", "fine_bits", "scattered_units", "unplaced"]
+__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "scattered_units", "unplaced"]
 
 P = TypeVar("P", bound="Placed")
 
@@ -120,7 +120,7 @@ class ScatteredColumn:
 
 
 @dataclass(frozen=True, repr=False)
-class Part:
+class ColumnPart:
     """The rows of ranks `start` + 1 .. `stop` of a column as a column; their codes are counted from `origin`.
 
     Rows that are tied may be on both sides of an end.

@@ -19,7 +19,7 @@ __all__ = ["PairedColumn"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class _Segment:
+class _PairSegment:
     """Rows by code and place, in order, `before` of them to their left; whole codes from `first` to `last`."""
 
     codes: NDArray[np.uint64]
@@ -39,7 +39,7 @@ class PairedColumn:
     column: RankedColumn
     bits: int
     random: RandomSource
-    _segments: list[_Segment] = field(default_factory=list)
+    _segments: list[_PairSegment] = field(default_factory=list)
 
     @property
     def total(self) -> int:
@@ -61,7 +61,7 @@ class PairedColumn:
         fine = [code << self.bits | place for code, place in pairs]
         return window_of(fine, segment.before + start, self.total - segment.before - stop)
 
-    def _segment(self, first: int, last: int) -> _Segment:
+    def _segment(self, first: int, last: int) -> _PairSegment:
         for segment in self._segments:
             if segment.before < first and last <= segment.before + len(segment.codes):
                 return segment
@@ -69,7 +69,7 @@ class PairedColumn:
         self._segments.append(segment)
         return segment
 
-    def _joined(self, window: Window) -> _Segment:
+    def _joined(self, window: Window) -> _PairSegment:
         """The rows of a window; those that have a place already keep it."""
         rows, met, first, last = unplaced(window, self._segments)
         drawn = self.random.words(len(rows)) >> np.uint64(64 - self.bits)
@@ -78,4 +78,4 @@ class PairedColumn:
         places = np.concatenate([drawn, *(s.places for s in met)])
         order = np.lexsort((places, codes))
         before = min([window.before, *(s.before for s in met)])
-        return _Segment(codes[order], places[order], before, first, last)
+        return _PairSegment(codes[order], places[order], before, first, last)

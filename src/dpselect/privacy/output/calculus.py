@@ -26,7 +26,7 @@ Table = Mapping[Hashable, float]
 
 
 @dataclass(frozen=True)
-class _Chain:
+class _Sequence:
     """Apply one function after another."""
 
     first: Callable[[Any], Hashable]
@@ -127,7 +127,7 @@ def coarsen(
         to = merge(part)
         merged[to] = max(merged.get(to, 0.0), epsilon)
     return OutputGuarantee(
-        cell=cell or _Chain(guarantee.cell, merge),
+        cell=cell or _Sequence(guarantee.cell, merge),
         epsilons=merged,
         delta=guarantee.delta,
         adjacency=guarantee.adjacency,

@@ -29,7 +29,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
 from dpselect.repetitions import Repetitions
 
-__all__ = ["BestOfProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
+__all__ = ["LayeredProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class BestOfProfile:
+class LayeredProfile:
     """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
 
     The base's failure mass is part of its profile. Rounded up; `points` cells a direction.
@@ -188,5 +188,5 @@ def profile(base: Guarantee, law: Repetitions) -> Guarantee | None:
     """A privacy profile (Koskela, Redberg, Wang 2024, and two sharper bounds)."""
     if base.profile is None and base.renyi_curve is None and not np.isfinite(base.pure_epsilon):
         return None
-    found = BestOfProfile(base, law)
+    found = LayeredProfile(base, law)
     return Guarantee(adjacency=base.adjacency, theorem=found.theorem, profile=found)
