@@ -16,8 +16,9 @@ from dpselect.holdout import Holdout
 from dpselect.holdout.files import read_columns
 from dpselect.ledger import Ledger
 from dpselect.ordered import SqlTable, median, open_column, quantile
-from dpselect.study.data import load, open_table
+from dpselect.study.data import load
 from dpselect.study.schema import Data
+from dpselect.study.sources import open_table
 from tests import column_laws as laws
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")

@@ -131,3 +131,37 @@ def test_help_of_one_command_loads_no_other(words):
     borrowed = {"dpselect.cli.account"} if words == "plan" else set()  # the price of one run is described alike
     assert not {f"dpselect.cli.{other}" for other in others} & modules - borrowed
     assert not heavy(modules) - TYPER - ({"sqlalchemy"} if words in ("ledger", "holdout") else set())
+
+
+STUDY = """
+from pathlib import Path
+import dpselect.study.run as run
+from dpselect.study import parse_study
+
+def stop(opened, result):
+    raise KeyboardInterrupt
+
+run.write = stop
+study = {
+    "data": {"source": "sklearn:digits/train", "classes": list(range(10)), "bounds": [0, 16]},
+    "privacy": {"noise_multiplier": 9.0, "delta": 1e-5, "nominal_rows": 1440},
+    "learner": {"name": "dp-sgd", "sampling_rate": 0.2, "steps": 2},
+    "space": {"learning_rate": {"law": "log_uniform", "low": 0.5, "high": 10.0}},
+    "repetitions": {"law": "fixed", "count": 1},
+    "runs": {"executor": "inline"},
+    "output": {"folder": "out"},
+}
+try:
+    run.run_study(parse_study(study), base_folder=Path())
+except KeyboardInterrupt:
+    pass
+"""
+
+
+def test_a_study_loads_what_it_uses_until_it_draws_a_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    modules, _ = loaded(STUDY + REPORT[2:], XDG_STATE_HOME=str(tmp_path))
+    assert "dpselect.learners.dp_sgd" in modules
+    assert not {"matplotlib", "jinja2"} & modules
+    rooms = {name.split(".")[1] for name in ours(modules) if "." in name}
+    assert not {"ordered", "holdout", "adaptive", "audit", "reproduce", "testing", "cli", "integrations"} & rooms

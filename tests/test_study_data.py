@@ -5,9 +5,10 @@ import pytest
 
 from dpselect.errors import ContentError, StudyError
 from dpselect.privacy import Adjacency
-from dpselect.study.data import Rows, load, open_table
+from dpselect.study.data import Rows, load
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Data
+from dpselect.study.sources import open_table
 
 CSV = "age,colour,label\n30,red,yes\n150,blue,no\n-5,green,maybe\n"
 FACTS = {"age": {"bounds": (0, 100)}, "colour": {"categories": ("red", "blue")}}

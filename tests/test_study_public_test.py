@@ -16,7 +16,7 @@ from dpselect.errors import ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
-from dpselect.study.data import open_table
+from dpselect.study.sources import open_table
 from dpselect.testing.learner_contract import unpriced
 from tests.pages import FACTS, RELEASE
 from tests.test_cli import toml

@@ -106,7 +106,7 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
         )
     else:
         assert privacy.noise_multiplier is not None
-        if recipe.kind != "dp-sgd":
+        if recipe.noise_name != "noise_multiplier":
             raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
         noise = privacy.noise_multiplier
         total = SearchPrice((recipe.guarantee(noise),), law).epsilon(delta)

@@ -36,6 +36,20 @@ def _differ(options: tuple[Scalar, ...]) -> bool:
     return len({category(option) for option in options}) == len(options)
 
 
+def _learner(name: str) -> str:
+    from dpselect.study.learners import LEARNERS  # not with this module, which the command line loads to print a schema
+
+    LEARNERS[name]
+    return name
+
+
+def _metric(name: str) -> str:
+    from dpselect.study.metrics import METRICS
+
+    METRICS[name]
+    return name
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
@@ -132,6 +146,8 @@ class Validation(_Strict):
     the study declares public.
     """
 
+    metric: Annotated[str, AfterValidator(_metric)] = "accuracy"
+    """By what runs are compared."""
     data: Literal["private", "public"] = "private"
     """Whether runs are scored on private rows, with noise, or on a public file."""
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
@@ -162,7 +178,7 @@ class Learner(_Strict):
     """`[learner]`: its name and the parameters that every run shares; any further key is a parameter."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
-    name: Literal["dp-sgd", "output-perturbation"] = "dp-sgd"
+    name: Annotated[str, AfterValidator(_learner)] = "dp-sgd"
     """Which learner."""
 
     @property

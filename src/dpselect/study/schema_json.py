@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dpselect.repetitions.by_name import law_names
+from dpselect.study.learners import LEARNERS
+from dpselect.study.metrics import METRICS
 from dpselect.study.schema import Study
 from dpselect.tuning.space import LAW_NAMES as PARAMETER_LAWS
 
@@ -22,6 +24,8 @@ def study_schema() -> dict[str, Any]:
     """
     found = _without_null(Study.model_json_schema())
     properties = found["properties"]
+    for table, key, names in (("Learner", "name", LEARNERS), ("Validation", "metric", METRICS)):
+        found["$defs"][table]["properties"][key]["enum"] = list(names)
     properties["space"]["additionalProperties"] = _law(PARAMETER_LAWS)
     properties["repetitions"] = {
         **_law(law_names()),

@@ -13,9 +13,10 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage.keys import key_place
-from dpselect.study.data import Table, open_table, plan_columns
+from dpselect.study.data import plan_columns
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.schema import Column, Runs, Study
+from dpselect.study.sources import Table, open_table
 from dpselect.tuning import (
     Execution,
     Executor,

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.mechanisms import noisy_count
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.study.learners import Recipe
+from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.opened import Opened
 from dpselect.study.row_parts import validation_mask
 from dpselect.tuning import TrialOutput
@@ -27,7 +27,7 @@ Labels = NDArray[np.int64]
 class StudyObjective:
     """The objective of a study: trains on one part of the rows, scores on the other.
 
-    The score is the number of correct predictions over a public number of rows: with discrete Laplace noise
+    The score is the mean of the study's metric over a public number of rows: with discrete Laplace noise
     (`score_epsilon`) when the rows are private, without when they are public (`score_epsilon` None). The value is the
     tuple of weight arrays. Nothing is drawn but from the trial's source.
     """
@@ -38,16 +38,17 @@ class StudyObjective:
     validation: tuple[Array, Labels]
     score_rows: float
     score_epsilon: float | None
+    metric: Metric
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
         model = self.recipe.estimator(self.noise, params, random.spawn("train"))
         model.fit(*self.training)
         features, labels = self.validation
-        correct = int(np.sum(model.predict(features) == labels)) if len(labels) else 0
+        total = self.metric.total(model, features, labels)
         if self.score_epsilon is not None:
-            correct = noisy_count(correct, epsilon=self.score_epsilon, random=random.spawn("score"))
-        return TrialOutput(correct / self.score_rows, tuple(np.asarray(w) for w in model.weights_))
+            total = self.metric.noisy(total, epsilon=self.score_epsilon, random=random.spawn("score"))
+        return TrialOutput(self.metric.score(total, rows=self.score_rows), tuple(np.asarray(w) for w in model.weights_))
 
 
 def split(opened: Opened) -> StudyObjective:
@@ -71,4 +72,5 @@ def split(opened: Opened) -> StudyObjective:
         validation=validation,
         score_rows=score_rows,
         score_epsilon=price.score_epsilon,
+        metric=METRICS[study.validation.metric],
     )

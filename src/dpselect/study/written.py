@@ -8,12 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import UndefinedError
-
 import dpselect
+from dpselect import report
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
-from dpselect.report import render_page, search_facts
 from dpselect.storage.durable import write_atomically
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
@@ -43,14 +41,14 @@ def write(opened: Opened, result: TuneResult) -> None:
         write_atomically(folder / MODEL, content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
     release = _release(priced, result, test)
-    facts = search_facts(
+    facts = report.search_facts(
         parts=price.parts,
         search=price.search,
         law=settled.law,
         delta=price.delta,
         budget=_budget_moved(settled, result.receipt),
     )
-    page = render_page(release, facts)
+    page = report.render_page(release, facts)
     write_atomically(folder / FACTS, _json(facts))
     write_atomically(folder / REPORT, page.encode())
     write_atomically(folder / RELEASE, _json(release))
@@ -66,9 +64,11 @@ def remake_report(folder: Path, output: Path | None = None) -> Path:
 
     Raises `StudyError` when the folder holds no release, or one that this version cannot read.
     """
+    from jinja2 import UndefinedError  # loaded with the page
+
     release, facts = (_read(folder, name) for name in (RELEASE, FACTS))
     try:
-        page = render_page(release, facts)
+        page = report.render_page(release, facts)
     except (LookupError, TypeError, ValueError, AttributeError, UndefinedError):
         raise StudyError(f"{str(folder)!r}: {RELEASE} and {FACTS} are not a release of this version") from None
     place = folder / REPORT if output is None else output

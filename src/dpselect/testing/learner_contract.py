@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 from unittest.mock import patch
 
 import joblib
@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpselect.integrations.sklearn.trial
+import dpselect.report
 import dpselect.study.learners
 import dpselect.study.opened
 import dpselect.study.priced
-import dpselect.study.written
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
@@ -42,7 +42,7 @@ from dpselect.repetitions import Fixed, Repetitions
 from dpselect.study import parse_study, run_study
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.priced import Price
-from dpselect.study.schema import Learner, Study
+from dpselect.study.schema import Study
 from dpselect.testing import loaded_predictions
 from dpselect.tuning import parse_space, tune
 
@@ -112,11 +112,6 @@ def wide(columns: int = 21, *, numbers_only: bool = False) -> MadeUpTable:
 class LearnerContract:
     """Tests of all learners."""
 
-    def test_a_study_can_name_every_learner(self) -> None:
-        """And no other."""
-        names = get_args(Learner.model_fields["name"].annotation)
-        assert sorted(names) == sorted(LEARNERS)
-
     def test_what_is_loaded_is_what_was_trained(self, tmp_path: Path) -> None:
         """Labels and probabilities to the bit, under permutations of the columns, in every container."""
         folders: dict[str, Path] = {}
@@ -145,8 +140,8 @@ def unpriced() -> Iterator[None]:
 
     with (
         patch.object(dpselect.study.priced, "price_study", price),
-        patch.object(dpselect.study.written, "search_facts", lambda **_: {}),
-        patch.object(dpselect.study.written, "render_page", lambda *_: ""),
+        patch.object(dpselect.report, "search_facts", lambda **_: {}),
+        patch.object(dpselect.report, "render_page", lambda *_: ""),
     ):
         yield
 

@@ -13,9 +13,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import noisy_count
-from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
+from dpselect.study.metrics import METRICS, Metric
 
 __all__ = ["RowScore", "Scoring", "scoring_of"]
 
@@ -50,6 +49,11 @@ class RowScore:
             raise ArgumentError("RowScore's function must give one number for each row")
         return np.clip(np.nan_to_num(given, nan=self.lower), self.lower, self.upper)
 
+    def in_steps(self, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
+        """The same as whole steps from `lower` to `upper`, rounded down, shape (rows,)."""
+        shares = (self.of_rows(model, X, y) - self.lower) / (self.upper - self.lower)
+        return np.asarray(np.floor(shares * _STEPS))
+
     def __call__(self, model: Any, X: Any, y: Any) -> float:
         """The mean, without noise."""
         return float(np.mean(self.of_rows(model, X, y)))
@@ -79,17 +83,7 @@ class Scoring:
 
     def strict_total(self, model: Any, X: Any, y: Any) -> int:
         """The same; raises what the model or the rule raises, and `ArgumentError` for answers of another shape."""
-        if not len(y):
-            return 0
-        if self.rule is None:
-            answers = np.asarray(model.predict(X))
-            # a column of answers would be compared with every label, and one row would count many times
-            if answers.shape != (len(y),):
-                raise ArgumentError("the estimator must predict one label for each row")
-            return int(np.count_nonzero(np.asarray(answers == y, dtype=bool)))
-        span = self.rule.upper - self.rule.lower
-        shares = (self.rule.of_rows(model, X, y) - self.rule.lower) / span
-        return int(np.sum(np.clip(np.floor(shares * _STEPS), 0, _STEPS).astype(np.int64)))
+        return self._metric.total(model, X, y)
 
     def _one(self, model: Any, X: Any, y: Any) -> int:
         try:
@@ -100,10 +94,13 @@ class Scoring:
     def noisy(self, total: int, random: RandomSource) -> float:
         """The released score from the sum: one row moves it by one correct prediction, or by all steps of a score."""
         assert self.epsilon is not None
-        if self.rule is None:
-            return noisy_count(total, epsilon=self.epsilon, random=random) / self.rows
-        whole = noisy_count(total, epsilon=epsilon_used(self.epsilon) / _STEPS, random=random)
-        return self.rule.lower + (self.rule.upper - self.rule.lower) * (whole / _STEPS) / self.rows
+        noisy = self._metric.noisy(total, epsilon=self.epsilon, random=random)
+        return self._metric.score(noisy, rows=self.rows)
+
+    @property
+    def _metric(self) -> Metric:
+        rule = self.rule
+        return METRICS["accuracy"] if rule is None else Metric(rule.in_steps, _STEPS, rule.lower, rule.upper)
 
 
 def scoring_of(estimator: Any, scoring: Any, *, public: bool, epsilon: float | None, rows: float) -> Scoring:

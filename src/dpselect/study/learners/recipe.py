@@ -1,4 +1,4 @@
-"""The learners that a study can name, and which of their parameters decide privacy."""
+"""How the runs of a study are trained."""
 
 from __future__ import annotations
 
@@ -10,29 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
-from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
+from dpselect.study.learners.kind import LEARNERS
 from dpselect.study.schema import Study
 
-__all__ = ["LEARNERS", "Recipe", "recipe_of"]
+__all__ = ["Recipe", "recipe_of"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class _Kind:
-    estimator: type[Any]
-    noise_name: str
-    inverse: bool  # whether more noise means a smaller parameter
-    priced: frozenset[str]  # parameters that enter the guarantee: shared by all runs, never searched
-
-
-LEARNERS: Final[Mapping[str, _Kind]] = {
-    "dp-sgd": _Kind(DPSGDClassifier, "noise_multiplier", False, frozenset({"sampling_rate", "steps"})),
-    "output-perturbation": _Kind(OutputPerturbationClassifier, "epsilon", True, frozenset()),
-}
-"""The learners by the name that a study gives them; `LearnerContract` holds for each."""
 # set by the study itself, not by the learner's table
 _RESERVED: Final = frozenset({"classes", "nominal_rows", "adjacency", "random", "early_stopping"})
 

@@ -1,0 +1,1 @@
+from .metric import METRICS as METRICS, Metric as Metric

@@ -1,0 +1,48 @@
+"""Archives of NumPy arrays."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpselect.errors import StudyError
+from dpselect.study.sources.table import SOURCES, Table
+
+__all__ = ["open_npz"]
+
+
+@SOURCES.register(".npz")
+def open_npz(source: str, folder: Path, key: str) -> Table:
+    """Arrays of one length each, or a matrix `X` whose columns become x0, x1, ... beside the other vectors."""
+    path = folder / source
+    try:
+        with zipfile.ZipFile(path) as archive:
+            shapes = {name.removesuffix(".npy"): _shape(archive, name) for name in archive.namelist()}
+    except (ValueError, zipfile.BadZipFile):
+        raise StudyError(f"{key} is not a readable .npz archive of plain arrays") from None
+    names: list[str] = []
+    for name, shape in shapes.items():
+        names += [f"x{i}" for i in range(shape[1])] if name == "X" and len(shape) == 2 else [name]
+
+    def read() -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        with np.load(path, allow_pickle=False) as archive:
+            for name in archive.files:
+                array = archive[name]
+                matrix = name == "X" and array.ndim == 2
+                columns |= {f"x{i}": array[:, i] for i in range(array.shape[1])} if matrix else {name: array}
+        return columns
+
+    return Table(tuple(names), read)
+
+
+def _shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:
+    """The shape of an array, from its header alone."""
+    with archive.open(name) as file:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape: tuple[int, ...] = read(file)[0]
+    return shape

@@ -1,0 +1,133 @@
+"""A learner, a metric and a source written outside of the package are named by a study file; nothing is edited."""
+
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.learners import OutputPerturbationClassifier
+from dpselect.randomness import keyed_source
+from dpselect.study import check_study, load_model, load_study, parse_study, run_study, study_schema
+from dpselect.study.learners import LEARNERS, StudyLearner
+from dpselect.study.metrics import METRICS, Metric
+from dpselect.study.sources import SOURCES, Table
+from dpselect.testing.learner_contract import unpriced
+from tests.test_cli import toml
+
+
+class Halved(OutputPerturbationClassifier):
+    """Of whose weights half is released."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.weights_ = tuple(weights / 2 for weights in self.weights_)
+        return self
+
+
+def halves(model, X, y):
+    """Two steps for a right answer, one for a wrong one: more than a row may add, were it not cut off, for class 2."""
+    return np.where(model.predict(X) == y, 2, 1) + 100 * (np.asarray(y) == 2)
+
+
+def open_made_up(source, folder, key):
+    name, _, count = source.removeprefix("made-up:").partition("/")
+    if name != "corners":
+        raise StudyError(f"{key}: made-up:{name} is not one of corners")
+    place = np.arange(int(count))
+
+    def read():
+        return {"a": place % 2 * 1.0, "b": place // 2 % 2 * 1.0, "label": place % 2}
+
+    return Table(("a", "b", "label"), read)
+
+
+DOCUMENT = {
+    "data": {"source": "made-up:corners/80", "label": "label", "classes": [0, 1], "bounds": [0, 1]},
+    "privacy": {"epsilon": 8.0, "delta": 1e-5, "nominal_rows": 80},
+    "validation": {"metric": "test-halves", "release_score": True},
+    "learner": {"name": "test-halved"},
+    "space": {"regularization": {"law": "log_uniform", "low": 0.01, "high": 0.1}},
+    "repetitions": {"law": "fixed", "count": 2},
+    "runs": {"executor": "inline"},
+    "output": {"folder": "out"},
+}
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    """As a file from anywhere registers its own; taken back for the other tests."""
+    with ExitStack() as stack:
+        for registry in (LEARNERS, METRICS, SOURCES):
+            assert list(registry)  # its own files are loaded
+            stack.enter_context(patch.dict(registry._things))
+        LEARNERS.register("test-halved")(StudyLearner(Halved, "epsilon", inverse=True))
+        METRICS.register("test-halves")(Metric(halves, steps=2))
+        SOURCES.register("made-up:")(open_made_up)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_a_study_file_names_all_three(tmp_path):
+    (tmp_path / "toy.toml").write_text(toml(DOCUMENT))
+    study = load_study(tmp_path / "toy.toml")
+    with unpriced():
+        assert check_study(study, base_folder=tmp_path, folder=tmp_path / "out")["learner"] == "test-halved"
+        release = run_study(study, base_folder=tmp_path, folder=tmp_path / "out", random=keyed_source(1)).release
+    assert release["found"]
+    # two of two steps for about 16 of nominally 16 rows; with noise of scale 2 steps
+    assert 0.5 < release["score"] < 2.0
+    model = load_model(tmp_path / "out" / "model.npz")
+    assert isinstance(model.estimator, Halved)
+    assert model.predict([[0.0, 0.0], [1.0, 0.0]]).tolist() == [0, 1]
+
+
+def test_their_names_are_in_the_schema_and_in_messages():
+    tables = study_schema()["$defs"]
+    assert "test-halved" in tables["Learner"]["properties"]["name"]["enum"]
+    assert "test-halves" in tables["Validation"]["properties"]["metric"]["enum"]
+    for table, wrong, said in (
+        ("learner", {"name": "deep"}, "learner.name: .*unknown name 'deep'.*dp-sgd, output-perturbation, test-halved"),
+        ("validation", {"metric": "f1"}, "validation.metric: .*unknown name 'f1'.*accuracy, test-halves"),
+    ):
+        with pytest.raises(StudyError, match=said):
+            parse_study({**DOCUMENT, table: wrong})
+
+
+def test_a_source_that_nobody_opens_names_those_that_are(tmp_path):
+    for source in ("rows.xls", "Made-up:corners/8", "made-upcorners"):
+        study = parse_study({**DOCUMENT, "data": {**DOCUMENT["data"], "source": source}})
+        with pytest.raises(StudyError, match=r"data.source .*made-up:NAME, sklearn:NAME or a path ending in \.csv"):
+            check_study(study, base_folder=tmp_path, folder=tmp_path / "out")
+    with pytest.raises(ArgumentError, match="exists already"):
+        SOURCES.register(".csv")(open_made_up)
+
+
+def test_one_row_moves_a_total_by_its_steps_at_most():
+    """What a metric's function says beyond that is cut off, whatever the row."""
+
+    class Wrong:
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    metric = METRICS["test-halves"]
+    X, y = np.zeros((3, 1)), np.array([0, 1, 2])
+    assert metric.total(Wrong(), X, y) == 2 + 1 + 2
+    assert [metric.total(Wrong(), X[k:], y[k:]) for k in (1, 2, 3)] == [3, 2, 0]
+    below = Metric(lambda model, X, y: np.full(len(y), -5))
+    assert below.total(None, X, y) == 0
+
+
+def test_noise_covers_the_steps_of_a_row():
+    """The law of the noise is that of a count at epsilon over steps: twice the deviation for two steps."""
+    random = keyed_source(5)
+    draws = {name: [METRICS[name].noisy(0, epsilon=1.0, random=random) for _ in range(4000)] for name in METRICS}
+    spread = {name: np.mean(np.abs(values)) for name, values in draws.items()}
+    # E|X| of discrete Laplace is 2q/(1 - q^2), q = exp(-epsilon): 0.851 and 1.919; six standard errors are 0.12, 0.2
+    assert spread["accuracy"] == pytest.approx(0.8509, abs=0.12)
+    assert spread["test-halves"] == pytest.approx(1.9190, abs=0.2)
