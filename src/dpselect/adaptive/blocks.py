@@ -26,6 +26,7 @@ from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
 from dpselect.adaptive.transfer import bernoulli_divergence
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import first_true
 
 __all__ = [
     "BlockPlan",
@@ -273,12 +274,7 @@ def break_even(
             ).blocks
         return ours < k * splitting_blocks(k, failure_probability, rank)
 
-    low, high = 0, 1
-    while not cheaper(high):
-        low, high = high, 2 * high
-        if high > 1 << 40:
-            raise ArgumentError("no number of questions up to 2**40 favours asking the same data")
-    while high - low > max(1, high >> 8):
-        middle = (low + high) // 2
-        low, high = (low, middle) if cheaper(middle) else (middle, high)
-    return high
+    found = first_true(cheaper, 1, 1 << 40, start=1, relative=2.0**-8)
+    if found is None:
+        raise ArgumentError("no number of questions up to 2**40 favours asking the same data")
+    return found

@@ -15,6 +15,7 @@ from typing import SupportsFloat
 
 from dpselect.adaptive.median_bounds import advanced_composition
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import last_true
 
 __all__ = [
     "ConcentratedRequirement",
@@ -141,15 +142,7 @@ def most_queries(blocks: SupportsFloat, needed: Callable[[int], float], *, limit
     (100, 0)
     """
     blocks = number("blocks", blocks, at_least=0.0)
-    if needed(1) > blocks:
-        return 0
-    low, high = 1, 2
-    while high < limit and needed(high) <= blocks:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if needed(middle) <= blocks else (low, middle)
-    return low
+    return last_true(lambda k: needed(k) <= blocks, 1, limit, start=1) or 0
 
 
 def projection_grid_size(granularity: SupportsFloat, *, half_range: SupportsFloat = 5.0) -> int:

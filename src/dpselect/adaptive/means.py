@@ -33,6 +33,7 @@ from dpselect.adaptive.blocks import normal_loss
 from dpselect.adaptive.subsamples import row_count, row_values
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
+from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian, paid
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -80,13 +81,13 @@ def largest_excess(mu: float, beta: float) -> float:
     """
     if beta > float(ndtr(-mu / 2.0)):
         return math.inf
-    low, high = 0.0, beta
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        up = float(ndtr(ndtri(middle) + mu)) - middle
-        rest = beta - middle
-        down = rest - float(ndtr(ndtri(rest) - mu))
-        low, high = (middle, high) if up < down else (low, middle)
+
+    def crossed(q: float) -> bool:
+        up = float(ndtr(ndtri(q) + mu)) - q
+        rest = beta - q
+        return up >= rest - float(ndtr(ndtri(rest) - mu))
+
+    high = root_between(crossed, safe=beta, unsafe=0.0, absolute=beta * 2.0**-60)
     return float(ndtr(ndtri(high) + mu)) - high
 
 

@@ -22,6 +22,7 @@ from dpselect.adaptive.verification_plan import response_trade_off
 from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
 from dpselect.mechanisms.noisy_counts import noisy_count
 from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.numerics import root_between
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose, pure_dp
 from dpselect.randomness import RandomSource, resolve
@@ -103,11 +104,11 @@ def plan_multiplicative_weights(
         error = part * (0.5 - low_rank)
         updates = math.ceil(2.0 * math.log(plan.universe) / (error * error) * (1.0 + 1e-9))
         wanted = (0.5 - error) * (beta - plan.accuracy_failure) * (1.0 - 1e-6)
-        low, high = 0.0, 1.0
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            power = float(response_trade_off(middle, updates, np.array([low_rank * beta]))[0])
-            low, high = (middle, high) if power < wanted else (low, middle)
+
+        def answers(epsilon: float, updates: int = updates, wanted: float = wanted) -> bool:
+            return float(response_trade_off(epsilon, updates, np.array([low_rank * beta]))[0]) < wanted
+
+        low = root_between(answers, safe=0.0, unsafe=1.0, absolute=2.0**-50)
         tests = 2 * plan.queries * search_steps(plan.grid_size)
         half = low / 2.0
         logarithm = math.log(4.0 * tests / plan.accuracy_failure)

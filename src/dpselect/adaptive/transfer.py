@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP, minimise
+from dpselect.numerics import ROUND_UP, minimise, root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import both_directions
 from dpselect.privacy.promises import promise
@@ -97,14 +97,12 @@ def _from_renyi(curve: Any, q: float) -> float:
     """The largest p whose Bernoulli law has divergences from Bernoulli(q) within the curve at all orders tried."""
     orders = 1.0 + np.geomspace(1e-3, 1e6, 400)
     limit = np.asarray(curve(orders), dtype=np.float64)
-    low, high = q, 1.0  # a point at which some order refuses is above every possible probability
-    while high - low > 1e-11 * high:
-        middle = 0.5 * (low + high)
-        if bool(np.any(bernoulli_divergence(middle, q, orders) > limit)):
-            high = middle
-        else:
-            low = middle
-    return high
+
+    def refused(p: float) -> bool:
+        return bool(np.any(bernoulli_divergence(p, q, orders) > limit))
+
+    # a point at which some order refuses is above every possible probability
+    return root_between(refused, safe=1.0, unsafe=q, relative=1e-11)
 
 
 def bernoulli_divergence(p: Any, q: Any, orders: Any) -> Array:
@@ -157,14 +155,9 @@ def transfer_bound(
     def proved(beta: float) -> bool:
         return c * (beta - accuracy) > trade_off_bound(guarantee, rank * beta)
 
-    # h is concave, so the condition holds from one beta on: halve the logarithm, and return a point where it held
     low, high = max(accuracy, 1e-15), 1.0 - 1e-12
-    if not proved(high):
-        return 1.0
-    while high > low * (1.0 + 1e-9):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if proved(middle) else (middle, high)
-    return high
+    # h is concave, so the condition holds from one beta on
+    return root_between(proved, safe=high, unsafe=low, start=1e-3, relative=1e-9) if proved(high) else 1.0
 
 
 def certifies_interval(

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import root_between
 
 __all__ = ["VerificationPlan", "plan_verification", "response_trade_off"]
 
@@ -133,11 +134,11 @@ def _shares(plan: VerificationPlan, epsilon: float, b: NDArray[np.float64]) -> t
 
 def _tail_width(tail: float) -> float:
     """The width that the noise of a run with epsilon = 1 passes with this probability."""
-    low, high = 0.0, 200.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _noise_tail(middle, _SPLIT, 1.0 - _SPLIT) > tail else (low, middle)
-    return high
+
+    def rare(width: float) -> bool:
+        return _noise_tail(width, _SPLIT, 1.0 - _SPLIT) <= tail
+
+    return root_between(rare, safe=200.0, unsafe=0.0, absolute=200.0 * 2.0**-60)
 
 
 def plan_verification(

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 
@@ -94,17 +95,9 @@ def _epsilon(correct: int, guesses: int, canaries: int, delta: float, level: flo
     def rejected(epsilon: float) -> bool:
         return _p_value(correct, guesses, canaries, epsilon, delta) <= level
 
-    low, high = 0.0, 1.0
-    if not rejected(low):
+    if not rejected(0.0):
         return 0.0
-    while rejected(high):
-        low, high = high, 2.0 * high
-        if high > _LARGEST:
-            return low
-    while high - low > 1e-7 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if rejected(middle) else (low, middle)
-    return low
+    return root_between(rejected, safe=0.0, unsafe=_LARGEST, start=1.0, relative=1e-7)
 
 
 def claim_test(*, correct: int, guesses: int, canaries: int, claim: Guarantee) -> ClaimTest:

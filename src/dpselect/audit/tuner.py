@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from dpselect.accounting import best_of
 from dpselect.audit.subject import FiniteSubject, Subject
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.learners import DPSGDClassifier
+from dpselect.numerics import root_between
 from dpselect.privacy import Guarantee, gaussian, pure_dp
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
@@ -159,15 +160,15 @@ def _ranked(
     """The largest epsilon that some order shows at `delta`, with that order."""
     upper, lower = upper / upper.sum(), lower / lower.sum()
     steps = _steps(upper, lower, repetitions)
-    low, high = 0.0, min(claim.epsilon(delta), 50.0)
-    order = _best_order(steps, epsilon=low)[1]
-    while high - low > 1e-4 * high:
-        middle = 0.5 * (low + high)
-        value, tried = _best_order(steps, epsilon=middle)
-        if value > max(delta, 1e-12):  # at delta = 0 a divergence above rounding shows
-            low, order = middle, tried
-        else:
-            high = middle
+    most = min(claim.epsilon(delta), 50.0)
+
+    @cache
+    def best(epsilon: float) -> tuple[float, NDArray[np.intp]]:
+        return _best_order(steps, epsilon=epsilon)
+
+    # at delta = 0 a divergence above rounding shows
+    low = root_between(lambda e: best(e)[0] > max(delta, 1e-12), safe=0.0, unsafe=most, relative=1e-4)
+    order = best(low)[1]
     ranks = np.argsort(order)
     search = WorstSearch(
         base=base, repetitions=repetitions, claim=claim, upper=upper[order], lower=lower[order], ranks=ranks

@@ -40,6 +40,7 @@ from dpselect.holdout.counting import ROUNDING, CountingPlan, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import noisy_mean
 from dpselect.holdout.scores import BITS, Scored
+from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.randomness import RandomSource, discrete_laplace
 
@@ -74,11 +75,11 @@ def _tail(rows: float, epsilon: float) -> float:
 
 def _gap(probability: float, epsilon: float) -> float:
     """How many rows the noise of a check passes with this probability. Rounded up."""
-    low, high = 0.0, 4000.0 / epsilon
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _tail(middle, epsilon) > probability else (low, middle)
-    return high
+
+    def rare(rows: float) -> bool:
+        return _tail(rows, epsilon) <= probability
+
+    return root_between(rare, safe=4000.0 / epsilon, unsafe=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

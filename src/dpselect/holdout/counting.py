@@ -32,6 +32,7 @@ from scipy.special import gammaln, logsumexp
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
+from dpselect.numerics import root_between
 from dpselect.privacy import Guarantee
 
 __all__ = ["ROUNDING", "CountingPlan", "divergence", "plan_counting"]
@@ -51,13 +52,9 @@ def divergence(sample: float, population: float) -> float:
 
 def _furthest(sample: float, bound: float, end: float) -> float:
     """A point between the sample's score and `end` beyond which kl(sample, .) is above the bound. Rounded outwards."""
-    near, far = sample, end
     if divergence(sample, end) <= bound:
         return end
-    for _ in range(60):
-        middle = 0.5 * (near + far)
-        near, far = (middle, far) if divergence(sample, middle) <= bound else (near, middle)
-    return far
+    return root_between(lambda p: divergence(sample, p) > bound, safe=end, unsafe=sample, absolute=2.0**-60)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from dpselect.errors import ArgumentError
 from dpselect.holdout.terms import choose_plan
+from dpselect.numerics import first_true, last_true
 
 __all__ = ["fresh_error", "most_fresh_answers", "rows_needed"]
 
@@ -29,11 +30,7 @@ def most_fresh_answers(rows: int, error: float, failure_probability: float) -> i
     >>> most_fresh_answers(10_000, 0.0716, 0.05)
     15
     """
-    low, high = 0, rows + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fresh_error(rows, middle, failure_probability) <= error else (low, middle)
-    return low
+    return last_true(lambda k: fresh_error(rows, k, failure_probability) <= error, 1, rows) or 0
 
 
 def rows_needed(error: float, **terms: Any) -> int:
@@ -52,14 +49,8 @@ def rows_needed(error: float, **terms: Any) -> int:
             raise ArgumentError("blocks have no error to plan for; give rows")
         return found <= error
 
-    high = 64
-    while not enough(high):
-        high *= 2
-        if high > _MOST_ROWS:
-            choose_plan(rows=_MOST_ROWS, **terms)  # whatever is wrong with the terms
-            raise ArgumentError(f"no number of rows up to {_MOST_ROWS} certifies this error")
-    low = high // 2
-    while high - low > max(1, high // 1000):
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    found = first_true(enough, 1, _MOST_ROWS, start=64, step=64, relative=1e-3)
+    if found is None:
+        choose_plan(rows=_MOST_ROWS, **terms)  # whatever is wrong with the terms
+        raise ArgumentError(f"no number of rows up to {_MOST_ROWS} certifies this error")
+    return found

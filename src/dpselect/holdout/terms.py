@@ -14,6 +14,7 @@ from dpselect.holdout.counting import CountingPlan, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
 from dpselect.holdout.scores import METRICS, Metric, Scored
+from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 
 __all__ = ["MECHANISMS", "Choice", "PlannedMechanism", "Terms", "choose_plan"]
@@ -260,11 +261,11 @@ def _reason(best: str, found: dict[str, PlannedMechanism], refused: dict[str, Ar
 
 def _mu_within(epsilon: float, delta: float) -> float:
     """The largest mu whose Gaussian trade-off has this delta at this epsilon, rounded down."""
-    low, high = 0.0, 20.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        fits = gaussian(noise_multiplier=1.0 / middle, adjacency=Adjacency.REPLACE_ONE).delta(epsilon) <= delta
-        low, high = (middle, high) if fits else (low, middle)
+
+    def fits(mu: float) -> bool:
+        return gaussian(noise_multiplier=1.0 / mu, adjacency=Adjacency.REPLACE_ONE).delta(epsilon) <= delta
+
+    low = root_between(fits, safe=0.0, unsafe=20.0, absolute=20.0 * 2.0**-60)
     if low == 0.0:
         raise ArgumentError("epsilon and delta leave room for no answer")
     return low

@@ -26,7 +26,7 @@ from dpselect.errors import ArgumentError, number
 from dpselect.ledger.accounting import Amounts, Budgeted, Options, ReservedPrice, below, worst
 from dpselect.ledger.entries import amounts_to_text
 from dpselect.ledger.fold import ALTERNATIVE, Account
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, first_true, root_between
 from dpselect.privacy import Guarantee, gaussian
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
@@ -84,14 +84,14 @@ class RenyiAccounting:
         if not any(totals.values()):
             return Amounts(Fraction(0), Fraction(0), MappingProxyType(totals))
         chosen = _named(terms["filter"])
-        level = 1
-        while True:
+
+        def fits(level: int) -> bool:
             share = inside * 6.0 / (math.pi * level) ** 2 * (1.0 - 1e-12)
-            if chosen.epsilon(spent, share) <= float(step * level) * (1.0 - 1e-15):
-                break
-            level = level + 1 if level < 1000 else 2 * level
-            if level > 1 << 60:
-                raise ArgumentError("the odometer has no finite reading")
+            return chosen.epsilon(spent, share) <= float(step * level) * (1.0 - 1e-15)
+
+        level = first_true(fits, 1, 1 << 60, start=_STEPS)
+        if level is None:
+            raise ArgumentError("the odometer has no finite reading")
         return Amounts(step * level, Fraction(terms["delta"]), MappingProxyType(totals))
 
 
@@ -221,15 +221,8 @@ def _gaussian_epsilon(square: float, delta: float) -> float:
 
 def _largest(epsilon_of: Callable[[float], float], epsilon: float) -> Fraction:
     """Close below the largest unit whose epsilon fits; the answer was seen to fit."""
-    low, high = 0.0, 1.0
-    while epsilon_of(high) <= epsilon:
-        low, high = high, 2.0 * high
-    while low == 0.0:
-        half = high / 2.0
-        if half < 1e-280:
-            raise ArgumentError("epsilon and delta are too small for a filter")
-        low, high = (half, high) if epsilon_of(half) <= epsilon else (low, half)
-    while high - low > 1e-10 * high:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if epsilon_of(middle) <= epsilon else (low, middle)
-    return Fraction(low)
+    none = 1e-280
+    found = root_between(lambda unit: epsilon_of(unit) <= epsilon, safe=none, unsafe=1e280, start=1.0, relative=1e-10)
+    if found == none:
+        raise ArgumentError("epsilon and delta are too small for a filter")
+    return Fraction(found)

@@ -19,7 +19,7 @@ from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
 from dpselect.mechanisms.noise_reduction import GradualRelease
 from dpselect.mechanisms.scores import as_vector
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, last_true
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import RandomSource, resolve
@@ -32,7 +32,7 @@ _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 _FINE = 2.0**-25
 """The grid, in deviations of the most accurate step; `gaussian_steps` needs at least 2**24 steps a deviation."""
 _WIDEST = 2.0**46
-_HALVINGS = 12
+_STEPS = 1 << 12
 
 
 def brownian_guarantee(
@@ -178,16 +178,16 @@ def _stopping_prices(levels: Sequence[float], delta: float) -> list[float]:
         found = [guarantee.epsilon(delta=nominal) for guarantee in guarantees]
         return np.maximum.accumulate(found).tolist()
 
-    low, high = math.log(delta / len(levels)), math.log(delta)
-    best = prices(delta / len(levels) * (1.0 - 1e-12))
-    for _ in range(_HALVINGS if len(levels) > 1 else 0):
-        middle = (low + high) / 2.0
-        tried = prices(math.exp(middle))
-        if stopping_delta(noise_multipliers=levels, epsilons=tried) <= delta:
-            low, best = middle, tried
-        else:
-            high = middle
-    return best
+    even, whole = math.log(delta / len(levels)), math.log(delta)
+
+    def tried(step: int) -> list[float]:
+        return prices(math.exp(even + (whole - even) * step / _STEPS))
+
+    def fits(step: int) -> bool:
+        return stopping_delta(noise_multipliers=levels, epsilons=tried(step)) <= delta
+
+    best = last_true(fits, 1, _STEPS - 1) if len(levels) > 1 else None
+    return prices(delta / len(levels) * (1.0 - 1e-12)) if best is None else tried(best)
 
 
 def _averages(

@@ -6,7 +6,6 @@ below and above everything, since a changed row may take any value. Everything h
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.scores import as_vector
+from dpselect.numerics import first_true
 
 __all__ = ["changes_until", "largest_gap", "sensitivity_of_middle", "smallest_gap", "sorted_units"]
 
@@ -77,4 +77,5 @@ def changes_until(violated: Callable[[int], bool], most: int) -> int:
     >>> changes_until(lambda changes: changes >= 3, 10)
     3
     """
-    return bisect.bisect_left(range(most + 1), True, key=violated)
+    found = first_true(violated, 0, most)
+    return most + 1 if found is None else found

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.mechanisms.scores import as_doubles
+from dpselect.numerics import last_true
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import Enclosure, LazyLaplace, LazyUniform, coin, tail_enclosure
 
@@ -186,18 +187,15 @@ def _skips(random: RandomSource, rarity: NDArray[np.int64]) -> tuple[NDArray[np.
 def _geometric(uniform: LazyUniform, k: int, limit: int) -> int:
     """How many coins of probability 2**-k land tails before the first head, or `limit` if that is fewer; exactly.
 
-    It is at least j just when the uniform real lies below (1 - 2**-k)**j; j is found by bisection.
+    It is at least j just when the uniform real lies below (1 - 2**-k)**j; j is searched.
     """
     tails = Fraction((1 << k) - 1, 1 << k)
-    low, high = 0, limit
-    while low < high:
-        middle = (low + high + 1) // 2
-        power = tails**middle
-        if uniform.below(_known(power)):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+
+    def at_least(count: int) -> bool:
+        power = tails**count
+        return uniform.below(_known(power))
+
+    return last_true(at_least, 1, limit) or 0
 
 
 def _known(value: Fraction) -> Enclosure:

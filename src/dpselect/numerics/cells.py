@@ -30,7 +30,7 @@ def supremum_over_cells(
     absolute: float = 0.0,
     enough: float = -math.inf,
     stop: float = math.inf,
-    limit: int = 200_000,
+    limit: int = 100_000,
 ) -> Supremum:
     """An enclosure of the largest value of a function over all cells, by branch and bound.
 

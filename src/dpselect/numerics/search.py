@@ -24,14 +24,26 @@ _ENDLESS: Final = 1 << 65536
 
 @overload
 def first_true(
-    holds: Callable[[int], bool], low: int, high: int, *, start: int | None = None, relative: float = 0.0
+    holds: Callable[[int], bool], low: int, high: int, *, start: int | None = None, step: int = 1, relative: float = 0.0
 ) -> int | None: ...
 @overload
 def first_true(
-    holds: Callable[[int], bool], low: int, high: None, *, start: int | None = None, relative: float = 0.0
+    holds: Callable[[int], bool],
+    low: int,
+    high: None,
+    *,
+    start: int,
+    step: int = 1,
+    relative: float = 0.0,
 ) -> int: ...
 def first_true(
-    holds: Callable[[int], bool], low: int, high: int | None, *, start: int | None = None, relative: float = 0.0
+    holds: Callable[[int], bool],
+    low: int,
+    high: int | None,
+    *,
+    start: int | None = None,
+    step: int = 1,
+    relative: float = 0.0,
 ) -> int | None:
     """The smallest whole number from low to high, both included, where `holds`; None where it holds nowhere.
 
@@ -41,9 +53,10 @@ def first_true(
         holds: meant to be false up to some number and true from there on.
         low: the smallest candidate.
         high: the limit of the search; None, with a `start`, where it is certain that there is an answer.
-        start: where to look first; from there in steps 1, 2, 4, ... until the boundary is passed, then by halving: at
+        start: where to look first; from there in steps that double until the boundary is passed, then by halving: at
             most 2 log2 |answer - start| + 3 numbers are asked about. Without it the range is halved, log2 of its
             length.
+        step: the first step from `start`.
         relative: the answer may be too large by this share of itself; 0 for the smallest number.
 
     >>> first_true(lambda k: k * k >= 50, 0, 100), first_true(lambda k: k * k >= 50, 0, None, start=1)
@@ -57,7 +70,7 @@ def first_true(
         good=end,
         bad=low - 1,
         start=start,
-        leap=lambda place, turn, up: place + ((1 << turn) - 1) * (1 if up else -1),
+        leap=lambda place, turn, up: place + ((1 << turn) - 1) * (step if up else -step),
         middle=lambda good, bad: (good + bad) // 2,
         near=lambda good, bad: good < end and relative > 0.0 and good - bad <= relative * good,
     )

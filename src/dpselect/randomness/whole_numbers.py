@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import number, rational
+from dpselect.numerics import first_true
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 from dpselect.randomness.source import RandomSource, parse_shape, resolve
 
@@ -65,7 +66,7 @@ def _small_coin(exponent: Fraction, random: RandomSource) -> bool:
 def geometric(probability: Fraction | float, random: RandomSource | None = None) -> int:
     """The trials up to and including the first success, on 1, 2, ..., exactly, for a rational probability in (0, 1].
 
-    By bisection on the survival (1 - probability)**k of one uniform real: about 2 log2(1/probability) comparisons.
+    By a search on the survival (1 - probability)**k of one uniform real: about 2 log2(1/probability) comparisons.
 
     >>> geometric(1)
     1
@@ -80,14 +81,7 @@ def geometric(probability: Fraction | float, random: RandomSource | None = None)
             return count < 1
         return uniform.below(lambda bits: _power(failure, count, bits))
 
-    high = 1
-    while exceeds(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return high
+    return first_true(lambda count: not exceeds(count), 1, None, start=1)
 
 
 def _power(base: Fraction, exponent: int, bits: int) -> tuple[Fraction, Fraction]:

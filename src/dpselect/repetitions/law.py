@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import first_true
 from dpselect.randomness import RandomSource, resolve
 from dpselect.registry import Registry
 from dpselect.repetitions.one_run import OneRun, RenyiForm
@@ -253,7 +254,7 @@ class Repetitions(ABC):
             return _like(v, self._third_derivative(_unit(v)))
 
     def quantile(self, probability: float) -> int:
-        """The smallest k with P(K <= k) >= probability, by bisection on the survival function.
+        """The smallest k with P(K <= k) >= probability.
 
         A tail that misses the mark by rounding alone (1e-12 of itself) counts as reached. Raises `ArgumentError` for
         probability 1 when K has no limit.
@@ -268,16 +269,7 @@ class Repetitions(ABC):
                 raise ArgumentError("probability must be below 1: this number of runs has no limit")
             return self.limit
         tail = (1.0 - probability) * (1.0 + 1e-12)
-        low, high = self.minimum - 1, self.minimum
-        while self.survival(float(high)) > tail:
-            low, high = high, 2 * high + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.survival(float(middle)) > tail:
-                low = middle
-            else:
-                high = middle
-        return high
+        return first_true(lambda k: self.survival(float(k)) <= tail, self.minimum, None, start=self.minimum)
 
     def tilted(self, s: float) -> Repetitions:
         """The law with generating function phi(s x) / phi(s), 0 < s <= 1 (Papernot and Steinke 2022, Lemma 20).

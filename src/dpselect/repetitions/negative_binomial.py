@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincc, gammaln
 
 from dpselect.errors import ArgumentError, number
+from dpselect.numerics import root_between
 from dpselect.randomness import RandomSource
 from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
@@ -392,13 +393,7 @@ def _gamma_for(eta: float, mean: float) -> float:
     low, high = TruncatedNegativeBinomial(eta=eta, gamma=_SMALLEST_GAMMA).gamma, math.nextafter(1.0, 0.0)
     if not reaches(low):
         raise ArgumentError(f"mean must be smaller for eta={eta!r}, got {mean!r}: it would need a gamma below 1e-100")
-    if reaches(high):
-        return high
-    while True:
-        middle = math.sqrt(low * high) if low < 0.5 * high else 0.5 * (low + high)
-        if not low < middle < high:
-            return low
-        low, high = (middle, high) if reaches(middle) else (low, middle)
+    return high if reaches(high) else root_between(reaches, safe=low, unsafe=high, start=min(1.0 / mean, 0.5))
 
 
 def _log_expm1_ratio(x: float) -> float:

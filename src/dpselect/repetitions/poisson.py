@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaln, xlogy
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, root_between
 from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
 from dpselect.repetitions.law import Family, FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm, orders_above_one
@@ -185,11 +185,8 @@ class ZeroTruncatedPoisson(_PoissonLike):
 
     @cached_property
     def _rate(self) -> float:
-        """The mean of the Poisson law: rate / (1 - exp(-rate)) = mean, bisected to the larger endpoint."""
-        low, high = 0.0, self.mean
-        while low < (middle := 0.5 * (low + high)) < high:
-            low, high = (middle, high) if middle < -self.mean * math.expm1(-middle) else (low, middle)
-        return high
+        """The mean of the Poisson law: rate / (1 - exp(-rate)) = mean, rounded up."""
+        return root_between(lambda x: x >= -self.mean * math.expm1(-x), safe=self.mean, unsafe=0.0)
 
     @cached_property
     def _kept(self) -> float:

@@ -7,7 +7,6 @@ exact value, and where a printed statement is wrong, by how much.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from typing import Final
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from dpselect.accounting import best_of, threshold_stopping
 from dpselect.accounting.best_of_k.random_stopping import theorem_3_2, theorem_3_3_failure, theorem_3_4, theorem_3_5
 from dpselect.errors import BoundUnavailableError
+from dpselect.numerics import first_true
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, Repetitions, capped
 from dpselect.reproduce.private_selection_naive import naive_selectors
@@ -248,7 +248,7 @@ def _least_limit(gamma: float, slack: float) -> float:
             return False
         return total.epsilon(delta=0.0) <= 2.0 + slack
 
-    return float(bisect_left(range(1, 10_000), True, key=enough) + 1)
+    return float(first_true(enough, 1, 10_000) or math.inf)
 
 
 def _three_outputs(gamma: float, p: float) -> float:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
-from dpselect.numerics import ROUND_UP, sum_up
+from dpselect.numerics import ROUND_UP, sum_up, supremum_over_cells
 from dpselect.privacy import Guarantee, OutputGuarantee
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
@@ -37,8 +37,6 @@ Array = NDArray[np.float64]
 NOTHING = "nothing"
 """The cell of a search that released nothing."""
 
-_TIGHT = 1.0 + 1e-10
-_MOST_CELLS = 20_000
 _ROUNDING = 1e-12
 """What the difference of two logarithms may be off."""
 
@@ -225,24 +223,10 @@ class _Reach:
 
 
 def _largest_shift(law: Repetitions, reach: _Reach) -> float:
-    """An upper bound on the largest log phi'(1 - u) - log phi'(1 - T(u)), close to it.
-
-    On cells that are halved where the bound may be largest until it stops falling.
-    """
+    """An upper bound on the largest log phi'(1 - u) - log phi'(1 - T(u)), close to it."""
     end = min(float(reach.masses[-1]) * ROUND_UP, 1.0)
     grid = np.unique(np.concatenate(([0.0, end], reach.masses, end * np.exp(-np.linspace(60.0, 0.0, 601)))))
-    left, right = grid[:-1], grid[1:]
-    bound, highest = math.inf, 0.0
-    for _ in range(40):
-        bounds, attained = _cell_shifts(law, reach, left, right)
-        highest = max(highest, float(np.max(attained)))
-        bound = min(bound, max(highest, float(np.max(bounds))))
-        alive = bounds > highest
-        if bound <= highest * _TIGHT or not np.any(alive) or np.count_nonzero(alive) > _MOST_CELLS:
-            break
-        middle = (left[alive] + right[alive]) / 2.0
-        left, right = np.concatenate((left[alive], middle)), np.concatenate((middle, right[alive]))
-    return bound
+    return supremum_over_cells(lambda cells, _: _cell_shifts(law, reach, *cells), np.array([grid[:-1], grid[1:]])).bound
 
 
 def _cell_shifts(law: Repetitions, reach: _Reach, left: Array, right: Array) -> tuple[Array, Array]:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.accounting.best_of_k.adaptive_proposals import Ratio
 from dpselect.errors import ArgumentError, integer
+from dpselect.numerics import root_between
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions
@@ -182,13 +183,11 @@ def project(wanted: Array, count: int, *, lower_ratio: float, upper_ratio: float
             return [_UNIT] * count
         # so that every weight can be scaled up, and no product overflows
         relative = np.maximum(wanted / np.max(wanted), 1e-9)
-        low, high = 0.0, upper_ratio * 1e9
-        for _ in range(120):
-            middle = 0.5 * (low + high)
-            if np.sum(np.clip(middle * relative, lower_ratio, upper_ratio)) > count:
-                high = middle
-            else:
-                low = middle
+
+        def within(scale: float) -> bool:
+            return bool(np.sum(np.clip(scale * relative, lower_ratio, upper_ratio)) <= count)
+
+        low = root_between(within, safe=0.0, unsafe=upper_ratio * 1e9)
         scaled = np.clip(low * relative, lower_ratio, upper_ratio)
     least, most = math.ceil(Fraction(lower_ratio) * _UNIT), math.floor(Fraction(upper_ratio) * _UNIT)
     weights = [min(max(int(part * _UNIT), least), most) for part in scaled]

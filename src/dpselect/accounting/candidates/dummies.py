@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff, TradeOff, both_ways, trade_offs
 from dpselect.errors import BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, supremum_over_cells
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.promises import promise
@@ -43,7 +43,6 @@ __all__ = [
 Array = NDArray[np.float64]
 
 _CELLS = 100
-_MOST_CELLS = 20_000
 _QUADRATURE = 1e-9
 
 
@@ -101,26 +100,18 @@ def reciprocal_shift(*, runs: int, offset: float, trade_off: TradeOff, coins: bo
         return 0.0
     inner = np.geomspace(1e-3 / runs, 0.5, _CELLS)
     edges = np.concatenate(([0.0], inner, 1.0 - inner[-2::-1], [1.0]))
-    low, high = edges[:-1], edges[1:]
 
     def shifts(near: Array, far: Array) -> Array:
         least = _reciprocal(runs, offset, far) if coins else 1.0 / (offset + runs * far)
         return np.asarray(np.log(_reciprocal(runs, offset, near) / least))
 
-    settled, met = 0.0, 0.0
-    for _ in range(30):
-        bounds = shifts(low, np.minimum(trade_off(high), 1.0))
-        met = max(met, float(np.max(shifts(low, np.minimum(trade_off(low), 1.0)))))
-        if met * (1.0 + 1e-4) + 1e-9 >= most:
-            return most
-        found = max(settled, float(np.max(bounds)))
-        loose = bounds > max(met * (1.0 + 1e-4) + 1e-9, settled)
-        if not 0 < np.count_nonzero(loose) <= _MOST_CELLS:
-            break
-        settled = max(settled, float(np.max(bounds[~loose], initial=0.0)))
-        middle = 0.5 * (low[loose] + high[loose])
-        low, high = np.concatenate((low[loose], middle)), np.concatenate((middle, high[loose]))
-    return min(found + _QUADRATURE, most)
+    def measure(cells: Array, settled: float) -> tuple[Array, Array]:  # noqa: ARG001
+        low, high = cells
+        return shifts(low, np.minimum(trade_off(high), 1.0)), shifts(low, np.minimum(trade_off(low), 1.0))
+
+    cells, stop = np.array([edges[:-1], edges[1:]]), (most - 1e-9) / (1.0 + 1e-4)
+    found = supremum_over_cells(measure, cells, relative=1e-4, absolute=1e-9, stop=stop)
+    return most if found.attained >= stop else min(found.bound + _QUADRATURE, most)
 
 
 def _reciprocal(runs: int, offset: float, probability: Array) -> Array:

@@ -22,7 +22,7 @@ from scipy.special import betainc, betaincc
 from dpselect.accounting.best_of_k.feasible_region import TradeOff
 from dpselect.accounting.candidates.quantile_coupling import apart_by_quantiles, blocks, tail_error
 from dpselect.errors import integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, supremum_over_cells
 
 __all__ = [
     "PassCount",
@@ -40,8 +40,6 @@ _SPREAD = np.linspace(0.0, 14.0, 57)
 """Where to look for the best split of the two tails: about so many standard deviations below the smaller mean."""
 
 _CELLS = 200
-_MOST_CELLS = 20_000
-_ROUNDS = 24
 _FINE = 193
 
 
@@ -173,24 +171,25 @@ def far_apart_probability(
     bound, near = (_coupled, 1.02 if statistic.samples < _FINE else 1.25) if coupled else (_any_coupling, 1.02)
     ends = np.geomspace(1e-6 / statistic.samples, 0.5, _CELLS)
     edges = np.concatenate(([0.0], ends, 1.0 - ends[-2::-1], [1.0]))
-    low, high = edges[:-1], edges[1:]
-    settled, met = enough, float(np.max(bound(statistic, low[::8], np.asarray(trade_off(low[::8])), 0.0)))
-    for _ in range(_ROUNDS):
-        if 0.0 < enough < met:
-            return 1.0
-        least = max(near * met, settled)
-        bounds = bound(statistic, low, np.asarray(trade_off(high)), least)
-        found = max(settled, float(np.max(bounds)))
-        worst = np.argsort(bounds)[-16:]
-        met = max(met, float(np.max(bound(statistic, low[worst], np.asarray(trade_off(low[worst])), 0.0))))
-        # nothing that is met lies in the other cells, or they are good enough
-        loose = bounds > max(near * met, settled)
-        if not 0 < np.count_nonzero(loose) <= _MOST_CELLS:
-            break
-        settled = max(settled, float(np.max(bounds[~loose], initial=0.0)))
-        middle = 0.5 * (low[loose] + high[loose])
-        low, high = np.concatenate((low[loose], middle)), np.concatenate((middle, high[loose]))
-    return min(found, 1.0)
+
+    def met(low: Array) -> Array:
+        return bound(statistic, low, np.asarray(trade_off(low)), 0.0)
+
+    def measure(cells: Array, settled: float) -> tuple[Array, Array]:
+        low, high = cells
+        bounds = bound(statistic, low, np.asarray(trade_off(high)), max(settled, near * first))
+        values, worst = np.full(low.size, first), np.argsort(bounds)[-16:]
+        values[worst] = met(low[worst])
+        return bounds, values
+
+    first = float(np.max(met(edges[:-1:8])))
+    stop = math.nextafter(enough, 1.0) if enough > 0.0 else math.inf
+    if first >= stop:
+        return 1.0
+    found = supremum_over_cells(
+        measure, np.array([edges[:-1], edges[1:]]), relative=near - 1.0, enough=enough, stop=stop
+    )
+    return 1.0 if found.attained >= stop else min(found.bound, 1.0)
 
 
 def _any_coupling(statistic: PassCount, low: Array, far: Array, least: float) -> Array:  # noqa: ARG001

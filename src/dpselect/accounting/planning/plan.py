@@ -15,6 +15,7 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
+from dpselect.numerics import first_true, last_true
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
@@ -262,23 +263,14 @@ def _law(family: Family, size: float) -> Repetitions | None:
 
 
 def _smallest(family: Family, reached: Callable[[Repetitions], bool]) -> Repetitions | None:
-    """The smallest law with `reached`, by bisection; None if even the largest has it not."""
+    """The smallest law with `reached`, nearly; None if even the largest has it not."""
 
-    def good(size: float) -> bool:
-        law = _law(family, size)
+    def good(step: int) -> bool:
+        law = _law(family, _size(family, step))
         return law is not None and reached(law)
 
-    low, high = _ends(family)
-    if good(low):
-        return family.at(low)
-    # double from below: the largest sizes can be slow or out of a family's range
-    trial = 2.0 * low
-    while trial < high and not good(trial):
-        low, trial = trial, 2.0 * trial
-    high = min(trial, high)
-    if not good(high):
-        return None
-    return family.at(_bisect(family, bad=low, good=high, is_good=good))
+    step = first_true(good, 0, _last_step(family), start=0 if family.whole else None)
+    return None if step is None else family.at(_size(family, step))
 
 
 def _largest(
@@ -291,18 +283,13 @@ def _largest(
     `finish`, a laxer and slower test, then lets it grow in steps of a twentieth.
     """
 
-    def good(size: float) -> bool:
-        law = _law(family, size)
+    def good(step: int) -> bool:
+        law = _law(family, _size(family, step))
         return law is not None and all(test(law) for test in allowed)
 
-    low, high = _ends(family)
-    size = low
-    if good(low):
-        while 2.0 * size < high and good(2.0 * size):
-            size *= 2.0
-        bad = min(2.0 * size, high)
-        size = bad if good(bad) else _bisect(family, bad=bad, good=size, is_good=good)
-    elif finish is None or not finish(family.at(low)):
+    step = last_true(good, 0, _last_step(family), start=0 if family.whole else None)
+    size, high = _size(family, step or 0), _size(family, _last_step(family))
+    if step is None and (finish is None or not finish(family.at(size))):
         return None
     while finish is not None and size < high:
         larger = size + 1.0 if family.whole else size * 1.05
@@ -313,19 +300,13 @@ def _largest(
     return family.at(size)
 
 
-def _ends(family: Family) -> tuple[float, float]:
-    return (1.0, float(_LARGEST_LIMIT)) if family.whole else (1.0 + 1e-6, _LARGEST_MEAN)
+def _size(family: Family, step: int) -> float:
+    """Limits are all tried, means half a per cent apart."""
+    return 1.0 + step if family.whole else min((1.0 + 1e-6) * (1.0 + _SIZE_ACCURACY) ** step, _LARGEST_MEAN)
 
 
-def _bisect(family: Family, *, bad: float, good: float, is_good: Callable[[float], bool]) -> float:
-    """The good size next to the boundary, whichever side it is on."""
-    while abs(good - bad) > (1.0 if family.whole else _SIZE_ACCURACY * min(good, bad)):
-        middle = math.floor((good + bad) / 2.0) if family.whole else math.sqrt(good * bad)
-        if is_good(middle):
-            good = middle
-        else:
-            bad = middle
-    return good
+def _last_step(family: Family) -> int:
+    return _LARGEST_LIMIT - 1 if family.whole else math.ceil(math.log(_LARGEST_MEAN) / math.log1p(_SIZE_ACCURACY))
 
 
 def trade_off_curve(

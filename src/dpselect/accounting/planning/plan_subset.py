@@ -11,6 +11,7 @@ from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.best_of_k.subset_tuning import FinalRows, tune_on_subset
 from dpselect.accounting.planning.plan import Goal, laws_for
 from dpselect.errors import ArgumentError, BudgetError, expect, number
+from dpselect.numerics import first_true
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.repetitions import Family, Repetitions, families as known_families
@@ -114,7 +115,7 @@ def plan_subset(
                     search=search(index), final=run(index), sampling_rate=rate, final_rows=final_rows
                 ).epsilon(delta)
 
-            index = _least(price, total, start)
+            index = first_true(lambda i, price=price: price(i) <= total, *_INDICES, start=start, step=8)  # type: ignore[misc]
             if index is None:
                 continue
             start = index
@@ -135,22 +136,3 @@ def plan_subset(
     if not options:
         raise BudgetError(f"no noise keeps tuning on a subset within epsilon={total:g} at delta={delta:g}")
     return tuple(sorted(options, key=lambda option: option.noise))
-
-
-def _least(price: Callable[[int], float], total: float, start: int) -> int | None:
-    """The smallest index whose price is at most the total, found from `start`; prices fall with the index."""
-    step = 8 if price(start) > total else -8
-    low = high = start
-    while (price(high) > total) == (step > 0):
-        low, high = high, high + step
-        step *= 2
-        if not _INDICES[0] <= high <= _INDICES[1]:
-            return None if step > 0 else low
-    bad, good = (low, high) if step > 0 else (high, low)
-    while good - bad > 1:
-        middle = (good + bad) // 2
-        if price(middle) > total:
-            bad = middle
-        else:
-            good = middle
-    return good

@@ -14,7 +14,7 @@ from typing import Literal, SupportsFloat, SupportsIndex
 
 from dpselect.accounting.stopping.optimal_stopping import ApproximateStepsGame, StoppingGame
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.numerics import ROUND_UP, sum_up
+from dpselect.numerics import ROUND_UP, last_true, sum_up
 from dpselect.privacy import Guarantee, OutputGuarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.promises import promise, promises, refusal
@@ -23,7 +23,7 @@ __all__ = ["StoppingPoint", "iterative"]
 
 Steps = Callable[[int], Guarantee] | Sequence[Guarantee]
 
-_TRIALS = 12
+_STEPS = 1 << 12
 _MOST_OPERATIONS = 10**9
 
 
@@ -272,12 +272,9 @@ def _stretched(
     allotment: _Allotment, upper: Callable[[Sequence[float]], float], delta: float, prices: list[float]
 ) -> list[float]:
     """The prices at the largest common factor of all deltas that is seen to keep the whole at `delta`."""
-    low, high = 0.0, math.log(allotment.most)
-    for _ in range(_TRIALS):
-        middle = 0.5 * (low + high)
-        tried = allotment.prices(math.exp(middle))
-        if upper(tried) <= delta:
-            low, prices = middle, tried
-        else:
-            high = middle
-    return prices
+
+    def tried(step: int) -> list[float]:
+        return allotment.prices(math.exp(math.log(allotment.most) * step / _STEPS))
+
+    best = last_true(lambda step: upper(tried(step)) <= delta, 1, _STEPS - 1)
+    return prices if best is None else tried(best)

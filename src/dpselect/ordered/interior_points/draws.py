@@ -16,6 +16,7 @@ from dpselect.mechanisms import gaussian_steps
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.scores import read_scores
+from dpselect.numerics import first_true
 from dpselect.ordered.domains import Codes, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
 from dpselect.privacy.output.amounts import epsilon_used
@@ -40,14 +41,7 @@ def geometric_from_zero(epsilon: float | Fraction, random: RandomSource | None =
     def reaches(count: int) -> bool:
         return uniform.below(lambda bits: exponential_enclosure(rate * count, bits))
 
-    high = 1
-    while reaches(high):
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if reaches(middle) else (low, middle)
-    return low
+    return first_true(lambda count: not reaches(count), 1, None, start=1) - 1
 
 
 class SecretDraws:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.exponential import ExponentialMechanism
 from dpselect.mechanisms.scores import as_vector
+from dpselect.numerics import first_true
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least
 from dpselect.ordered.public_domain import declare_domain
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
@@ -72,11 +73,8 @@ class RisingAndFalling:
         """A place from lower to upper where the score is largest: the first one that has risen enough, or the last."""
         lower = integer("lower", lower)
         upper = integer("upper", upper, at_least=lower)
-        low, high = lower - 1, upper
-        while high - low > 1:
-            middle = (low + high) // 2
-            crossed = float(self.rising(middle)) >= float(self.falling(middle))
-            low, high = (low, middle) if crossed else (middle, high)
+        found = first_true(lambda place: float(self.rising(place)) >= float(self.falling(place)), lower, upper - 1)
+        high = upper if found is None else found
         # before the crossing the score is the rising part, from it on the falling one
         return high if high == lower else max(high - 1, high, key=lambda place: _tame(self(place)))
 

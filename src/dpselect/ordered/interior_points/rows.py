@@ -8,7 +8,6 @@ Shares of epsilon are found by a search; what it finds is priced and checked aga
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, SupportsFloat, Unpack
@@ -16,6 +15,7 @@ from typing import Literal, SupportsFloat, Unpack
 from scipy.special import log_ndtr, ndtri_exp
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import first_true, root_between
 from dpselect.ordered.interior_points.dyadic import DyadicParameters
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
@@ -178,21 +178,11 @@ def _dyadic_rows(parameters: DyadicParameters, bits: int, failure: float) -> int
         wrong = 2.0 * math.exp(-parameters.epsilon_point * best)
         return alpha_mass + missed + min(1.0, swapped) + wrong / (1.0 + wrong)
 
-    return _least(lambda count: fails(count) <= failure, 2 * (alpha + threshold + noise - 1))
-
-
-def _least(holds: Callable[[int], bool], start: int) -> int:
-    """The least count from `start` on for which it holds, by doubling and bisection."""
-    low, high = max(start, 1) - 1, max(start, 1)
-    step = 1
-    while not holds(high):
-        low, high, step = high, high + step, 2 * step
-        if high > 1 << 60:
-            raise ArgumentError("epsilon and delta are too small for this method")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    start = max(2 * (alpha + threshold + noise - 1), 1)
+    found = first_true(lambda count: fails(count) <= failure, start, 1 << 60, start=start)
+    if found is None:
+        raise ArgumentError("epsilon and delta are too small for this method")
+    return found
 
 
 @lru_cache(maxsize=128)
@@ -202,14 +192,12 @@ def binary_search_noise(epsilon: float, delta: float, adjacency: Adjacency) -> f
     For the difference of two numbers of points: it moves by one, or by two when a point is replaced.
     """
     epsilon *= 1.0 - 1e-10  # so that the guarantee, which is inverted by a search, stays within the budget
-    low, high = 0.0, 1.0
-    while gaussian(noise_multiplier=high).delta(epsilon) > delta:
-        low, high = high, 2.0 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2.0
-        good = gaussian(noise_multiplier=middle).delta(epsilon) <= delta
-        low, high = (low, middle) if good else (middle, high)
-    return high * (1.0 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2.0)
+
+    def private(noise: float) -> bool:
+        return gaussian(noise_multiplier=noise).delta(epsilon) <= delta
+
+    noise = root_between(private, safe=math.inf, unsafe=0.0, start=1.0, relative=1e-9)
+    return noise * (1.0 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2.0)
 
 
 def _binary_search(bits: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency) -> InteriorPointPlan:

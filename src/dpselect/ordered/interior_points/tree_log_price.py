@@ -32,7 +32,7 @@ import math
 from dataclasses import dataclass
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, first_true
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 
@@ -66,13 +66,7 @@ def difference_tail(epsilon: float, steps: float) -> float:
 
 def difference_tail_steps(epsilon: float, mass: float) -> int:
     """The least whole z >= 0 with `difference_tail` at most `mass`."""
-    low, high = -1, 1
-    while difference_tail(epsilon, high) > mass:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if difference_tail(epsilon, middle) > mass else (low, middle)
-    return high
+    return first_true(lambda steps: difference_tail(epsilon, steps) <= mass, 0, None, start=0)
 
 
 @dataclass(frozen=True)

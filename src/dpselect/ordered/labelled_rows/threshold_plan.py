@@ -34,6 +34,7 @@ from scipy.special import betainc
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.numerics import first_true
 from dpselect.ordered.interior_points.interior_point import choose_method, interior_point_guarantee
 from dpselect.ordered.interior_points.rows import Method, interior_point_rows
 from dpselect.ordered.order_statistics.one import parse_epsilon
@@ -235,14 +236,7 @@ def binomial_below(count: int, probability: float, limit: int) -> float:
 
 def smallest_count(enough: Callable[[int], bool], start: int = 1) -> int:
     """The least count from `start` on that is enough, for a condition that stays true once it is."""
-    high = max(start, 1)
-    while not enough(high):
-        high *= 2
-    low = start - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return first_true(enough, max(start, 0), None, start=max(start, 1), step=max(start, 1))
 
 
 def score_margin(candidates: int, rate: float, failure_probability: float) -> int:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
+from dpselect.numerics import last_true
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
@@ -261,17 +262,14 @@ def _kept_far(
 
 
 def _at_most(column: RankedColumn, code: int) -> int:
-    """How many rows are at most this code, by bisection."""
-    low, high = 0, column.total
-    while low < high:
-        middle = (low + high + 1) // 2
-        window = column.window(middle, middle)
-        place = int(np.searchsorted(window.before + np.cumsum(window.counts), middle))
-        if int(window.codes[place]) <= code:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """How many rows are at most this code."""
+
+    def reached(rank: int) -> bool:
+        window = column.window(rank, rank)
+        place = int(np.searchsorted(window.before + np.cumsum(window.counts), rank))
+        return int(window.codes[place]) <= code
+
+    return last_true(reached, 1, column.total) or 0
 
 
 def _chain(pieces: _Pieces, count: int, rate: Fraction) -> _Chain:

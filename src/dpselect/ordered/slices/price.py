@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, first_true
 from dpselect.ordered.slices.price_loss import SlicePairProfile
 from dpselect.ordered.slices.price_renyi import RepeatedRenyi, SliceRenyi, SmallestRenyi, curve_of
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
@@ -143,9 +143,8 @@ class SlicePrice:
         e = self._paper_epsilon
         if not math.isfinite(e) or delta <= 0.0:
             return math.inf
-        w = self.applications
-        while self._paper_tail(w) > delta:
-            w += 1
+        k = self.applications
+        w = first_true(lambda queries: self._paper_tail(queries) <= delta, k, None, start=k, step=k)
         return 3.0 * e * w * ROUND_UP
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import SupportsFloat
 
 from dpselect.errors import integer, number
+from dpselect.numerics import first_true
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee, slice_price
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.profile import epsilon_at
@@ -102,12 +103,4 @@ def noise_pays_from(
         plain = plain_slicing_guarantee(swap=endless.swap, slices=count, adjacency=Adjacency.ADD_OR_REMOVE_ONE)
         return replace(endless, slices=count).noisy().epsilon(delta) < plain.epsilon(delta)
 
-    low, high = 0, 1
-    while not pays(high):
-        low, high = high, 2 * high
-        if high > most:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if pays(middle) else (middle, high)
-    return high
+    return first_true(pays, 1, most, start=1)

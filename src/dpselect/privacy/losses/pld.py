@@ -70,8 +70,8 @@ def suitable_interval(
     if not np.isfinite(spread):
         return interval if curve is None else None
     cells = 5e5 if finest is None else 2e5
-    while spread > cells * interval:
-        interval *= 2.0
+    if spread > cells * interval:
+        interval *= 2.0 ** math.ceil(math.log2(spread / (cells * interval)))
     return interval if spread <= _WIDEST else None
 
 

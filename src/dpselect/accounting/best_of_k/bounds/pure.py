@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, supremum_over_cells
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.repetitions import Repetitions
 
@@ -62,22 +62,18 @@ def searched_shift(law: Repetitions, epsilon: float) -> float:
         return math.inf
     kink = 1.0 / (1.0 + math.exp(epsilon))
     edges = np.concatenate(([0.0], kink * np.exp(-np.linspace(120.0, 0.0, 1201))))
-    left, right = edges[:-1], edges[1:]
-    bound, highest = math.inf, 0.0
-    for _ in range(30):
-        bounds, attained = _cell_shifts(law, epsilon, left, right)
-        highest = max(highest, float(np.max(attained)))
-        bound = min(bound, float(np.max(bounds)))
-        # only cells that may hold something larger than what is attained need splitting
-        alive = bounds > highest
-        if bound <= highest * (1.0 + 1e-10) or not np.any(alive) or np.count_nonzero(alive) > 20000:
-            break
-        left, right = left[alive], right[alive]
-        middle = np.where(left > 0.0, np.sqrt(left * right), 1e-3 * right)
-        left, right = np.concatenate((left, middle)), np.concatenate((middle, right))
+    found = supremum_over_cells(
+        lambda cells, _: _cell_shifts(law, epsilon, *cells), np.array([edges[:-1], edges[1:]]), split=_halves
+    )
     # logarithms of phi' are rounded absolutely
     scale = max(abs(float(law.log_derivative(0.0))), abs(float(law.log_derivative(2.0 * kink))))
-    return max(bound, highest) + 4e-15 * (1.0 + scale)
+    return found.bound + 4e-15 * (1.0 + scale)
+
+
+def _halves(cells: Array) -> Array:
+    left, right = cells
+    middle = np.where(left > 0.0, np.sqrt(left * right), 1e-3 * right)
+    return np.array([np.concatenate((left, middle)), np.concatenate((middle, right))])
 
 
 def _cell_shifts(law: Repetitions, epsilon: float, left: Array, right: Array) -> tuple[Array, Array]:
