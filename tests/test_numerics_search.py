@@ -116,7 +116,9 @@ def test_a_tolerance_is_kept_on_the_safe_side(root, safe_above, relative, start)
     near = root_on_grids(ask, safe=safe, unsafe=unsafe, start=start or 1.0, relative=relative)
     assert holds(near)
     assert abs(near - root) <= relative * root * (1 + 1e-15)
-    assert len(asked) <= 6 + math.log2(1 / relative) / 5
+    assert len(asked) <= 6 + math.log2(1 / relative) / 5 + max(
+        (math.log(root) - math.log(start or 1.0)) / math.log(4.0), 0.0
+    )
 
 
 @given(root=st.floats(0.0, 1.0), absolute=st.floats(1e-12, 0.5))

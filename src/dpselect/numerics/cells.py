@@ -30,7 +30,7 @@ def supremum_over_cells(
     absolute: float = 0.0,
     enough: float = -math.inf,
     stop: float = math.inf,
-    limit: int = 100_000,
+    limit: int = 150_000,
 ) -> Supremum:
     """An enclosure of the largest value of a function over all cells, by branch and bound.
 
@@ -73,8 +73,10 @@ def supremum_over_cells(
         # of what is left aside only the largest bound counts
         settled = max(settled, float(np.max(tops[~useful], initial=-math.inf)))
         waiting, tops = waiting[:, useful], tops[useful]
-        order = np.argsort(-tops, kind="stable")
-        cells, waiting, tops = split(waiting[:, order[:allowed]]), waiting[:, order[allowed:]], tops[order[allowed:]]
+        if tops.size > allowed:
+            order = np.argsort(-tops, kind="stable")
+            waiting, tops = waiting[:, order], tops[order]
+        cells, waiting, tops = split(waiting[:, :allowed]), waiting[:, allowed:], tops[allowed:]
 
 
 def _above(attained: float, relative: float, absolute: float) -> float:

@@ -142,27 +142,33 @@ def root_on_grids(
     relative: float = 1e-11,
     points: int = 32,
 ) -> float:
-    """`root_between` for a vectorised predicate that is dear to call: it is asked at about `points` numbers at once.
+    """`root_between` for a vectorised predicate that is dear to call, and may break down far beyond the answer.
 
-    First at `start` times and over 1, 2, 8, 128, ...; then on grids between the ends that are left. Where a predicate
-    that should be monotone is not, for rounding, all points of a grid beyond the answer were seen to hold.
+    First at `start` > 0 and over 4, 16, 64, ... times that, no farther than needed, or at many fractions of it; then at
+    about `points` numbers at once. Where a predicate that should be monotone is not, for rounding, all numbers that it
+    was asked about between the answer and `safe` were seen to hold.
 
     >>> root_on_grids(lambda x: x * x >= 2.0, safe=1e9, unsafe=0.0, relative=1e-3, points=8) ** 2 >= 2.0
     True
     """
-    good, bad = float(safe), float(unsafe)
-    grid = [_leap(start, turn, up) for up in (True, False) for turn in range(11)]
-    while True:
+    good, bad, at = float(safe), float(unsafe), start
+    while _between(at, good, bad):
+        held = bool(holds(np.array([at]))[0])
+        good, bad = (at, bad) if held else (good, at)
+        if held == (safe > unsafe):
+            break
+        at *= 4.0
+    grid = [_leap(start, turn, False) for turn in range(1, 11)] if at == start else _grid(good, bad, points)
+    while abs(good - bad) > relative * min(abs(good), abs(bad)):
         # from the safe side on, the ends left out
         trials = np.array(sorted({x for x in grid if _between(x, good, bad)}, reverse=good > bad))
         if not trials.size:
-            return good
+            break
         failed = np.flatnonzero(~np.asarray(holds(trials), dtype=np.bool_))
         last = int(failed[0]) if failed.size else trials.size
         good, bad = (float(trials[last - 1]) if last else good), (float(trials[last]) if failed.size else bad)
-        if abs(good - bad) <= relative * min(abs(good), abs(bad)):
-            return good
         grid = _grid(good, bad, points)
+    return good
 
 
 def minimise(

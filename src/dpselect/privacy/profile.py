@@ -78,14 +78,12 @@ def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
 
 
 def exceeded_epsilon(profile: PrivacyProfile, delta: float) -> float:
-    """The largest epsilon at which a profile is seen to exceed `delta`, up to 1e5; 0 if none is. Rounded down.
+    """The largest epsilon below 1e5 at which a profile is seen to exceed `delta`; 0 if none is. Rounded down.
 
     A profile that is costly to evaluate inverts itself, by a method `largest_epsilon`.
     """
     if solve := getattr(profile, "largest_epsilon", None):
         return float(solve(delta))
-    if bool(both_directions(profile, np.full(1, _LARGEST))[0] > delta):
-        return _LARGEST
     return root_on_grids(lambda e: both_directions(profile, e) > delta, safe=0.0, unsafe=_LARGEST)
 
 
