@@ -11,7 +11,7 @@ from dpselect.learners import OutputPerturbationClassifier
 from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, load_study, parse_study, run_study, study_schema
 from dpselect.study.learners import LEARNERS, StudyLearner
-from dpselect.study.metrics import METRICS, Metric
+from dpselect.study.metrics import METRICS, RowMetric
 from dpselect.study.sources import SOURCES, Table
 from dpselect.testing.learner_contract import unpriced
 from tests.test_cli import toml
@@ -63,7 +63,7 @@ def registered():
             assert list(registry)  # its own files are loaded
             stack.enter_context(patch.dict(registry._things))
         LEARNERS.register("test-halved")(StudyLearner(Halved, "epsilon", inverse=True))
-        METRICS.register("test-halves")(Metric(halves, steps=2))
+        METRICS.register("test-halves")(RowMetric(halves, steps=2))
         SOURCES.register("made-up:")(open_made_up)
         yield
 
@@ -119,7 +119,7 @@ def test_one_row_moves_a_total_by_its_steps_at_most():
     X, y = np.zeros((3, 1)), np.array([0, 1, 2])
     assert metric.total(Wrong(), X, y) == 2 + 1 + 2
     assert [metric.total(Wrong(), X[k:], y[k:]) for k in (1, 2, 3)] == [3, 2, 0]
-    below = Metric(lambda model, X, y: np.full(len(y), -5))
+    below = RowMetric(lambda model, X, y: np.full(len(y), -5))
     assert below.total(None, X, y) == 0
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.study.learners import Recipe
-from dpselect.study.metrics import METRICS, Metric
+from dpselect.study.metrics import METRICS, RowMetric
 from dpselect.study.opened import Opened
 from dpselect.study.row_parts import validation_mask
 from dpselect.tuning import TrialOutput
@@ -38,7 +38,7 @@ class StudyObjective:
     validation: tuple[Array, Labels]
     score_rows: float
     score_epsilon: float | None
-    metric: Metric
+    metric: RowMetric
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""

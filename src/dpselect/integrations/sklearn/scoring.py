@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
 from dpselect.randomness import RandomSource
-from dpselect.study.metrics import METRICS, Metric
+from dpselect.study.metrics import METRICS, RowMetric
 
 __all__ = ["RowScore", "Scoring", "scoring_of"]
 
@@ -98,9 +98,9 @@ class Scoring:
         return self._metric.score(noisy, rows=self.rows)
 
     @property
-    def _metric(self) -> Metric:
+    def _metric(self) -> RowMetric:
         rule = self.rule
-        return METRICS["accuracy"] if rule is None else Metric(rule.in_steps, _STEPS, rule.lower, rule.upper)
+        return METRICS["accuracy"] if rule is None else RowMetric(rule.in_steps, _STEPS, rule.lower, rule.upper)
 
 
 def scoring_of(estimator: Any, scoring: Any, *, public: bool, epsilon: float | None, rows: float) -> Scoring:

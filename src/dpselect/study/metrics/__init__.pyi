@@ -1,1 +1,1 @@
-from .metric import METRICS as METRICS, Metric as Metric
+from .metric import METRICS as METRICS, RowMetric as RowMetric

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.study.metrics.metric import METRICS, Metric
+from dpselect.study.metrics.metric import METRICS, RowMetric
 
 __all__ = ["ACCURACY"]
 
@@ -21,4 +21,4 @@ def _right(model: Any, X: Any, y: Any) -> NDArray[np.bool_]:
     return np.asarray(answers == y, dtype=bool)
 
 
-ACCURACY = METRICS.register("accuracy")(Metric(_right))
+ACCURACY = METRICS.register("accuracy")(RowMetric(_right))

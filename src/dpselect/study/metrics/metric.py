@@ -14,11 +14,11 @@ from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 from dpselect.registry import Registry
 
-__all__ = ["METRICS", "Metric"]
+__all__ = ["METRICS", "RowMetric"]
 
 
 @dataclass(frozen=True)
-class Metric:
+class RowMetric:
     """The mean over rows of a bounded number, larger being better, that a row's label and the model's answer decide.
 
     `of_rows(model, X, y)` gives whole numbers from 0 to `steps`, shape (rows,); the caller must ensure that each
@@ -48,5 +48,5 @@ class Metric:
         return self.lower + (self.upper - self.lower) * (total / self.steps) / rows
 
 
-METRICS: Final = Registry[Metric]("metric", room="dpselect.study.metrics")
-"""The metrics by the name that a study gives them: `METRICS.register("name")(Metric(...))`."""
+METRICS: Final = Registry[RowMetric]("metric", room="dpselect.study.metrics")
+"""The metrics by the name that a study gives them: `METRICS.register("name")(RowMetric(...))`."""
