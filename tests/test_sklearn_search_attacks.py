@@ -169,7 +169,7 @@ def test_an_unknown_category_beside_a_private_step_is_refused(tmp_path):
 
 
 def test_steps_behind_a_private_one_in_a_column_are_not_tried_on_raw_rows():
-    """A private projection would change the number of columns that they see: what they must take is owed."""
+    """A private projection would change the number of columns that they see: the caller must ensure what they take."""
     narrow = PublicTransformer(OneHotEncoder(sparse_output=False).fit([[0.0]]))
     inner = Pipeline([("mean", Mean()), ("narrow", narrow)])
     estimator = Pipeline([("columns", ColumnTransformer([("inner", inner, [0, 1])])), ("learner", LEARNER)])

@@ -150,7 +150,7 @@ class TheoremIndex(SphinxDirective):
         for work, statements in groupby(entries.items(), key=lambda item: item[0][0]):
             section = nodes.section(ids=[nodes.make_id(work)])
             section += nodes.title("", work)
-            number = f", arXiv {works[work]}" if works.get(work) else ""
+            number = f", arXiv:{works[work]}" if works.get(work) else ""
             section += nodes.paragraph("", f"{work}{number}.")
             section += table([row(statement, entry) for (_, statement), entry in statements])
             found.append(section)

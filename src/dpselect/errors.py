@@ -48,7 +48,7 @@ class AdjacencyError(ArgumentError):
 
 
 class PromiseError(ArgumentError, TypeError):
-    """A guarantee was asked for, and something else was given, such as the price of an output that came out."""
+    """A guarantee was asked for, and something else was given, such as the price of an output that was released."""
 
 
 class BoundUnavailableError(ArgumentError):

@@ -44,7 +44,8 @@ class AdaptiveAnalysis(Session):
 
     Args:
         data: a NumPy array, a list, a pandas or polars frame, or a tuple of such with equally many rows. The rows must
-            be independent draws from one population (owed); keep rows that belong together out, or in one row.
+            be independent draws from one population (the caller must ensure it); keep rows that belong together out, or
+            in one row.
         queries: how many questions may be asked (estimates and choices together).
         subsample_size: rows a block. Larger ones answer more precisely and leave fewer blocks.
         failure_probability: that some answer is not valid, all questions (and verifications) together.
@@ -165,7 +166,8 @@ class AdaptiveAnalysis(Session):
     def resume(self, *, asked: int, random: RandomSource) -> None:
         """Go on where another process stopped: `asked` questions were asked, and the next draws come from `random`.
 
-        For whoever keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (owed).
+        For whoever keeps count durably (`dpselect.holdout.SavedAnalysis`). No two questions may draw the same (the
+        caller must ensure it).
         """
         self._asked = integer("asked", asked, at_least=0, at_most=self._plan.queries)
         self._random = random
@@ -193,8 +195,8 @@ class AdaptiveAnalysis(Session):
         answers. An interval that holds qi(rank, 1 - rank) of the estimator costs no validity.
 
         `axis=True`: the estimator is called once, with all blocks along the first axis and `axis=1`. It must treat each
-        block by itself and keep nothing between blocks (owed). A block on which it fails counts as the lowest grid
-        point.
+        block by itself and keep nothing between blocks (the caller must ensure it). A block on which it fails counts as
+        the lowest grid point.
 
         Raises `BudgetError` when no question is left or the spender refuses, `ArgumentError` for a grid that is larger
         than planned. Its guarantee is that of this one answer, for a row.

@@ -39,8 +39,9 @@ def answer_guarantee(plan: BlockPlan) -> Guarantee:
 class Certificate:
     """The two guarantees of an analysis, from public numbers alone.
 
-    Validity: a statement about fresh rows, for rows that are independent draws from one population (owed). Privacy: a
-    statement about any rows. A small failure probability of the first says nothing about the second.
+    Validity: a statement about fresh rows, for rows that are independent draws from one population (the caller must
+    ensure it). Privacy: a statement about any rows. A small failure probability of the first says nothing about the
+    second.
     """
 
     plan: BlockPlan

@@ -49,8 +49,9 @@ def audit(
     `progress` is told the share that is drawn.
     Source: Clopper, Pearson 1934 (the limits); Ding et al. 2018 (the split).
 
-    Owed by the caller: that the draws of one data set are independent and of one law. A mechanism with a state, or one
-    that draws from its own fixed seed, does not do that; where a second block of draws repeats the first, this raises.
+    The caller must ensure that the draws of one data set are independent and of one law. A mechanism with a state, or
+    one that draws from its own fixed seed, does not do that; where a second block of draws repeats the first, this
+    raises.
 
     Raises `ArgumentError` for wrong arguments and for outputs of another shape or number than asked for.
 

@@ -42,8 +42,9 @@ def function_subject(
     value counts. A call that raises has the type of the exception as its output: whether a mechanism fails is part of
     what it tells. If the function has an argument `random`, it is given a `RandomSource`.
 
-    The function must not change its data or keep anything from call to call (owed by the caller; data that differ after
-    some draws are refused). Raises `ArgumentError` where the function cannot be called with the data alone.
+    The function must not change its data or keep anything from call to call (the caller must ensure it; data that
+    differ after some draws are refused). Raises `ArgumentError` where the function cannot be called with the data
+    alone.
 
     >>> from dpselect.privacy import pure_dp
     >>> counted = function_subject(len, data=[1, 1], neighbour=[1], claim=pure_dp(epsilon=1), name="exact count")
@@ -122,5 +123,5 @@ def _same(one: Any, other: Any) -> bool:
         if isinstance(one, np.ndarray):
             return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
         return bool(one == other) or repr(one) == repr(other)  # NaN is not equal to itself
-    except (TypeError, ValueError):  # a table, say, that does not compare: owed by the caller
+    except (TypeError, ValueError):  # a table, say, that does not compare: the caller must ensure it
         return True

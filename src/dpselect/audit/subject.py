@@ -20,8 +20,8 @@ __all__ = ["FiniteSubject", "Subject"]
 class Subject:
     """A mechanism that can be run, on one pair of neighbours.
 
-    The pair is owed by the caller: that the two data sets are neighbours under the claim's adjacency is not checked,
-    and an audit says something about this pair only.
+    The caller must ensure that the pair fits: that the two data sets are neighbours under the claim's adjacency is not
+    checked, and an audit says something about this pair only.
 
     Attributes:
         name: what it is called in a report.

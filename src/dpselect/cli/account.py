@@ -110,7 +110,7 @@ def account(
 def _owed() -> tuple[str, ...]:
     from dpselect.integrations.opacus.state import OWED
 
-    return (f"owed: {OWED}",)
+    return (f"must hold: {OWED}",)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

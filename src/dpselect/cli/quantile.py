@@ -91,7 +91,7 @@ def quantile(
     ):
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
         if range_epsilon is not None and code not in ("i", "u", "f"):
-            raise ArgumentError("--range-epsilon: only for numbers; moments need --lower and --upper")
+            raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
         bounds = (_bound("--lower", lower, code), _bound("--upper", upper, code))
         step = _granularity(granularity, code)
         chosen = plan.method

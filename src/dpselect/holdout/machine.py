@@ -25,7 +25,7 @@ class Exposure:
 
 @dataclass(frozen=True)
 class Entry:
-    """`agrees` is None without a claim. A loss has no question, and says what the exposure has become."""
+    """`agrees` is None without a claim. The entry for a lost answer has no question, and states the exposure then."""
 
     question: str | None
     agrees: bool | None = None

@@ -113,7 +113,7 @@ class Holdout(Unrepeatable):
             ids: one public name a row, all different.
             labels: classes for accuracy (`class_names` says which are the same), numbers for errors, two classes for
                 auc. The rows must be independent draws from one population, and nobody may have seen these labels
-                (owed).
+                (the caller must ensure it).
             metric: "accuracy", "absolute-error", "squared-error" or "auc".
             bound: for errors: the largest error of a row, larger ones count as this.
             positive: for auc: the class that scores should be higher for. How many rows it has becomes public.

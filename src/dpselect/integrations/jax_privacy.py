@@ -52,8 +52,9 @@ def event_guarantee(event: dp_event.DpEvent, *, neighboring_relation: Neighborin
 def plan_guarantee(config: Any) -> Guarantee:
     """The guarantee of one training by a `BandMFExecutionPlanConfig`, with one band DP-SGD; no data needed.
 
-    Owed: the training uses the plan's three parts as JAX-Privacy describes, and in a search each run's `noise_seed`
-    is drawn from its own random source: runs that share a seed share their noise, and are not independent.
+    The caller must ensure that the training uses the plan's three parts as JAX-Privacy describes, and in a search each
+    run's `noise_seed` is drawn from its own random source: runs that share a seed share their noise, and are not
+    independent.
 
     Raises `ArgumentError` for the relation of its accountant (its default is REPLACE_SPECIAL) and, under adding or
     removing a row, for groups of equal size, which depend on the number of rows; `TypeError` for what is no such

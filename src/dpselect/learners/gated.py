@@ -53,8 +53,9 @@ def gated_release(
     """`model = train(random)`, released if `error(model)` plus noise is at most `max_error`; otherwise `value` is None.
 
     The price is that of `gated` (Hartmann et al. 2022, Theorem 17 and its proof for other models): what the shifts and
-    `disjoint` mean and what is owed about them stands there. The error is rounded to a public grid of a millionth of
-    the noise and the noise is a whole number of its steps, drawn exactly; the shifts are charged with that rounding.
+    `disjoint` mean and what the caller must ensure of them stands there. The error is rounded to a public grid of a
+    millionth of the noise and the noise is a whole number of its steps, drawn exactly; the shifts are charged with that
+    rounding.
 
     With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. Nothing
     that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be copied,
@@ -144,7 +145,8 @@ def gated_logistic_regression(
     A model costs `epsilon` (or the test's price for one test row, if larger), None costs about `test_epsilon`: a failed
     test gives the difference back. The rest of the price is the held-out rows, which the training does not see.
 
-    Nobody may be in both tables. Sizes, threshold and parameters are fixed without the data (owed).
+    Nobody may be in both tables. Sizes, threshold and parameters are fixed without the data (the caller must ensure
+    it).
 
     Args, beside those of `OutputPerturbationClassifier`:
         nominal_test_rows: a public number of test rows, best at most their true number.

@@ -66,8 +66,8 @@ class OutputPerturbationClassifier(PrivateClassifier):
         guarantee_: what the fit promises; the same as `guarantee()`.
 
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
-    for a container (shape, sparse, complex), and for more than 16 rows a nominal row: that this is not so is owed by
-    the caller.
+    for a container (shape, sparse, complex), and for more than 16 rows a nominal row: the caller
+    must ensure that this is not so.
 
     Not covered: the noise is computed in doubles. The weights leave on a grid of 2**-20 sensitivities, so they carry no
     low-order bits of the data, but the law of the radius (a sum of logarithms of 53-bit uniforms) and of the direction

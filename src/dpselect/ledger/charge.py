@@ -14,7 +14,7 @@ __all__ = ["Charge", "Occurred"]
 
 @dataclass(frozen=True)
 class Occurred:
-    """An output that came out; None is an output too."""
+    """An output that was released; None is an output too."""
 
     output: Any
 
@@ -32,7 +32,7 @@ class Charge(Receipt):
     _settle: Settle | None = field(default=None, repr=False, compare=False)
 
     def settle(self, output: Any = OutputGuarantee) -> Receipt:
-        """Close the reservation at the cell of the output that came out; without an output, in full.
+        """Close the reservation at the cell of the output that was released; without an output, in full.
 
         Only the epsilon of an output guarantee in an `output` budget comes back; delta never does. Durable on return.
         Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time;

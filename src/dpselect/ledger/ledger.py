@@ -236,14 +236,14 @@ class Ledger:
     def history(self, name: str) -> list[tuple[int, Amounts, Fraction]]:
         """After every entry that moved a budget: its number, what was spent, and the epsilon refunded so far."""
         kind = ACCOUNTINGS[self.budget(name).accounting]
-        books, moments, last = MemoryBooks(), [], None
+        books, readings, last = MemoryBooks(), [], None
         with self._store.read() as transaction:
             for head, _ in folded(transaction.entries(), books):
                 account = books.account(name)
                 if account is not None and account.buckets != last:
                     last = {part: dict(bucket) for part, bucket in account.buckets.items()}
-                    moments.append((head.sequence, kind.reading(account), account.refunded))
-        return moments
+                    readings.append((head.sequence, kind.reading(account), account.refunded))
+        return readings
 
     def close(self) -> None:
         """Close the connections. Nothing is lost without it."""

@@ -196,23 +196,23 @@ class Timestamps:
 
 @dataclass(frozen=True)
 class Ticks:
-    """A domain of moments for rows that are whole numbers of its unit since 1970, as engines give them."""
+    """A domain of timestamps for rows that are whole numbers of its unit since 1970, as engines give them."""
 
-    moments: Domain
+    timestamps: Domain
     unit: str
 
     @property
     def size(self) -> int:
-        return self.moments.size
+        return self.timestamps.size
 
     def encode(self, values: Any) -> Codes:
-        return self.moments.encode(np.asarray(values, dtype=np.int64).view(f"datetime64[{self.unit}]"))
+        return self.timestamps.encode(np.asarray(values, dtype=np.int64).view(f"datetime64[{self.unit}]"))
 
     def decode(self, code: int) -> Any:
-        return self.moments.decode(code)
+        return self.timestamps.decode(code)
 
     def threshold(self, code: int) -> int:
-        return int(self.moments.threshold(code).astype(np.int64))
+        return int(self.timestamps.threshold(code).astype(np.int64))
 
 
 @dataclass(frozen=True)

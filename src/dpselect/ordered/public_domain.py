@@ -51,7 +51,7 @@ def declare_domain(
         if lower is not None or upper is not None or granularity is not None:
             raise ArgumentError("give domain_size, or lower and upper (and granularity), not both")
         if dtype.kind == "M":
-            raise ArgumentError("domain_size is for numbers: give moments a lower and an upper")
+            raise ArgumentError("domain_size is for numbers: give timestamps a lower and an upper")
         lower, upper = 0, integer("domain_size", domain_size, at_least=1) - 1
         if dtype.kind == "f":
             integer("domain_size", upper + 1, at_most=1 << 53)
@@ -133,11 +133,11 @@ def _ordered(low: Any, high: Any) -> None:
 def _timestamps(dtype: np.dtype[Any], lower: Any, upper: Any, granularity: Any) -> Timestamps:
     unit, count = np.datetime_data(dtype)
     if count != 1:
-        raise ArgumentError("values: moments must be in whole units")
+        raise ArgumentError("values: timestamps must be in whole units")
     low, high = (int(np.datetime64(bound, unit).astype(np.int64)) for bound in (lower, upper))  # type: ignore[call-overload]
     _ordered(low, high)
     if low == np.iinfo(np.int64).min:
-        raise ArgumentError("lower and upper must be moments")
+        raise ArgumentError("lower and upper must be timestamps")
     step = 1 if granularity is None else int(np.timedelta64(granularity, unit).astype(np.int64))  # type: ignore[call-overload]
     if step < 1:
         raise ArgumentError("granularity must be at least one unit of the values")

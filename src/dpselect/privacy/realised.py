@@ -1,4 +1,4 @@
-"""What an output that came out did cost: a type of its own, which nothing that asks for a promise accepts."""
+"""The price of an output that was released: a type of its own, which nothing that asks for a promise accepts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _THEOREM = "price of the output that came out (Hartmann et al. 2022, Theorem 7)"
 
 @dataclass(frozen=True, kw_only=True)
 class RealisedPrice:
-    """The price of an output that came out, in a ledger that reserved the worst case before the mechanism ran.
+    """The price of an output that was released, in a ledger that reserved the worst case before the mechanism ran.
 
     It settles that reservation and adds up there (Hartmann et al. 2022, Theorem 7). It is no promise about the
     mechanism: 750 outputs of price 0.01 can carry a loss of 7.5, where advanced composition of 750 promises of 0.01

@@ -31,9 +31,9 @@ def split_counts(law: Repetitions, weights: Weights, *, random: RandomSource | N
     """Draw K, then on which candidates the K runs fall: one count for each candidate, which add up to K.
 
     `weights` is the number of candidates, all alike, or a weight for each: numbers of at least 0, not all 0, taken at
-    their exact values and fixed without the data (owed by the caller). Run every candidate as often as its count says,
-    in any order and anywhere, and release the best run only: that is best-of-K of the mixture, at its price. The counts
-    are as secret as K.
+    their exact values and fixed without the data (the caller must ensure it). Run every candidate as often as its count
+    says, in any order and anywhere, and release the best run only: that is best-of-K of the mixture, at its price. The
+    counts are as secret as K.
 
     Exact up to the law's own sampling; takes time that grows with K. Raises `ArgumentError` for bad weights.
 

@@ -115,7 +115,7 @@ BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
 def audit_subject(
     law: Callable[[TrimmedMean, Units, Reach], Law], rows: tuple[int, ...], other: tuple[int, ...]
 ) -> FiniteSubject:
-    """A law of these on two data sets of whole numbers from 0 to 60; the claim is that of the dearest output."""
+    """A law of these on two data sets of integers from 0 to 60; the claim is the largest epsilon of all outputs."""
     mechanism = TrimmedMean(width=1, granularity=1, epsilon_test=0.6, epsilon_answer=0.5, delta=0.15)
     laws = [law(mechanism, np.array(data), (0, 60 * len(data))) for data in (rows, other)]
     name = law.__name__.replace("_", " ")

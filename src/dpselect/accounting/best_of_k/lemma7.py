@@ -67,9 +67,9 @@ def lemma_7(
     """D(A || A') <= D(Q || Q') + log(phi'(q)^order phi'(q')^(1-order)) / (order - 1) for some feasible q, q'.
 
     `order` is the paper's lambda, above 1; `epsilon` bounds D(Q || Q') at this order; `trade_off` bounds the events of
-    the base in the matching direction (owed by the caller). The existential pair (q, q') is replaced by the supremum
-    over all that the trade-off allows, rounded up: `points` cells, each bounded by monotonicity. The outcome "no run"
-    is counted, unlike in the paper's proof. Source: Papernot, Steinke 2022, Lemma 7.
+    the base in the matching direction (the caller must ensure it). The existential pair (q, q') is replaced by the
+    supremum over all that the trade-off allows, rounded up: `points` cells, each bounded by monotonicity. The outcome
+    "no run" is counted, unlike in the paper's proof. Source: Papernot, Steinke 2022, Lemma 7.
     """
     order = number("order", order, above=1.0)
     epsilon = number("epsilon", epsilon, at_least=0.0, finite=False)

@@ -3,7 +3,7 @@
 Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy". In all of them one run Q of the
 base mechanism has Renyi divergence at most `epsilon` at `order` (the paper's lambda) in both directions, K is
 independent of the data, and the result bounds the Renyi divergence, at the same order, of the best of K runs.
-Preconditions on numbers are checked; that the base guarantee is true is owed by the caller.
+Preconditions on numbers are checked; the caller must ensure that the base guarantee is true.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def lemma_20(*, law: Repetitions, failure: SupportsFloat) -> tuple[Repetitions, 
 
     When Q = (1 - failure) Q1 + failure Q2, and the same for the neighbour, the best of K runs of Q is, outside mass
     1 - phi(1 - failure), the best of K' runs of Q1 with P(K' = k) proportional to P(K = k) (1 - failure)^k. One
-    decomposition must serve every order and both directions (owed by the caller; `Guarantee.failure` promises it).
-    Source: Papernot, Steinke 2022, Lemma 20.
+    decomposition must serve every order and both directions (the caller must ensure it; `Guarantee.failure` promises
+    it). Source: Papernot, Steinke 2022, Lemma 20.
     """
     failure = number("failure", failure, at_least=0.0, below=1.0)
     return (law.tilted(1.0 - failure), law.success_probability(failure)) if failure > 0.0 else (law, 0.0)

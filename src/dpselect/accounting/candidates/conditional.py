@@ -214,7 +214,7 @@ def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | 
 
     Each round stops with probability `floor` (in (0, 1)) and releases "none", else runs the base, and releases its
     output if it lies in a set fixed without the data. `floor` bounds the expected number of rounds by its inverse.
-    The number of rounds must stay secret (owed by the caller).
+    The number of rounds must stay secret (the caller must ensure it).
 
     `bound` is one of
 

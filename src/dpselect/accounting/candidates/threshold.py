@@ -38,7 +38,7 @@ def threshold_stopping(
 
     One try satisfies `base`, its score included. `stop_probability` in (0, 1); `max_runs` limits the tries, by
     `truncation` "conditioned" or "capped" (see the module). Only the first acceptable output or "none" is released, and
-    the threshold does not come from the data (owed by the caller).
+    the threshold does not come from the data (the caller must ensure it).
 
     `bound` "optimal": the supremum over all mechanisms that `base` allows and all acceptable sets, enclosed numerically
     (`epsilon_bracket` gives both sides). "paper": Liu, Talwar 2019, Theorem 3.1, for a base with a pure epsilon; with

@@ -135,9 +135,9 @@ def without_threshold(
 ) -> Guarantee:
     """The price of the two steps: `threshold_search` composed with `threshold_stopping`, the tries conditioned.
 
-    Holds for any number of samples and any stop probability, fixed without the data (owed). For an epsilon_1-private
-    base below 2 epsilon_1 + epsilon_search outside the first step's failure probability.
-    Source: Liu, Talwar 2019, Theorem 4.7 (a).
+    Holds for any number of samples and any stop probability, fixed without the data (the caller must ensure it). For an
+    epsilon_1-private base below 2 epsilon_1 + epsilon_search outside the first step's failure probability. Source: Liu,
+    Talwar 2019, Theorem 4.7 (a).
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.accounting.candidates.sampled_search import smoothed_count

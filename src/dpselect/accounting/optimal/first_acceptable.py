@@ -26,8 +26,8 @@ def first_acceptable(
     T is drawn from `tries` independently of the data; with probability 1 - `chance` nothing is tried at all and
     "none" is released. No valid bound that knows only the base's dominating pairs can be smaller: `epsilon_bracket`
     gives beside the certified upper value one that some mechanism and some set attain, where a pair is known that
-    attains the base. The acceptable set does not depend on the data, and nothing but the output is released (owed by
-    the caller). `atoms` sets the accuracy.
+    attains the base. The acceptable set does not depend on the data, and nothing but the output is released (the
+    caller must ensure it). `atoms` sets the accuracy.
 
     Source: docs/theory/optimal-selection.md, Theorem 2. Rounded up; up to rounding errors of floating point
     (relative, about 1e-12), which are added, and conditional on the masses of a privacy-loss distribution where the

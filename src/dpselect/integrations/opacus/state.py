@@ -25,10 +25,10 @@ History = Sequence[tuple[float, float, int]]
 def history_guarantee(history: History) -> Guarantee:
     """The guarantee of a training by an accountant's history: (noise multiplier, sampling rate, steps) for each phase.
 
-    Under adding or removing one row. Owed: `OWED`. Opacus records k batches whose gradients were accumulated as one
-    batch of k times the rate; but a row may be in several of them, which costs more. Adaptive clipping spends on batch
-    sizes too. What Opacus's own accountants say about the same history (Renyi, PRV, or the Gaussian approximation of
-    its `gdp`, which is no upper bound) does not enter.
+    Under adding or removing one row. The caller must ensure: `OWED`. Opacus records k batches whose gradients were
+    accumulated as one batch of k times the rate; but a row may be in several of them, which costs more. Adaptive
+    clipping spends on batch sizes too. What Opacus's own accountants say about the same history (Renyi, PRV, or the
+    Gaussian approximation of its `gdp`, which is no upper bound) does not enter.
 
     Raises `ArgumentError` for an empty history, noise that is not above 0, a rate outside (0, 1].
 

@@ -82,7 +82,8 @@ class PrivateTraining:
         `make_module()` builds it and `make_optimizer(parameters)` a torch optimizer. `loss(outputs, targets)` gives
         one loss for each row of the batch (`reduction="none"`); row i's output and loss may depend on row i only.
         `inputs` and `targets` are tensors with one row each; there may be none. What the module keeps of its inputs
-        elsewhere than in parameters, no noise covers: nothing it must be (owed; changed buffers are noticed).
+        elsewhere than in parameters, no noise covers: nothing it must be (the caller must ensure it; changed buffers
+        are noticed).
 
         Batches and noise are drawn from `random`. Torch's own draws (initial weights, dropout), whose secrecy nothing
         rests on, are seeded from it, and torch's state outside is left as it was. A row whose gradient is not finite
@@ -164,10 +165,10 @@ def engine_guarantee(optimizer: Any, data_loader: Any, *, steps: int, size_is_pu
     """The guarantee of `steps` steps with what `PrivacyEngine.make_private` returned, before or after training.
 
     Under adding or removing one row. `steps` is the number that the training will make, or a bound on it that was
-    fixed beforehand: epochs times `len(data_loader)`. Owed: every batch of the loader has a step of its own. Gradients
-    accumulated over several batches have the noise of one step, and a row may be in more than one of them. (Batches
-    that `BatchMemoryManager` cuts up are one batch.) The noise is that of the next step; with a noise scheduler use
-    `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the
+    fixed beforehand: epochs times `len(data_loader)`. The caller must ensure that every batch of the loader has a step
+    of its own. Gradients accumulated over several batches have the noise of one step, and a row may be in more than one
+    of them. (Batches that `BatchMemoryManager` cuts up are one batch.) The noise is that of the next step; with a noise
+    scheduler use `history_guarantee` of its schedule. The engine takes the sampling rate (1 / number of batches), the
     number of batches and the divisor of the gradient from the number of rows, so `size_is_public=True` declares that
     this number may be known; `PrivateTraining` does without.
 

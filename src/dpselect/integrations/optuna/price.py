@@ -86,8 +86,8 @@ def price_study(
         bounded = f"declared: the number of runs ({planned or len(runs)}) was fixed beforehand"
     else:
         bounded = (
-            "owed: the number of runs was fixed beforehand; a search that ran until it looked good has no price but "
-            "that of the longest that was allowed (--planned)"
+            "must hold: the number of runs was fixed beforehand; a search that ran until it looked good has no price "
+            "but that of the longest that was allowed (--planned)"
         )
     noises += noises[:1] * ((planned or len(runs)) - len(runs))
     # an upper bound for whatever part of the runs was seen: nothing is known from below
@@ -113,7 +113,7 @@ def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None]
         return noises, (f"recorded: the noise ({name}) was drawn at random in each run, whatever came before",), True
     least = min([noise for noise in noises if noise is not None] + known)
     remark = (
-        f"owed: no run could have had less noise than {least:g}, at which all are priced: the noise ({name}) was "
+        f"must hold: no run could have had less noise than {least:g}, at which all are priced: the noise ({name}) was "
         "chosen run by run, perhaps by earlier scores"
     )
     return [least] * len(runs), (remark,), False
@@ -148,12 +148,15 @@ def _counts(study: PastStudy) -> dict[str, int]:
 def _always(study: PastStudy, runs: list[PastTrial]) -> Iterator[str]:
     reported = sum(trial.intermediate_values for trial in runs)
     extra = f", and the {reported} intermediate values reported" if reported else ""
-    yield f"owed: the base covers all that one run gives whatever its parameters, its score and failure too{extra}"
-    yield "owed: every run of the search is in this study, with one objective, chosen like its space without the data"
+    yield f"must hold: the base covers all that one run gives whatever its parameters, its score and failure too{extra}"
+    yield (
+        "must hold: every run of the search is in this study, with one objective, "
+        "chosen like its space without the data"
+    )
     if study.others:
-        yield f"owed: {len(study.others)} other studies in this storage saw other data, or are priced on top"
+        yield f"must hold: {len(study.others)} other studies in this storage saw other data, or are priced on top"
     if study.deleted:
-        yield f"owed: {study.deleted} studies deleted from this journal saw other data, or are priced on top"
+        yield f"must hold: {study.deleted} studies deleted from this journal saw other data, or are priced on top"
 
 
 def _missing(

@@ -61,8 +61,8 @@ def tune(
     is the run with the largest score, or the smallest with `direction="minimize"`, which has no default here because
     Optuna's is "minimize" and that of `dpselect.tuning.tune` is the opposite.
 
-    Owed by the caller, beside what `dpselect.tuning.tune` says: the parameters' names, ranges and order may depend on
-    parameters suggested before, never on the data, unless `base` covers what they tell. The winner's parameters are
+    The caller must ensure, beside what `dpselect.tuning.tune` says: the parameters' names, ranges and order may depend
+    on parameters suggested before, never on the data, unless `base` covers what they tell. The winner's parameters are
     released with its value: leave room for both in the store's `payload_bytes`.
 
     A refusal inside a run (`trial.report`, `trial.number`, ...) is found here if the objective's own code shows it;

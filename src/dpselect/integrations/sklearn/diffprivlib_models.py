@@ -4,10 +4,10 @@ Read in diffprivlib 0.6.6. All its estimators use the exact number of rows, so t
 replacing a row. Two were checked against proofs, and their `epsilon` is taken as it stands:
 
 - `LogisticRegression` without intercept, for `data_norm` of at most 1: Chaudhuri, Monteleoni, Sarwate (2011), Algorithm
-  2 and Theorem 9, which are about exact minimisers (that the solver converged is owed). With an intercept the
-  objective is not strongly convex, as the theorem needs, for the intercept is not regularised; and beyond norm 1 the
-  mechanism takes a row's curvature for data_norm/4, which is data_norm**2/4.
-  Its classes are made public and what it keeps beside the minimiser is taken away: see `KnownClasses`.
+  2 and Theorem 9, which are about exact minimisers (the caller must ensure that the solver converged). With an
+  intercept the objective is not strongly convex, as the theorem needs, for the intercept is not regularised; and beyond
+  norm 1 the mechanism takes a row's curvature for data_norm/4, which is data_norm**2/4. Its classes are made public and
+  what it keeps beside the minimiser is taken away: see `KnownClasses`.
 - `StandardScaler`: Laplace noise on means and variances of clipped columns.
 
 Others promise an epsilon too; whoever takes them at their word says `base=stated_epsilon`.

@@ -198,5 +198,5 @@ def _table(X: Any) -> NDArray[Any]:
     if table.dtype.kind == "b":
         table = table.astype(np.uint8)
     if table.dtype.kind not in "iufMO":
-        raise TypeError(f"X must be numbers, whole numbers or moments, got {table.dtype}")
+        raise TypeError(f"X must be numbers, whole numbers or timestamps, got {table.dtype}")
     return table

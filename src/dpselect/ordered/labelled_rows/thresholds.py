@@ -212,7 +212,7 @@ def _column(x: Any) -> NDArray[Any]:
     if values.dtype.kind == "b":
         values = values.astype(np.uint8)
     if values.dtype.kind not in "iufMO":
-        raise TypeError(f"x must be numbers, whole numbers or moments, got {values.dtype}")
+        raise TypeError(f"x must be numbers, whole numbers or timestamps, got {values.dtype}")
     return values
 
 

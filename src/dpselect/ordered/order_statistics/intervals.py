@@ -288,11 +288,12 @@ def exponential_interior_point(
     (the same up to a constant at half the number of values). rate = epsilon if `monotonic`, which is epsilon-private
     when neighbours differ by adding or removing one value and there is no target rank; else epsilon/2, which is
     epsilon-private also when one value is replaced, or the target rank moves along. `target_rank` is public, or a
-    function of the number of values whose effect the caller has accounted for (owed).
+    function of the number of values whose effect the caller has accounted for (the caller must ensure it).
 
     `sorted_values`: an increasing array of a whole-number or floating-point type without NaN, or a list of integers
-    of any size (owed). Values beyond the bounds count as the bounds. Floats: the domain is all doubles from lower to
-    upper, or the multiples of `granularity`. Takes time for a window of O((log(domain size) + 45)/rate) values only.
+    of any size (the caller must ensure it). Values beyond the bounds count as the bounds. Floats: the domain is all
+    doubles from lower to upper, or the multiples of `granularity`. Takes time for a window of O((log(domain size) +
+    45)/rate) values only.
 
     Raises `ArgumentError` or `TypeError` for parameters.
 

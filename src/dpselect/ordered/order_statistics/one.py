@@ -188,8 +188,8 @@ def quantile(
     - `categories`: an ordered list of values, in place of bounds; other values are missing.
     - `weights`: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
       of largest_weight/1024; NaN counts nothing. The rate is divided by 1024 units accordingly.
-    - `assume_sorted`: the values are in increasing order, missing ones last (owed: the answer is not private
-      otherwise). Takes well under a millisecond for any number of rows.
+    - `assume_sorted`: the values are in increasing order, missing ones last (the caller must ensure it: the answer is
+      not private otherwise). Takes well under a millisecond for any number of rows.
     - unsorted arrays take about two passes and little memory, and are not sorted or changed.
     - `spender`: where it is paid: a budget of a ledger. The price is durable there before the rows are read, and stays
       where anything fails after that; `label` names it in the record. The result has the receipt.

@@ -47,7 +47,7 @@ def private_range(
     range, except with `failure_probability`. Use it as the bounds of `quantile` or of clipping, and compose the two
     guarantees. With few rows it is arbitrary, and as private.
 
-    Raises `TypeError` for moments and text, which need declared bounds.
+    Raises `TypeError` for timestamps and text, which need declared bounds.
 
     >>> from dpselect.randomness import keyed_source
     >>> private_range([1.5 * i for i in range(1000)], epsilon=1.0, random=keyed_source(1)).value

@@ -92,8 +92,9 @@ def quantiles(
       (epsilon, `delta`), hardly more for many quantiles than for eight.
     - `"independent"`: m times `quantile`, at epsilon/m.
     - `"auto"`: by the number of quantiles, epsilon, adjacency, the size of the domain and `expected_rows`, about how
-      many rows there are, which is public (owed): tree where there are few rows for many quantiles on a small domain;
-      else joint, or recursive where that would be slow. 1000 rows are expected unless you know better.
+      many rows there are, which is public (the caller must ensure it): tree where there are few rows for many quantiles
+      on a small domain; else joint, or recursive where that would be slow. 1000 rows are expected unless you know
+      better.
 
     Joint, recursive and slice break ties at random first. Answers depend on rows through the mechanism alone: what
     `expected_rows` says is never compared with them.

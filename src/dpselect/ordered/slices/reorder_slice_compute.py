@@ -120,7 +120,8 @@ class ReorderSliceCompute(Session):
         slice_epsilon: a slice of size m has m + G rows, P(G >= k) = exp(-slice_epsilon k); on average
             1/(exp(slice_epsilon) - 1) extra. None: no noise, and every slice is charged a swap.
         computation: what one computation on a slice promises under add_or_remove_one. It must hold for inputs of every
-            size, the empty one among them (owed). `worst_of` them if they differ, `compose` if one does several things.
+            size, the empty one among them (the caller must ensure it). `worst_of` them if they differ, `compose` if one
+            does several things.
         swap: what it promises under replace_one; by group privacy from `computation` when None. Pass it if it is known.
         slices: how many slices at most in one application; None for any number, which needs `slice_epsilon`.
         computations: how many computations on each slice at most.
@@ -133,9 +134,9 @@ class ReorderSliceCompute(Session):
 
     `guarantee` is the price of the whole session, whatever is done in it; it composes.
 
-    Sizes, maps and computations may depend on earlier answers and on nothing else that is private (owed). The sizes of
-    slices and their rows never leave: computations see them, and must not let them out otherwise than through their
-    guarantee; nor should they raise because of what they see. Running time is not covered.
+    Sizes, maps and computations may depend on earlier answers and on nothing else that is private (the caller must
+    ensure it). The sizes of slices and their rows never leave: computations see them, and must not let them out
+    otherwise than through their guarantee; nor should they raise because of what they see. Running time is not covered.
 
     Raises `BudgetError` for more slices, computations on a slice, or applications than declared, and when the spender
     refuses. The object cannot be copied or pickled and refuses to work in a forked child.

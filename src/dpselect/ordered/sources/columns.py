@@ -57,7 +57,7 @@ def slice_window(whole: Window, first: int, last: int) -> Window:
 
 @dataclass(frozen=True, repr=False)
 class PaddedColumn:
-    """A column with `pad` rows more at the first and at the last of its `size` codes: public ones, secret none.
+    """A column with `pad` rows more at the first and at the last of its `size` codes: public ones, not data.
 
     An answer that should lie left of every row finds the first code heavy then, however few rows there are.
     """
@@ -92,8 +92,8 @@ class PaddedColumn:
 class ChunkedColumn:
     """Rows that are read in chunks as often as needed, in the same order or another.
 
-    `chunks()` yields arrays of real numbers, whole numbers or moments; NaN and NaT are missing. The chunks must hold
-    the same rows every time (owed: the ranks of two readings are put together).
+    `chunks()` yields arrays of real numbers, whole numbers or timestamps; NaN and NaT are missing. The chunks must hold
+    the same rows every time (the caller must ensure it: the ranks of two readings are put together).
     """
 
     chunks: Chunks

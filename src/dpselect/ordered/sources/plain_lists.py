@@ -49,7 +49,7 @@ def hardly_any(fitting: int, foreign: int) -> bool:
 def typed(values: Any, *, name: str = "values") -> Any:
     """Numbers in a list or a tuple become doubles; None and whatever else is no number is missing, all else stays.
 
-    Raises `TypeError` for a list that evidently holds something else (see `hardly_any`): moments, text.
+    Raises `TypeError` for a list that evidently holds something else (see `hardly_any`): timestamps, text.
 
     >>> typed([0]).dtype, typed([]).dtype, typed(np.array([0])).dtype
     (dtype('float64'), dtype('float64'), dtype('int64'))
@@ -67,7 +67,7 @@ def typed(values: Any, *, name: str = "values") -> Any:
     numbers = int(np.count_nonzero(found == found))
     if hardly_any(numbers, present - numbers):
         raise TypeError(
-            f"{name}: a list must hold numbers; give moments as an array of their type, text with categories"
+            f"{name}: a list must hold numbers; give timestamps as an array of their type, text with categories"
         )
     return found.reshape(cells.shape)
 
@@ -104,8 +104,8 @@ def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDA
 def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Cells of any kind as values of a column's type, and which of them are; text that is a number counts as one."""
     if dtype.kind == "M":
-        moments = np.array([_moment(cell, dtype) for cell in cells], dtype=dtype)
-        return moments, moments == moments
+        timestamps = np.array([_moment(cell, dtype) for cell in cells], dtype=dtype)
+        return timestamps, timestamps == timestamps
     numbers = [_parsed(cell) if isinstance(cell, str) else cell for cell in cells]
     doubles = [_double(cell) for cell in numbers]
     present = np.array([value == value for value in doubles], dtype=bool)

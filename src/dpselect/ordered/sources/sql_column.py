@@ -65,8 +65,8 @@ class SqlColumn:
     """`column` of `table` in an engine that can ORDER BY, LIMIT and OFFSET. NULL and NaN are missing.
 
     `table` and `column` are SQL, quoted already. All statements must see the same rows: one transaction that reads
-    repeatably, or a table that nobody writes to (owed). `kind` is "f" for floating-point domains, "i" for whole
-    numbers of 64 bits, which are compared without rounding.
+    repeatably, or a table that nobody writes to (the caller must ensure it). `kind` is "f" for floating-point domains,
+    "i" for whole numbers of 64 bits, which are compared without rounding.
     """
 
     query: Query

@@ -20,7 +20,7 @@ ENGINES = ("SQLite", "PostgreSQL", "DuckDB")
 class SqlType:
     """`{0}` stands for the column. `number` or `text` is None where a type has none.
 
-    `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are moments, counted in it since 1970.
+    `whole`: the numbers are BIGINT, else doubles without NaN. `unit`: they are timestamps, counted in it since 1970.
     `text` is compared byte by byte with `place`, in which `{0}` is a parameter.
     """
 

@@ -137,7 +137,7 @@ def _cut_to(masses: Array, total: float) -> Array:
 def compose_distributions(parts: Sequence[tuple[Any, int]]) -> Any:
     """The composition of dp-accounting PrivacyLossDistributions, each with how often it runs; pessimistic.
 
-    All on one mesh (owed by the caller).
+    All on one mesh (the caller must ensure it).
     """
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]

@@ -46,9 +46,9 @@ def additive(*, epsilon: Exact, delta: Exact = 0) -> FilterFunction:
 class OutputFilter(Session):
     """Algorithm 6: ask `start` before a mechanism runs, tell `finish` what came out; halting is for good.
 
-    `halts` must be a valid filter for the budget that is claimed (owed by the caller; `additive` is). No sublinear
-    filter on realised costs is known, and feeding them to an advanced composition formula is not one: cheap outputs
-    carry a drift that is linear in their cost.
+    `halts` must be a valid filter for the budget that is claimed (the caller must ensure it; `additive` is). No
+    sublinear filter on realised costs is known, and feeding them to an advanced composition formula is not one: cheap
+    outputs carry a drift that is linear in their cost.
 
     >>> toss = OutputGuarantee(cell=bool, epsilons={True: 1.0, False: 0.25})
     >>> filter = OutputFilter(additive(epsilon=1.5))

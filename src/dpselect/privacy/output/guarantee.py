@@ -28,8 +28,8 @@ class OutputGuarantee:
     `cell` maps an output to a cell, `epsilons` gives each cell's price: a mapping, or a function of the cell together
     with `supremum`, a bound on all its prices (that is what must fit a budget before the mechanism runs).
     `delta` is common to all cells: a delta for each cell does not compose. Partition and prices must be fixed without
-    looking at the data, and the cell must be a function of what is released (owed by the caller). A ledger reads a
-    price as its shortest decimal: `charged_amount`.
+    looking at the data, and the cell must be a function of what is released (the caller must ensure it). A ledger reads
+    a price as its shortest decimal: `charged_amount`.
 
     `interactive` says that the mechanism answers queries that may depend on what else was released meanwhile: a ledger
     lets nothing else run on the same data until it is settled.
