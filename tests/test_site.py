@@ -134,3 +134,16 @@ def test_versions_of_the_comparison_are_those_installed(page):
             assert metadata.version(name.lower()) == version, name
         except metadata.PackageNotFoundError:
             continue
+
+
+def test_the_files_that_the_architecture_names_exist():
+    root = DOCS.parent
+    text = (root / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    ways = text[text.index("## Four ways") : text.index("## Central values")]
+    named = set(re.findall(r"`([\w/]+\.py)`", ways))
+    assert len(named) > 30
+    below = [
+        root / "src" / "dpselect",
+        *(root / "src" / "dpselect" / "accounting" / part for part in ("optimal", "best_of_k")),
+    ]
+    assert [path for path in sorted(named) if not any((folder / path).exists() for folder in below)] == []
