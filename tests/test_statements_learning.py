@@ -4,6 +4,7 @@ As in `tests/test_statements_privacy.py`; the marks make the theorem index of th
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dpselect.adaptive.median_bounds import exact_exponential_failure, exponential_median_blocks
 from dpselect.adaptive.search_noise import search_cost
 from dpselect.adaptive.transfer import transfer_bound
+from dpselect.ordered.order_statistics.one import rank_error
 from dpselect.ordered.slices.price import slice_price
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.testing.exact import renyi_divergence
@@ -93,3 +95,16 @@ def test_the_transcript_of_many_slices(order):
     truth = max(float(renyi_divergence(*pair, order)) for pair in (laws, laws[::-1]))
     price = slice_price(slice_epsilon=unit, insertion=pure_dp(epsilon=unit))
     assert within_one_per_cent(truth, float(price.renyi()(np.array([order]))[0]))
+
+
+@pytest.mark.theorem("McSherry, Talwar 2007, Theorem 6", exact=True, sharp=True)
+@pytest.mark.parametrize(("size", "rate"), [(2**8, Fraction(1)), (2**32, Fraction(1, 10))])
+def test_how_far_an_exponential_mechanism_is_off(size, rate):
+    """One place with the best score and all others just so far behind."""
+    error = rank_error(size, rate, 0.01)
+
+    def failure(behind):
+        others = (size - 1) * math.exp(-float(rate) * behind)
+        return others / (1.0 + others)
+
+    assert failure(error) <= 0.01 < failure(0.99 * error)

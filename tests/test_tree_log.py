@@ -396,6 +396,7 @@ def test_the_audited_price_says_something():
     assert price.delta < 0.05
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Theorem 3.8", exact=True, loose="the worst case of every step is added up")
 @pytest.mark.parametrize("kind", ["fixed sizes", "noisy sizes"])
 def test_exact_laws_of_tree_log(kind):
     """Random neighbours around the sizes where everything happens; base, heavy round and failed choice are reached."""
@@ -435,6 +436,7 @@ CUMULATIVE = TreeLogParameters(
 )
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Theorem B.1", exact=True, loose="the worst case of every step is added up")
 @pytest.mark.parametrize("count", [44, pytest.param(50, marks=pytest.mark.slow)])
 def test_exact_laws_of_the_cumulative_algorithm(count):
     """Algorithm 8 where all points may move: random pairs at cumulative distance one, at the corrected price."""

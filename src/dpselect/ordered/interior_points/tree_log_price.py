@@ -81,6 +81,7 @@ def tree_log_price(parameters: TreeLogParameters, *, bits: int, distance: int | 
     """The price of a run over 2**bits codes: for adding or removing a point, or at a cumulative distance (see above).
 
     Raises `ArgumentError` where the choice of node does not fit the adjacency.
+    Source: Cohen et al. 2022, Theorem 3.8; Cohen et al. 2022, Theorem B.1 (both with the constants above).
     """
     p, levels = parameters, parameters.levels(bits)
     choice = p.choice

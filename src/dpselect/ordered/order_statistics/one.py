@@ -64,8 +64,8 @@ def rank_error(domain_size: int, rate: Fraction, failure_probability: SupportsFl
     """log((domain_size - 1)/failure_probability)/rate, rounded up: how far the exponential mechanism's rank may be off.
 
     The code of the row with rank q n has a score of at least 0 and so weight at least 1; the other codes with a score
-    of -a or less have at most weight exp(-rate a) each (McSherry, Talwar 2007, Theorem 6, with the constants kept).
-    Permute-and-flip takes such a code only if its coin of that probability at most lands heads.
+    of -a or less have at most weight exp(-rate a) each. Permute-and-flip takes such a code only if its coin of that
+    probability at most lands heads. Source: McSherry, Talwar 2007, Theorem 6 (with the constants kept).
 
     >>> round(rank_error(2**32, Fraction(1), 0.05), 2)
     25.18
