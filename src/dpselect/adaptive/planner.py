@@ -174,8 +174,9 @@ def plan_concentrated(
     """The rank at which the fewest rows keep every answer within the error that `subsample_for` stands for.
 
     `subsample_for(rank)`: rows a block for which qi(rank, 1 - rank) of the estimator is within the wanted error of the
-    truth; `hoeffding_subsample`, or your own tail bound (owed). The idea of Feldman and Steinke's Theorem 4.7 at every
-    rank: at a small one the whole interaction may have an epsilon of ln(1/(2 rank)), so few blocks are enough.
+    truth; `hoeffding_subsample`, or your own tail bound (the caller must ensure it). The idea of Feldman and Steinke's
+    Theorem 4.7 at every rank: at a small one the whole interaction may have an epsilon of ln(1/(2 rank)), so few blocks
+    are enough.
 
     >>> from dpselect.adaptive.spread import hoeffding_subsample
     >>> found = plan_concentrated(queries=100, grid_size=201, failure_probability=0.05,

@@ -181,7 +181,7 @@ class SequenceAccounting:
 
 
 def digest(guarantee: Guarantee) -> str:
-    """A guarantee by its description: adjacency, theorem and terms, which determine it (owed by its maker)."""
+    """A guarantee by its description: adjacency, theorem and terms, which determine it (its maker must ensure it)."""
     described = {
         "adjacency": guarantee.adjacency.value,
         "theorem": guarantee.theorem,

@@ -100,7 +100,7 @@ class FinitePair:
 def finite_guarantee(upper: Sequence[float], lower: Sequence[float]) -> Guarantee:
     """The exact guarantee of a mechanism whose output laws on two neighbours are these (under add or remove).
 
-    The masses must sum to one (owed by the caller).
+    The masses must sum to one (the caller must ensure it).
 
     >>> e = math.e
     >>> round(finite_guarantee([e / (1 + e), 1 / (1 + e)], [1 / (1 + e), e / (1 + e)]).epsilon(delta=0), 9)

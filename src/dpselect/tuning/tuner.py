@@ -113,8 +113,8 @@ def tune(
     `objective(params, random) -> (score, value)` is one run. The larger score wins; a score that is not a number ranks
     below all others, and a run that raises an exception ranks below that. It must draw from `random` only.
 
-    Owed by the caller: `base` covers everything that one run returns, its score and its failure included, whatever the
-    parameters, under one adjacency; space, law and options were fixed without looking at the data; the objective
+    The caller must ensure: `base` covers everything that one run returns, its score and its failure included, whatever
+    the parameters, under one adjacency; space, law and options were fixed without looking at the data; the objective
     keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that fails
     every time finds nothing at the full price, and only `NothingFoundWarning` says so: give `rehearse`.
 

@@ -243,9 +243,9 @@ def adaptive_best_of(
 ) -> Guarantee:
     """The guarantee of the best of K runs whose candidates are proposed in the light of earlier runs.
 
-    Owed by the caller: K is drawn from `repetitions` independently of the data and of the runs, and no run is added or
-    left out in the light of others; every proposal's density with respect to one fixed, data-independent prior lies in
-    [`lower_ratio`, `upper_ratio`] (`dpselect.tuning.AdaptiveProposal` keeps it there); a run's own randomness is
+    The caller must ensure: K is drawn from `repetitions` independently of the data and of the runs, and no run is added
+    or left out in the light of others; every proposal's density with respect to one fixed, data-independent prior lies
+    in [`lower_ratio`, `upper_ratio`] (`dpselect.tuning.AdaptiveProposal` keeps it there); a run's own randomness is
     fresh; proposals look at outputs that `base` covers, scores of earlier runs included, and at nothing else of the
     data; nothing but the best output is released. `base` holds for every candidate, or is the `mixture` of candidates
     with the prior's weights. An average in any other form, such as a profile worked out for a candidate drawn from the

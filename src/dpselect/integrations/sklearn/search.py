@@ -67,8 +67,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         estimator: the estimator to copy, with everything set that is not searched and `random`, `random_state` None.
         param_distributions: names to lists (each value equally likely) or distributions (frozen SciPy ones, anything
             with `rvs`, those of `dpselect.tuning`); or a list of such dictionaries. Fixed without looking at the data
-            (owed). Parameters that enter the guarantee, such as an epsilon, must come from lists: a run is then priced
-            as a mixture.
+            (the caller must ensure it). Parameters that enter the guarantee, such as an epsilon, must come from lists:
+            a run is then priced as a mixture.
         epsilon, delta: the total for everything that is released. With `repetitions` the noise of the private steps is
             set for it: `noise_multiplier`, or else `epsilon`, of the only private step; of several, all by one factor.
             Without, the estimator's noise stands and the longest harmonic law is taken.
