@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,3 +78,180 @@ def test_the_name_of_a_class_means_one_thing():
 
 def test_a_class_within_a_function_counts():
     assert classes(ast.parse("class A:\n    def f(self):\n        class B: ...")) == ["A", "B"]
+
+
+SEARCHES = {
+    "numerics/search.py": "the one place",
+    "accounting/optimal/cuts.py": "a root by Newton's steps; each evaluation is a search of its own",
+    "accounting/optimal/direction.py": "a root by secant steps; each evaluation is dear",
+    "accounting/optimal/peaks.py": "as many whole-number searches as there are columns, at once",
+    "accounting/planning/calibrate.py": "a root by secant steps; each price is dear",
+    "adaptive/medians.py": "a noisy binary search: the walk is the mechanism",
+    "adaptive/multiplicative_weights.py": "a noisy binary search: the walk is the mechanism",
+    "audit/limits.py": "moves limits outward by steps that grow, whole arrays at once",
+    "mechanisms/noisy_ranking.py": "more bits of lazy numbers until their order is known",
+    "ordered/interior_points/tree_log_tuning.py": "a pattern search over several shares",
+    "ordered/labelled_rows/rectangle_plan.py": "a root by secant steps; each price is dear",
+    "ordered/order_statistics/intervals.py": "wider windows of rows, more bits of lazy numbers: part of the draw",
+    "ordered/order_statistics/joint.py": "wider windows of rows: part of the draw",
+    "ordered/order_statistics/recursive.py": "the tree of cuts; nothing is searched",
+    "ordered/sources/columns.py": "a coarser sample, and wider windows, while a file is read",
+    "privacy/losses/composition.py": "a scale to a factor of two; powers by repeated squaring",
+    "repetitions/panels.py": "panels of an integral, halved until its error is small",
+    "tuning/joblib_executor.py": "halves of the runs that may have ended a worker",
+}
+"""Files that halve or double under a loop, each an algorithm of its own, and why."""
+
+
+def halvings(tree: ast.AST) -> Iterator[ast.AST]:
+    """Middles of two numbers, and variables that are multiplied by a constant, under a loop."""
+    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For | ast.While)):
+        for node in (inner for part in loop.body for inner in ast.walk(part)):
+            if _middle(node) or _rescaled(node):
+                yield node
+
+
+def _middle(node: ast.AST) -> bool:
+    """(a + b) / 2, 0.5 * (a + b), (a + b) >> 1, a + (b - a) / 2, the root of a product, mean of two; `x // 2` too."""
+    match node:
+        case ast.BinOp(left=ast.BinOp(op=ast.Add()), op=ast.Div(), right=ast.Constant(value=2)):
+            return True
+        case ast.BinOp(left=ast.Constant(value=0.5), op=ast.Mult(), right=ast.BinOp(op=ast.Add())):
+            return True
+        case ast.BinOp(left=ast.BinOp(op=ast.Add()), op=ast.Mult(), right=ast.Constant(value=0.5)):
+            return True
+        case ast.BinOp(op=ast.FloorDiv(), right=ast.Constant(value=2), left=ast.BinOp(op=ast.Add()) | ast.Call()):
+            return True
+        case ast.BinOp(op=ast.RShift(), right=ast.Constant(value=1), left=ast.BinOp(op=ast.Add())):
+            return True
+        case ast.BinOp(op=ast.Add(), right=ast.BinOp(left=one, right=other)):
+            return any(isinstance(x, ast.BinOp) and isinstance(x.op, ast.Sub) for x in (one, other)) and any(
+                isinstance(x, ast.Constant) and x.value in (2, 0.5, 1) for x in (one, other)
+            )
+        case ast.Call(
+            func=ast.Name(id="sqrt") | ast.Attribute(attr="sqrt"), args=[ast.BinOp(op=ast.Mult()) as product]
+        ):
+            return isinstance(product.left, ast.Name) and isinstance(product.right, ast.Name)
+        case ast.BinOp(left=ast.Call() as one, op=ast.Mult(), right=ast.Call() as other):
+            return ast.unparse(one.func).endswith("sqrt") and ast.unparse(other.func).endswith("sqrt")
+    return False
+
+
+def _rescaled(node: ast.AST) -> bool:
+    """x *= 2, x /= 2, x = 2 * x, low, high = high, 2 * high, and the same with other whole factors or a half."""
+    match node:
+        case ast.AugAssign(op=ast.Mult() | ast.Div() | ast.FloorDiv(), value=ast.Constant(value=factor)):
+            return factor in (0.5, 2, 4, 8, 10, 16)
+        case ast.AugAssign(op=ast.LShift() | ast.RShift(), value=ast.Constant(value=1)):
+            return True
+        case ast.Assign(targets=[target], value=value):
+            values = value.elts if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [value]
+            names = {x.id for x in ast.walk(target) if isinstance(x, ast.Name)}
+            return any(_multiple(x, names) for x in values)
+    return False
+
+
+def _multiple(value: ast.AST, names: set[str]) -> bool:
+    """A constant times one of the names that are assigned, or that over a constant."""
+    match value:
+        case ast.BinOp(left=ast.Constant(value=2), op=ast.Mult(), right=ast.Name(id=name)):
+            return name in names
+        case ast.BinOp(left=ast.Name(id=name), op=ast.Mult() | ast.Div() | ast.FloorDiv(), right=ast.Constant(value=2)):
+            return name in names
+    return False
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_roots_and_first_true_places_are_searched_in_one_place(name):
+    lines = sorted({node.lineno for node in halvings(TREES[name])})
+    if name in SEARCHES:
+        assert lines, f"{name} halves no more: take it off the list"
+    else:
+        assert not lines, (
+            f"{name}, lines {lines}: use `first_true`, `root_between` or `supremum_over_cells` of numerics"
+        )
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("while high - low > 1: middle = (low + high) // 2", True),
+        ("for _ in range(60): middle = 0.5 * (low + high)", True),
+        ("for _ in range(60): middle = (low + high + 1) / 2.0", True),
+        ("while high - low > 1: middle = low + (high - low) // 2", True),
+        ("while high - low > 1: middle = (low + high) >> 1", True),
+        ("while high > low: middle = math.sqrt(low * high)", True),
+        ("while not good(high): high *= 2", True),
+        ("while not good(high): low, high = high, 2 * high", True),
+        ("while not good(step): step = step / 2.0", True),
+        ("while not good(high): high <<= 1", True),
+        ("for _ in range(9): middle = np.floor((low + high) / 2)", True),
+        ("middle = (low + high) / 2", False),
+        ("for x in rows: total += 0.5 * x", False),
+        ("for x in rows: width = 2 * x", False),
+        ("while True: found = first_true(holds, 0, 9)", False),
+    ],
+)
+def test_a_search_by_hand_is_found(body, found):
+    assert bool(list(halvings(ast.parse(body)))) is found
+
+
+AMOUNT = re.compile(r"epsilon|delta|noise|price|spent|left\b|remaining|\brho\b|sigma")
+FORMATS = {
+    "numerics/digits.py": "the one place",
+    "testing/shipped_scores.py": "a level of scores that is made whole",
+    "audit/result.py": "what an audit shows at an epsilon that it chose: a finding, and neither spent nor left",
+}
+"""Files that may format amounts by themselves, and why; figures of papers in `reproduce` are compared, not charged."""
+
+
+def formatted_amounts(tree: ast.AST) -> Iterator[ast.AST]:
+    """Amounts with a format of floats. A bare `:g` may repeat a number that has a name, as its caller stated it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FormattedValue(value=value, format_spec=ast.JoinedStr() as spec):
+                text = ast.unparse(spec)[1:].strip("'\"")
+                plain = text == "g" and isinstance(value, ast.Name | ast.Attribute)
+                if re.search(r"[.]|[eEfFgG%]$", text) and not plain and AMOUNT.search(ast.unparse(value)):
+                    yield node
+            case ast.Call(func=ast.Name(id="round" | "format"), args=[value, *_]) if AMOUNT.search(ast.unparse(value)):
+                yield node
+            case ast.BinOp(left=ast.Constant(value=str() as text), op=ast.Mod(), right=value):
+                if re.search(r"%[-+ 0-9.]*[eEfFgG]", text) and AMOUNT.search(ast.unparse(value)):
+                    yield node
+            case ast.Constant(value=str() as text) if re.search(r"\{\w*(epsilon|delta)\w*:[^}]*[eEfFgG]\}", text):
+                yield node
+
+
+@pytest.mark.parametrize("name", [name for name in TREES if not name.startswith("reproduce/")])
+def test_amounts_are_printed_in_one_place(name):
+    docstrings = {
+        body[0].value
+        for node in ast.walk(TREES[name])
+        if isinstance(body := getattr(node, "body", None), list) and body and isinstance(body[0], ast.Expr)
+    }
+    lines = sorted({node.lineno for node in formatted_amounts(TREES[name]) if node not in docstrings})
+    if name in FORMATS:
+        assert lines or name == "numerics/digits.py", f"{name} formats no amounts any more: take it off the list"
+    else:
+        assert not lines, f"{name}, lines {lines}: use `rounded_up`, `rounded_down` or `rounded` of numerics.digits"
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('f"costs {epsilon:.4f}"', True),
+        ('f"{guarantee.epsilon(delta):g}"', True),
+        ('f"{self.delta:.3g}"', True),
+        ("f\"{row['epsilon']:.6g}\"", True),
+        ("round(noise, 3)", True),
+        ('format(price, ".3g")', True),
+        ('"%.3f" % epsilon', True),
+        ('"costs {epsilon:.4f}".format(epsilon=1.0)', True),
+        ('f"{delta:g}"', False),
+        ('f"{seconds:.1f}"', False),
+        ('f"{rounded_up(epsilon)}"', False),
+    ],
+)
+def test_a_format_of_an_amount_is_found(code, found):
+    assert bool(list(formatted_amounts(ast.parse(code)))) is found

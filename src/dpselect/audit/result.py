@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from dpselect.numerics.digits import rounded, rounded_down
+
 __all__ = ["DATA_OVER_NEIGHBOUR", "NEIGHBOUR_OVER_DATA", "Audit", "shortened"]
 
 DATA_OVER_NEIGHBOUR: Final = "data over neighbour"
@@ -84,12 +86,13 @@ class Audit:
         if self.method == "one-run":
             found.append("p-value of the claim {p_value:.3g}, at epsilon {at_epsilon:.6g}".format(**self.shown))
         found += [
-            f"epsilon at delta {self.delta:g}: at least {self.epsilon_lower:.6g}, claimed {self.claimed_epsilon:.6g}",
+            f"epsilon at delta {self.delta:g}: at least {rounded_down(self.epsilon_lower)}, "
+            f"claimed {rounded(self.claimed_epsilon, digits=6)}",
             f"event: {self.event} ({self.direction})",
         ]
         if math.isfinite(self.epsilon_limit):
             many = "guesses" if self.method == "one-run" else "draws"
-            found.append(f"so many {many} can show an epsilon of {self.epsilon_limit:.4g} at most")
+            found.append(f"so many {many} can show an epsilon of {rounded(self.epsilon_limit)} at most")
             if self.epsilon_limit <= self.claimed_epsilon:
                 found.append(f"too few to contradict the claim at delta {self.delta:g}, however false it is")
         if self.confidence < 1.0:

@@ -238,4 +238,6 @@ def _echo_privacy(promise: Any) -> None:
     if promise is None:
         typer.echo("nothing is promised to a row (--epsilon would)")
     else:
-        typer.echo(f"a row: epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, replace-one")
+        typer.echo(
+            f"a row: epsilon {rounded_up(promise['epsilon'])} at delta {rounded_up(promise['delta'])}, replace-one"
+        )

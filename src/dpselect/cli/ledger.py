@@ -160,7 +160,7 @@ def _table(described: list[dict[str, Any]]) -> None:
             row["name"],
             row["parent"] or "",
             row["accounting"],
-            f"{row['epsilon']:.6g}",
+            rounded_down(row["epsilon"]),
             rounded_up(row["spent"]["epsilon"]),
             rounded_down(row["remaining"]["epsilon"]),
             rounded_down(row["refunded_epsilon"]),

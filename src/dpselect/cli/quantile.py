@@ -137,7 +137,8 @@ def quantile(
             typer.echo(
                 f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)"
             )
-        typer.echo(f"epsilon {rounded_up(result['epsilon'])}, delta {delta or 0:g}, adjacency {result['adjacency']}")
+        spent = f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}"
+        typer.echo(f"{spent}, adjacency {result['adjacency']}")
     if plot is not None:  # last: what was paid for is on the screen already
         _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
 

@@ -18,6 +18,7 @@ from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
+from dpselect.numerics.digits import rounded_down
 from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
@@ -70,8 +71,8 @@ class Budget:
 
     def __repr__(self) -> str:
         return (
-            f"Budget({self.name!r}, epsilon={float(self.epsilon):g}, delta={float(self.delta):g}, "
-            f"accounting={self.accounting!r})"
+            f"Budget({self.name!r}, epsilon={rounded_down(float(self.epsilon))}, "
+            f"delta={rounded_down(float(self.delta))}, accounting={self.accounting!r})"
         )
 
     def _repr_html_(self) -> str:

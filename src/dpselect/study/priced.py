@@ -11,7 +11,7 @@ from typing import Final
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import noisy_count_guarantee
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.learners import Recipe
@@ -89,8 +89,8 @@ def admit(priced: Priced) -> Priced:
             if left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta):
                 raise BudgetError(
                     f"the search costs epsilon {rounded_up(found.epsilon)} at delta {found.delta:g}; budget "
-                    f"{study.privacy.budget!r} has epsilon {float(left.epsilon):.6g} and delta {float(left.delta):g} "
-                    "left"
+                    f"{study.privacy.budget!r} has epsilon {rounded_down(float(left.epsilon))} and delta "
+                    f"{rounded_down(float(left.delta))} left"
                 )
     check_store(priced.request, priced.store, priced.settled.execution, has_ledger=True)
     return priced

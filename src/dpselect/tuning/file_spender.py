@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number, public_text
+from dpselect.numerics.digits import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
 from dpselect.privacy.promises import promise_or_output
 from dpselect.randomness.starting import refuse_while_starting
@@ -68,7 +69,7 @@ class FileSpender:
         priced = guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
         epsilon = priced.epsilon(_float_below(self._delta_each))
         if not epsilon < float("inf"):
-            raise BudgetError(f"{label!r} has no finite epsilon at delta {float(self._delta_each):g}")
+            raise BudgetError(f"{label!r} has no finite epsilon at delta {rounded_down(float(self._delta_each))}")
         row = (label, priced.adjacency.value, str(_exact("epsilon", epsilon)), str(self._delta_each))
         with self._transaction() as connection:
             booked = connection.execute(
@@ -111,9 +112,10 @@ class FileSpender:
         spent_epsilon, spent_delta = _sums(connection)
         if spent_epsilon + Fraction(epsilon) > self._epsilon or spent_delta + Fraction(delta) > self._delta:
             raise BudgetError(
-                f"{label!r} costs epsilon {float(Fraction(epsilon)):.6g} at delta {float(Fraction(delta)):g}; of the "
-                f"budget, epsilon {float(self._epsilon - spent_epsilon):.6g} and delta "
-                f"{float(self._delta - spent_delta):g} are left"
+                f"{label!r} costs epsilon {rounded_up(float(Fraction(epsilon)))} at delta "
+                f"{rounded_up(float(Fraction(delta)))}; of the budget, epsilon "
+                f"{rounded_down(float(self._epsilon - spent_epsilon))} and delta "
+                f"{rounded_down(float(self._delta - spent_delta))} are left"
             )
 
     def _receipt(self, identifier: str, epsilon: str, delta: str) -> Receipt:

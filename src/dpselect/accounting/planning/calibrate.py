@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, SupportsFloat
 
 from dpselect.errors import BudgetError, number
+from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
@@ -134,7 +135,7 @@ def _search(
         if safe >= highest:
             raise BudgetError(
                 f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: "
-                f"the smallest epsilon there is {safe_price:g}"
+                f"the smallest epsilon there is {rounded_up(safe_price)}"
             )
         unsafe, unsafe_price = safe, safe_price
         safe, factor = min(safe * factor, highest), factor * factor
