@@ -20,11 +20,11 @@ import numpy as np
 
 from dpselect.mechanisms import (
     SparseVector,
+    TopK,
     exponential_mechanism,
     gaussian_steps,
     permute_and_flip,
     report_noisy_max,
-    top_k,
 )
 from dpselect.randomness import discrete_gaussian_array, discrete_laplace_array, keyed_source
 
@@ -90,7 +90,7 @@ def selection(count: int, repeats: int) -> None:
             ),
             "permute-and-flip": lambda s=scores: permute_and_flip(s, **parameters),
             "report noisy max, Laplace": lambda s=scores: report_noisy_max(s, **parameters),
-            "top 10": lambda s=scores: top_k(s, count=10, **parameters),
+            "top 10": lambda s=scores: TopK(count=10, **parameters).draw(s),
             "NumPy Gumbel argmax (floating point)": gumbel_argmax(scores),
         }
         for label, run in ours.items():

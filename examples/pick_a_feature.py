@@ -71,7 +71,7 @@ def main(random: RandomSource | None = None) -> Release:
     print(f"chance that the telling feature is drawn at all: {DRAWS.success_probability(1 / FEATURES):.2f}")
 
     mechanism = PermuteAndFlip(sensitivity=1.0, epsilon=TOTAL_EPSILON)
-    chosen = mechanism.select(np.count_nonzero(features == labels[:, None], axis=0), random=source)
+    chosen = mechanism(np.count_nonzero(features == labels[:, None], axis=0), random=source).value
     print(f"permute-and-flip: feature {chosen}, epsilon {mechanism.guarantee.epsilon(0.0):.3f}")
     return release
 

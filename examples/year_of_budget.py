@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from dpselect.ledger import InsufficientBudget, Ledger
-from dpselect.mechanisms import SparseVector, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import SparseVector, noisy_count
 from dpselect.ordered import median
 from dpselect.privacy import OutputGuarantee
 from dpselect.randomness import keyed_source, system_source
@@ -77,8 +77,7 @@ print(f"the year so far: {float(year.spent().epsilon):.2f} of 3; alarms gave bac
 # %%
 left = float(year.remaining().epsilon)
 try:
-    with planners.reserve(noisy_count_guarantee(epsilon=2.0), label="a count, very exact") as charge:
-        pass
+    noisy_count(int(np.sum(stays[0] > 4.2)), epsilon=2.0, spender=planners, label="a count, very exact")
     refused = False
 except InsufficientBudget as error:
     refused = True
@@ -89,12 +88,11 @@ print(f"left {left:.2f}")
 # A sparse vector answers many yes-or-no questions and charges for the first yes.
 
 # %%
-search = SparseVector(epsilon_threshold=0.1, epsilon_queries=0.3, max_positives=1, monotonic=True, random=random)
-with planners.reserve(search.guarantee, label="a month of long stays") as charge:
+options = {"epsilon_threshold": 0.1, "epsilon_queries": 0.3, "max_positives": 1, "monotonic": True}
+with SparseVector(**options, spender=planners, label="a month of long stays", random=random) as search:
     answers = []
     while len(answers) < 12 and not search.halted:
         answers.append(search.above(float(np.sum(stays[len(answers)] > 4.2)), 2010.0))
-    charge.settle(answers)
 first = len(answers) if any(answers) else None
 print(f"first month with about 2,010 stays above 4.2 days or more: {first}")
 

@@ -40,9 +40,38 @@ SAMPLES: dict[str, str] = {
     ),
     "learners.PrivateValidation": "PrivateValidation(np.eye(2), np.arange(2), nominal_rows=2, epsilon=0.5)",
     "learners.PublicValidation": "PublicValidation(np.eye(2), np.arange(2))",
-    "mechanisms.Cascade.release": (
+    "mechanisms.Cascade.prepared": (
         "stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)\n"
-        "Cascade([stage]).release([(10_000, lambda random: 1)])"
+        "Cascade([stage]).prepared([(10_000, lambda random: 1)])"
+    ),
+    "mechanisms.ChoosingMechanism.prepared": (
+        "ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6).prepared([0.0, 9.0])"
+    ),
+    "mechanisms.GeneralisedExponentialMechanism.prepared": (
+        "GeneralisedExponentialMechanism(sensitivities=[1.0, 2.0], epsilon=1).prepared([0.0, 9.0])"
+    ),
+    "mechanisms.InterquantileRange.prepared": (
+        "spread = InterquantileRange(granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)\n"
+        "spread.prepared([1.0, 2.0, 9.0])"
+    ),
+    "mechanisms.LargeMarginMechanism.prepared": (
+        "LargeMarginMechanism(candidates=2, sensitivity=1.0, epsilon=1.0, delta=1e-6).prepared([0.0, 9.0])"
+    ),
+    "mechanisms.ProposeTestRelease.prepared": (
+        "stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)\n"
+        "stage.prepared(10_000, lambda random: 1)"
+    ),
+    "mechanisms.SmoothSensitivityMechanism.prepared": (
+        "smooth = SmoothSensitivityMechanism(candidates=2, smoothness=0.01, base_epsilon=0.5, base_delta=1e-6)\n"
+        "smooth.prepared([0.0, 9.0], [1.0, 1.0])"
+    ),
+    "mechanisms.SparseRelease.prepared": (
+        "search = SparseRelease(epsilon_threshold=0.5, epsilon_queries=0.5, epsilon_release=0.5, max_positives=2)\n"
+        "search.prepared([1.0, 9.0], threshold=5.0)"
+    ),
+    "mechanisms.TrimmedMean.prepared": (
+        "mean = TrimmedMean(width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)\n"
+        "mean.prepared([1.0, 2.0, 9.0])"
     ),
     "mechanisms.GeneralisedExponentialMechanism": (
         "GeneralisedExponentialMechanism(sensitivities=[1.0, 2.0], epsilon=1)"
@@ -134,6 +163,7 @@ EXEMPT: dict[str, str] = {
         (
             "adaptive.Verification",
             "holdout.Holdout",
+            "mechanisms.Mechanism",
             "holdout.SavedAnalysis",
             "ledger.Budget",
             "ledger.Ledger",

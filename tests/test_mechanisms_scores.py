@@ -32,18 +32,13 @@ from dpselect.mechanisms import (
     SmoothSensitivityMechanism,
     TopK,
     bounded_range,
-    choosing_mechanism,
     exponential,
     exponential_mechanism,
     flipping,
-    generalised_exponential_mechanism,
-    large_margin_mechanism,
     noisy_max,
     permute_and_flip,
     report_noisy_max,
     scores,
-    smooth_sensitivity_mechanism,
-    top_k,
 )
 from dpselect.mechanisms.bounded_range_price import bounded_range_rho
 from dpselect.mechanisms.scores import CHUNK, read_scores
@@ -444,7 +439,7 @@ def test_public_mistakes_raise_and_name_the_argument(name: str) -> None:
 def test_mechanism_objects_hold_no_data() -> None:
     mechanism = ExponentialMechanism(sensitivity=1.0, epsilon=1.0)
     before = repr(mechanism)
-    mechanism.select([1.0, 2.0])
+    mechanism.draw([1.0, 2.0])
     assert repr(mechanism) == before
     assert "Scores(" not in repr(read_scores([123.456]))
     assert scores.CHUNK == CHUNK
@@ -457,7 +452,7 @@ def test_top_k_follows_peeling() -> None:
     """Durfee, Rogers (2019), Lemma 4.2: 1,500 draws of ordered pairs."""
     q, draws = [0.0, 2.0, 3.0, -1.0], 1500
     random = keyed_source("top")
-    found = Counter(tuple(top_k(q, count=2, sensitivity=1.0, epsilon=2.0, random=random)) for _ in range(draws))
+    found = Counter(tuple(TopK(count=2, sensitivity=1.0, epsilon=2.0).draw(q, random=random)) for _ in range(draws))
     assert p_value(found, top_k_law(q, 0.5, 2), draws) > FALSE_ALARM
 
 
@@ -465,13 +460,13 @@ def test_top_k_edges() -> None:
     random = keyed_source(1)
     q = np.array([0.0, -math.inf, math.nan, 5.0])
     for _ in range(30):
-        drawn = top_k(q, count=4, sensitivity=1.0, epsilon=1.0, random=random)
+        drawn = TopK(count=4, sensitivity=1.0, epsilon=1.0).draw(q, random=random)
         assert set(drawn[:2]) == {0, 3}
         assert set(drawn[2:]) == {1, 2}
-    drawn = top_k(np.arange(3 * CHUNK) * 100.0, count=100, sensitivity=1.0, epsilon=1000.0, random=random)
+    drawn = TopK(count=100, sensitivity=1.0, epsilon=1000.0).draw(np.arange(3 * CHUNK) * 100.0, random=random)
     assert drawn == list(range(3 * CHUNK - 1, 3 * CHUNK - 101, -1))
     with pytest.raises(ArgumentError, match="count"):
-        top_k([0.0], count=2, sensitivity=1.0, epsilon=1.0)
+        TopK(count=2, sensitivity=1.0, epsilon=1.0).draw([0.0])
 
 
 def test_top_k_guarantee_composes_ranges() -> None:
@@ -512,7 +507,7 @@ def test_generalised_mechanism_against_its_definition() -> None:
     assert_allclose(mechanism.normalised(q), s, rtol=1e-12, atol=1e-12)
     random = keyed_source("general")
     found = Counter(
-        generalised_exponential_mechanism(q, sensitivities=d, epsilon=1.0, failure_probability=0.1, random=random)
+        GeneralisedExponentialMechanism(sensitivities=d, epsilon=1.0, failure_probability=0.1).draw(q, random=random)
         for _ in range(3000)
     )
     assert p_value(found, dict(enumerate(exponential_law(s, 0.5))), 3000) > FALSE_ALARM
@@ -571,11 +566,11 @@ def test_choosing_mechanism_exact_audit(growth: int, delta: float) -> None:
 def test_choosing_mechanism_draws() -> None:
     mechanism = ChoosingMechanism(growth=2, epsilon=2.0, delta=0.05)
     counts, random = np.array([5, 7, 0, 6]), keyed_source("choosing")
-    found = Counter(mechanism.select(counts, random=random) for _ in range(3000))
+    found = Counter(mechanism.draw(counts, random=random) for _ in range(3000))
     law = choosing_law(counts.astype(float), mechanism)
     assert p_value(found, {None: law[0], **dict(enumerate(law[1:]))}, 3000) > FALSE_ALARM
     for odd in ([0, 0], [math.nan, -math.inf], [-3.0], [0.99]):
-        assert choosing_mechanism(odd, growth=1, epsilon=1.0, delta=1e-3) is None
+        assert ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-3).draw(odd) is None
     with pytest.raises(AdjacencyError):
         ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6, adjacency="replace_one")
 
@@ -617,13 +612,13 @@ def test_large_margin_draws() -> None:
     mechanism = LargeMarginMechanism(candidates=5, sensitivity=1.0, epsilon=4.0, delta=0.3)
     q = np.array([0.0, -40.0, -0.5, -41.0, -39.0])
     random = keyed_source("margin")
-    found = Counter(mechanism.select(q, random=random) for _ in range(2000))
+    found = Counter(mechanism.draw(q, random=random) for _ in range(2000))
     assert p_value(found, dict(enumerate(large_margin_law(q, mechanism))), 2000) > FALSE_ALARM
     for odd in ([-math.inf] * 5, [math.nan] * 5, [math.inf] * 5, [1e308, -1e308, 0, 0, 0]):
-        assert 0 <= mechanism.select(odd, random=random) < 5
-    assert large_margin_mechanism([3.0], sensitivity=1.0, epsilon=1.0, delta=1e-6) == 0
+        assert 0 <= mechanism.draw(odd, random=random) < 5
+    assert LargeMarginMechanism(candidates=1, sensitivity=1.0, epsilon=1.0, delta=1e-6).draw([3.0]) == 0
     with pytest.raises(ArgumentError, match="scores"):
-        mechanism.select([0.0])
+        mechanism.draw([0.0])
 
 
 def test_smooth_sensitivity_prices() -> None:
@@ -673,7 +668,7 @@ def test_smooth_sensitivity_draws() -> None:
     )
     q, s, random = np.array([0.0, 30.0, 60.0]), np.array([0.1, 1.0, 3.0]), keyed_source("smooth")
     draws = 500
-    found = np.bincount([m.select(q, s, random=random) for _ in range(draws)], minlength=3)
+    found = np.bincount([m.draw(q, s, random=random) for _ in range(draws)], minlength=3)
     generator, plain = np.random.default_rng(8), np.zeros(3)
     for _ in range(draws):
         i = generator.integers(3, size=generator.geometric(m.stop_probability))
@@ -685,5 +680,8 @@ def test_smooth_sensitivity_draws() -> None:
         ([math.nan] * 3, [1, 1, 1]),
         ([1, 2, math.inf], [math.nan, math.inf, 0]),
     ):
-        assert 0 <= m.select(odd_q, odd_s, random=random) < 3
-    assert smooth_sensitivity_mechanism([7.0], [1.0], smoothness=0.0, base_epsilon=1.0, base_delta=1e-9) == 0
+        assert 0 <= m.draw(odd_q, odd_s, random=random) < 3
+    assert (
+        SmoothSensitivityMechanism(candidates=1, smoothness=0.0, base_epsilon=1.0, base_delta=1e-9).draw([7.0], [1.0])
+        == 0
+    )

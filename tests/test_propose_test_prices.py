@@ -128,11 +128,11 @@ def test_a_refund_goes_to_the_median(tmp_path):
         budget = ledger.create_budget("b", epsilon=1, delta="1e-5", adjacency="replace_one")
         with budget.reserve(spread.guarantee, label="range") as charge:
             assert budget.remaining().epsilon == Fraction(1, 4)
-            charge.settle(spread.release([0.0, 1.0, 50.0, 9.0], random=keyed_source(1)))
+            charge.settle(spread.draw([0.0, 1.0, 50.0, 9.0], random=keyed_source(1)))
         assert budget.remaining().epsilon == Fraction(1, 2)
         median = trimmed_mean(epsilon_test=0.25, epsilon_answer=0.25, delta=1e-6)
         with budget.reserve(median.guarantee, label="median") as charge:
-            charge.settle(median.release([0.0] * 500, random=keyed_source(1)))
+            charge.settle(median.draw([0.0] * 500, random=keyed_source(1)))
         assert budget.remaining().epsilon == 0
         with pytest.raises(InsufficientBudget):
             budget.reserve(median.guarantee, label="another")
@@ -166,7 +166,7 @@ def test_medians_follow_their_exact_law(rows):
     """2,000 draws catch a total variation distance of 0.12 with probability above 0.99."""
     mechanism = trimmed_mean(delta=0.2)
     law = trimmed_mean_law(mechanism, np.array(rows), (-6, 12))
-    outputs = (mechanism.release(rows, random=keyed_source(i)) for i in range(2000))
+    outputs = (mechanism.draw(rows, random=keyed_source(i)) for i in range(2000))
     units = (None if y is None else min(max(int(y), -7), 13) for y in outputs)
     assert fits(counted(units), law)
 
@@ -187,7 +187,7 @@ def test_interquantile_ranges_follow_their_exact_law(rows):
             return stage, None
         return stage, min(max(round(math.log(width) / logarithm * 2 - 0.5), reach[0] - 1), reach[1] + 1)
 
-    outputs = (mechanism.release(rows, random=keyed_source(i)) for i in range(2000))
+    outputs = (mechanism.draw(rows, random=keyed_source(i)) for i in range(2000))
     assert fits(counted(map(level, outputs)), law)
 
 
@@ -195,7 +195,7 @@ def test_trimmed_means_are_close_and_unknown_scales_are_found():
     """Normal data, 20,000 rows: both nearly always answer, and close to the truth."""
     rows = 3.0 + 7.0 * np.random.default_rng(0).standard_normal(20_000)  # data, not noise
     spread = InterquantileRange(granularity=2.0**-20, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-8)
-    stage, width = spread.release(rows, random=keyed_source(1))
+    stage, width = spread.draw(rows, random=keyed_source(1))
     assert stage in (1, 2)
     assert 0.5 < width / (7.0 * 1.349) < 2.0  # noise of a factor 1.1^(Laplace(2)), 0.5 to 2 but for about 1 in 30
     for trim in (0.1, 0.5):
@@ -203,7 +203,7 @@ def test_trimmed_means_are_close_and_unknown_scales_are_found():
         mean = TrimmedMean(
             width=2 * proposed, granularity=2.0**-20, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-8, trim=trim
         )
-        assert abs(mean.release(rows, random=keyed_source(2)) - 3.0) < 5.0
+        assert abs(mean.draw(rows, random=keyed_source(2)) - 3.0) < 5.0
         assert mean.distance(sorted_units(rows, 2.0**-20)) > 2 * mean.test.margin
 
 
@@ -211,9 +211,9 @@ def test_extreme_data_are_data():
     mechanism = InterquantileRange(granularity=1.0, epsilon_test=1.0, epsilon_answer=0.01, delta=0.5)
     for rows in ([1e300, -1e300] * 20, [math.nan] * 40, [0.0] * 40, [1e300] * 10 + [0.0] * 30):
         for key in range(5):
-            output = mechanism.release(rows, random=keyed_source(key))
+            output = mechanism.draw(rows, random=keyed_source(key))
             assert output is None or (output[0] in (1, 2) and 0.0 <= output[1] < math.inf)
-        assert trimmed_mean(delta=0.5).release(rows, random=keyed_source(1)) != math.inf
+        assert trimmed_mean(delta=0.5).draw(rows, random=keyed_source(1)) != math.inf
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def test_parameters_out_of_range():
         with pytest.raises(ArgumentError, match=next(iter(wrong))):
             interquantile_range(**wrong)
     with pytest.raises(ArgumentError, match="two rows"):
-        interquantile_range().release([1.0])
+        interquantile_range().draw([1.0])
     with pytest.raises(ArgumentError, match="stages"):
         Cascade([])
     with pytest.raises(ArgumentError, match="none"):
@@ -246,7 +246,7 @@ def test_parameters_out_of_range():
     with pytest.raises(AdjacencyError):
         _ = Cascade([one, ProposeTestRelease(**good, adjacency="replace_one")]).guarantee
     with pytest.raises(ArgumentError, match="attempts"):
-        Cascade([one]).release([])
+        Cascade([one]).draw([])
     assert Fraction(trimmed_mean(epsilon_answer=Decimal("0.3")).guarantee.price(True)) >= Fraction(3, 10) + Fraction(
         0.6
     )
@@ -255,10 +255,10 @@ def test_parameters_out_of_range():
 def test_secrets_are_not_quoted():
     test = ProposeTestRelease(epsilon_test=1.0, epsilon_answer=1.0, delta=0.5)
     with pytest.raises(TypeError) as caught:
-        test.release(12345.5, lambda random: 1)
+        test.draw(12345.5, lambda random: 1)
     assert "12345" not in str(caught.value)
     with pytest.raises(ArgumentError, match="None"):
-        test.release(10_000, lambda random: None)
+        test.draw(10_000, lambda random: None)
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             importlib.import_module("dpselect.privacy.output.ex_post").ExPostRelease,
             {"value": None},
         ),
+        "privacy.output.ex_post.ex_post": (importlib.import_module("dpselect.privacy.output.ex_post").ex_post, {}),
         "privacy.Payment": (privacy.Payment, {"spender": Unspent(), "identifier": "i"}),
         "privacy.Payment.open": (privacy.Payment.open, {"spender": Unspent(), "label": "x"}),
         "privacy.paid": (privacy.paid, {"run": never, "spender": Unspent(), "label": "x"}),

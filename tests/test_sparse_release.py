@@ -156,7 +156,7 @@ def test_releases_follow_their_exact_law(spend):
     law = release_law(mechanism, values, values, 2.0)
     found, sizes = {}, []
     for i in range(2000):
-        output = mechanism.release(values, threshold=2.0, random=keyed_source(f"{spend} {i}"))
+        output = mechanism.draw(values, threshold=2.0, random=keyed_source(f"{spend} {i}"))
         counts = answer_counts(output.answers)
         noise = [v - values[k] for k, v in sorted(output.values.items())]
         assert [k for k, _ in sorted(output.values.items())] == np.flatnonzero(output.answers).tolist()
@@ -175,12 +175,12 @@ def test_releases_follow_their_exact_law(spend):
 
 def test_values_lie_on_a_grid_and_may_be_anything():
     mechanism = sparse_release(sensitivity=3.0, epsilon_release=9.0)
-    output = mechanism.release([math.nan, 1e300, -math.inf, 5.3], threshold=[0, 1, 2, 1e9], random=keyed_source(1))
+    output = mechanism.draw([math.nan, 1e300, -math.inf, 5.3], threshold=[0, 1, 2, 1e9], random=keyed_source(1))
     assert output.answers.tolist() == [F, T, T]
     assert set(output.values) == {1, 2}
     assert all(math.isfinite(v) and (v * 512).is_integer() for v in output.values.values())
     asked = []
-    other = mechanism.release(
+    other = mechanism.draw(
         [90.0, 90.0], threshold=0.0, answer=lambda i, e, _: asked.append((i, e)), random=keyed_source(1)
     )
     assert asked == [(0, mechanism.price.epsilon_each(2, 0)), (1, mechanism.price.epsilon_each(2, 0))]
@@ -317,7 +317,7 @@ def test_the_release_is_settled_at_what_came_out(tmp_path, spend):
             before = budget.spent().epsilon
             with budget.reserve(mechanism.guarantee, label="entries") as charge:
                 assert float(budget.spent().epsilon - before) == pytest.approx(1.5)
-                output = mechanism.release(values, threshold=50.0, random=keyed_source(2))
+                output = mechanism.draw(values, threshold=50.0, random=keyed_source(2))
                 charge.settle(output)
             price = mechanism.price(answer_counts(output.answers))
             assert float(budget.spent().epsilon - before) == pytest.approx(price, abs=1e-15)
@@ -362,6 +362,6 @@ def test_parameters_out_of_range():
     with pytest.raises(ArgumentError, match="supremum"):
         OutputGuarantee(cell=answer_counts, epsilons=sparse_release().price)
     with pytest.raises(ArgumentError, match="thresholds"):
-        sparse_release().release([1.0, 2.0], threshold=[1.0])
+        sparse_release().draw([1.0, 2.0], threshold=[1.0])
     with pytest.raises(ArgumentError, match="epsilon"):
         balanced_split(epsilon=0, max_positives=2)

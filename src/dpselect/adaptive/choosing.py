@@ -67,7 +67,7 @@ def draw_choice(ranks: NDArray[np.int64], blocks: int, plan: BlockPlan, random: 
     mechanism = ExponentialMechanism(
         sensitivity=float(spread), epsilon=choice_epsilon(plan), adjacency=Adjacency.REPLACE_ONE
     )
-    return mechanism.select(ranks.astype(np.float64), random=random)
+    return int(mechanism.draw(ranks.astype(np.float64), random=random))
 
 
 @dataclass(frozen=True, kw_only=True)

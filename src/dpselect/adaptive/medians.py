@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +22,7 @@ from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code
-from dpselect.privacy import Adjacency, Guarantee, Release, gaussian
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, gaussian, paid
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
@@ -34,6 +35,8 @@ def exponential_median(
     *,
     epsilon: float,
     quantile: Fraction = Fraction(1, 2),
+    spender: Spender | None = None,
+    label: str = "exponential median",
     random: RandomSource | None = None,
 ) -> Release:
     """A grid point v with probability proportional to exp(-epsilon/2 * badness(v)), exactly.
@@ -52,16 +55,17 @@ def exponential_median(
     expect("grid", grid, Domain)
     epsilon = number("epsilon", epsilon, at_least=1e-9, at_most=1e6)
     source = resolve(random)
-    ordered = np.sort(_filled(values, grid))
-    code = draw_code(
-        SortedColumn(ordered, grid),
-        size=grid.size,
-        target=_quantile(quantile) * len(ordered),
-        rate=epsilon_used(epsilon) / 2,
-        random=source,
-    )
-    guarantee = _exponential_price(epsilon)
-    return Release(value=grid.decode(code), guarantee=guarantee, replayable=source.replayable)
+    share, column = _quantile(quantile), as_vector("values", values).reshape(-1)
+
+    def run() -> Any:
+        ordered = np.sort(_filled(column, grid))
+        target = share * len(ordered)
+        rate = epsilon_used(epsilon) / 2
+        return grid.decode(
+            draw_code(SortedColumn(ordered, grid), size=grid.size, target=target, rate=rate, random=source)
+        )
+
+    return paid(run, _exponential_price(epsilon), spender=spender, label=label, replayable=source.replayable)
 
 
 def exponential_median_guarantee(*, epsilon: float) -> Guarantee:
@@ -76,6 +80,8 @@ def search_median(
     *,
     noise: SearchNoise,
     quantile: Fraction = Fraction(1, 2),
+    spender: Spender | None = None,
+    label: str = "search median",
     random: RandomSource | None = None,
 ) -> Release:
     """A quantile by binary search: one noisy count #{x <= probe} a step, to the left when it is q m (q = `quantile`).
@@ -95,17 +101,21 @@ def search_median(
     if search_steps(grid.size) > noise.steps:
         raise ArgumentError(f"grid must have at most 2**{noise.steps} points, which the noise was planned for")
     source = resolve(random)
-    codes: NDArray[np.uint64] = np.asarray(grid.encode(_filled(values, grid)), dtype=np.uint64)
-    scale = noise.scale
-    wanted = math.ceil(_quantile(quantile) * len(codes) * scale)
-    low, high = 0, grid.size - 1
-    for step in noise.draw(source).tolist():
-        if low < high:
-            middle = (low + high) // 2
-            count = int(np.count_nonzero(codes <= np.uint64(middle)))
-            low, high = (low, middle) if count * scale + step >= wanted else (middle + 1, high)
-    guarantee = _search_price(noise)
-    return Release(value=grid.decode(low), guarantee=guarantee, replayable=source.replayable)
+    share, column = _quantile(quantile), as_vector("values", values).reshape(-1)
+
+    def run() -> Any:
+        codes: NDArray[np.uint64] = np.asarray(grid.encode(_filled(column, grid)), dtype=np.uint64)
+        scale = noise.scale
+        wanted = math.ceil(share * len(codes) * scale)
+        low, high = 0, grid.size - 1
+        for step in noise.draw(source).tolist():
+            if low < high:
+                middle = (low + high) // 2
+                count = int(np.count_nonzero(codes <= np.uint64(middle)))
+                low, high = (low, middle) if count * scale + step >= wanted else (middle + 1, high)
+        return grid.decode(low)
+
+    return paid(run, _search_price(noise), spender=spender, label=label, replayable=source.replayable)
 
 
 def search_median_guarantee(noise: SearchNoise) -> Guarantee:
@@ -135,8 +145,7 @@ def _quantile(quantile: Fraction) -> Fraction:
     return rational("quantile", quantile)
 
 
-def _filled(values: ArrayLike, grid: Domain) -> NDArray[np.float64]:
-    found = as_vector("values", values).reshape(-1)
+def _filled(found: NDArray[np.float64], grid: Domain) -> NDArray[np.float64]:
     missing = np.isnan(found)
     # always copied, so that the time does not tell whether a value is missing
     return np.where(missing, float(grid.decode(0)), found)

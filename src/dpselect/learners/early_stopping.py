@@ -113,7 +113,7 @@ class PrivateValidation:
     ) -> None:
         self._rows, self._labels = X, y
         self._nominal = number("nominal_rows", nominal_rows, at_least=1.0)
-        self._noise = {"epsilon": epsilon, "noise_multiplier": noise_multiplier}
+        self._noise: dict[str, Any] = {"epsilon": epsilon, "noise_multiplier": noise_multiplier}
         self.disjoint = bool(disjoint)
         self.guarantee = noisy_count_guarantee(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
 

@@ -1,12 +1,11 @@
 from .bounded_range_price import bounded_range as bounded_range
 from .brownian import brownian_guarantee as brownian_guarantee, brownian_reduction as brownian_reduction
-from .choosing import ChoosingMechanism as ChoosingMechanism, choosing_mechanism as choosing_mechanism
+from .choosing import ChoosingMechanism as ChoosingMechanism
 from .exponential import ExponentialMechanism as ExponentialMechanism, exponential_mechanism as exponential_mechanism
 from .flipping import PermuteAndFlip as PermuteAndFlip, permute_and_flip as permute_and_flip
 from .gaussian_noise import gaussian_steps as gaussian_steps
 from .generalised_exponential import (
     GeneralisedExponentialMechanism as GeneralisedExponentialMechanism,
-    generalised_exponential_mechanism as generalised_exponential_mechanism,
 )
 from .grid import (
     add_on_grid as add_on_grid,
@@ -15,7 +14,8 @@ from .grid import (
     rounding_sensitivity as rounding_sensitivity,
 )
 from .interquantile_range import InterquantileRange as InterquantileRange
-from .large_margin import LargeMarginMechanism as LargeMarginMechanism, large_margin_mechanism as large_margin_mechanism
+from .large_margin import LargeMarginMechanism as LargeMarginMechanism
+from .mechanism import Mechanism as Mechanism
 from .noise_reduction import (
     GradualRelease as GradualRelease,
     guarantee_with_test as guarantee_with_test,
@@ -31,7 +31,7 @@ from .noisy_counts import (
     noisy_count_guarantee as noisy_count_guarantee,
 )
 from .noisy_max import ReportNoisyMax as ReportNoisyMax, report_noisy_max as report_noisy_max
-from .peeling import TopK as TopK, top_k as top_k
+from .peeling import TopK as TopK
 from .propose_test_release import (
     Cascade as Cascade,
     ProposeTestRelease as ProposeTestRelease,
@@ -40,7 +40,6 @@ from .propose_test_release import (
 from .scores import ScoreChunks as ScoreChunks
 from .smooth_sensitivity import (
     SmoothSensitivityMechanism as SmoothSensitivityMechanism,
-    smooth_sensitivity_mechanism as smooth_sensitivity_mechanism,
 )
 from .sparse_release import (
     SparseAnswers as SparseAnswers,

@@ -20,7 +20,7 @@ from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensiti
 from dpselect.mechanisms.noise_reduction import GradualRelease
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import ROUND_UP, last_true
-from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
+from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import RandomSource, resolve
 
@@ -79,13 +79,16 @@ def brownian_reduction(
     sensitivity: SupportsFloat,
     boundary: Boundary = "stopping",
     adjacency: Adjacency | str = _DEFAULT,
+    spender: Spender | None = None,
+    label: str = "gradual release",
     random: RandomSource | None = None,
 ) -> GradualRelease:
     """A session that releases `value` with Gaussian noise of decreasing deviation; only the last level is paid.
 
     Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
     post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of `value` as
-    doubles (owed by the caller); its shape is free. `delta`, `boundary` and the guarantee: `brownian_guarantee`.
+    doubles (owed by the caller); its shape is free. `delta`, `boundary` and the guarantee: `brownian_guarantee`;
+    `spender` and `label`: `laplace_reduction`.
 
     Reading a Brownian path backwards is averaging: level i is the mean, weighted by precision, of i independent
     Gaussian answers. So each step is an answer on a grid with fresh noise (`add_on_grid`, `gaussian_steps`), a
@@ -113,7 +116,8 @@ def brownian_reduction(
         number("sensitivity", sensitivity, at_least=1e-250, at_most=1e250),
         source,
     )
-    return GradualRelease(step, guarantee, replayable=source.replayable)
+    payment = Payment.open(guarantee, spender=spender, label=label)
+    return GradualRelease(step, guarantee, replayable=source.replayable, payment=payment)
 
 
 def linear_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, anchor: SupportsFloat) -> float:

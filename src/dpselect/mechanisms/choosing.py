@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -11,19 +12,20 @@ from numpy.typing import ArrayLike
 
 from dpselect.errors import AdjacencyError, integer, number
 from dpselect.mechanisms.exponential import draw_exponential
-from dpselect.mechanisms.scores import read_scores
+from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.scores import Scores, declared_scores, read_scores
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, tail_enclosure
 
-__all__ = ["ChoosingMechanism", "choosing_mechanism"]
+__all__ = ["ChoosingMechanism"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChoosingMechanism:
+class ChoosingMechanism(Mechanism):
     """For whole-number scores of k-bounded growth; the number of candidates does not enter.
 
     A score has k-bounded growth (Beimel, Nissim, Stemmer 2013, Definition 3.6) when it is 0 on the empty data set and
@@ -48,6 +50,8 @@ class ChoosingMechanism:
     >>> mechanism = ChoosingMechanism(growth=1, epsilon=1.0, delta=1e-6)
     >>> round(mechanism.threshold, 1), mechanism.guarantee.epsilon(delta=1e-6)
     (28.6, 1.0)
+    >>> mechanism([0, 300, 2]).value
+    1
     """
 
     growth: int
@@ -76,11 +80,14 @@ class ChoosingMechanism:
         theorem = "choosing mechanism (Beimel, Nissim, Stemmer 2013, Lemma 3.7)"
         return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
 
-    def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int | None:
-        """The index drawn, or None; see `choosing_mechanism`."""
-        random = resolve(random)
+    def prepared(self, scores: ArrayLike) -> Callable[[RandomSource], int | None]:
+        """The choice among candidates with these scores: whole numbers (others are rounded down), held in memory."""
+        read = declared_scores(scores)
+        return lambda random: self._chosen(read(), random)
+
+    def _chosen(self, scores: Scores, random: RandomSource) -> int | None:
         half = epsilon_used(self.epsilon) / 2
-        counts = np.concatenate([np.floor(chunk) for chunk in read_scores(scores).chunks()])
+        counts = np.concatenate([np.floor(chunk) for chunk in scores.chunks()])
         needed = half * (Fraction(self.threshold) - Fraction(max(float(counts.max()), 0.0)))
         if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
             return None
@@ -88,18 +95,3 @@ class ChoosingMechanism:
         if not np.any(counts > -np.inf):
             return None
         return draw_exponential(read_scores(counts), half, random)
-
-
-def choosing_mechanism(
-    scores: ArrayLike, *, growth: int, epsilon: float, delta: float, random: RandomSource | None = None
-) -> int | None:
-    """Choose among candidates whose counts one row can raise in at most `growth` places; None when none is high enough.
-
-    `scores` are whole numbers (others are rounded down), held in memory, otherwise as in `exponential_mechanism`.
-    Raises `ArgumentError` for parameters out of range.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> choosing_mechanism([0, 300, 2], growth=1, epsilon=1.0, delta=1e-6, random=keyed_source(1))
-    1
-    """
-    return ChoosingMechanism(growth=growth, epsilon=epsilon, delta=delta).select(scores, random=random)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
-from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores, read_scores
-from dpselect.privacy import Guarantee
-from dpselect.randomness import RandomSource, resolve
+from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores
+from dpselect.privacy import Guarantee, Spender
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, exponential_enclosure
 
 __all__ = ["ExponentialMechanism", "draw_exponential", "exponential_mechanism", "relative_weights"]
@@ -43,7 +43,7 @@ class ExponentialMechanism(ScoreMechanism):
 
     >>> from dpselect.randomness import keyed_source
     >>> mechanism = ExponentialMechanism(sensitivity=1.0, epsilon=1.0)
-    >>> mechanism.select([0.0, 90.0, 3.0], random=keyed_source(1)), mechanism.guarantee.epsilon(delta=0)
+    >>> mechanism([0.0, 90.0, 3.0], random=keyed_source(1)).value, mechanism.guarantee.epsilon(delta=0)
     (1, 1.0)
     """
 
@@ -53,9 +53,8 @@ class ExponentialMechanism(ScoreMechanism):
         claimed = bounded_range(epsilon=self.epsilon, adjacency=self.adjacency)
         return replace(claimed, terms=self.terms("exponential"))
 
-    def select(self, scores: ArrayLike | ScoreChunks, *, random: RandomSource | None = None) -> int:
-        """The index drawn; see `exponential_mechanism`."""
-        return draw_exponential(read_scores(scores), self.rate, resolve(random))
+    def _chosen(self, scores: Scores, random: RandomSource) -> int:
+        return draw_exponential(scores, self.rate, random)
 
 
 def exponential_mechanism(
@@ -65,6 +64,8 @@ def exponential_mechanism(
     epsilon: float,
     monotonic: bool = False,
     method: Method = "exact",
+    spender: Spender | None = None,
+    label: str = "exponential mechanism",
     random: RandomSource | None = None,
 ) -> int:
     """Choose an index with probability proportional to exp(epsilon * score / (2 sensitivity)).
@@ -89,7 +90,7 @@ def exponential_mechanism(
     """
     check_method(method)
     mechanism = ExponentialMechanism(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return mechanism.select(scores, random=random)
+    return int(mechanism(scores, spender=spender, label=label, random=random).value)
 
 
 def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> int:

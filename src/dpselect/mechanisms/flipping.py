@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.exponential import relative_weights
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, pure_guarantee
-from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores
-from dpselect.privacy import Guarantee
-from dpselect.randomness import RandomSource, resolve
+from dpselect.mechanisms.scores import ScoreChunks, Scores
+from dpselect.privacy import Guarantee, Spender
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
 __all__ = ["PermuteAndFlip", "draw_permute_and_flip", "permute_and_flip"]
@@ -42,9 +42,8 @@ class PermuteAndFlip(ScoreMechanism):
         """Pure epsilon."""
         return pure_guarantee(self, "permute-and-flip", "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)")
 
-    def select(self, scores: ArrayLike | ScoreChunks, *, random: RandomSource | None = None) -> int:
-        """The index drawn; see `permute_and_flip`."""
-        return draw_permute_and_flip(read_scores(scores), self.rate, resolve(random))
+    def _chosen(self, scores: Scores, random: RandomSource) -> int:
+        return draw_permute_and_flip(scores, self.rate, random)
 
 
 def permute_and_flip(
@@ -54,6 +53,8 @@ def permute_and_flip(
     epsilon: float,
     monotonic: bool = False,
     method: Method = "exact",
+    spender: Spender | None = None,
+    label: str = "permute and flip",
     random: RandomSource | None = None,
 ) -> int:
     """Choose an index by permute-and-flip, exactly. `PermuteAndFlip` with the same arguments has the guarantee.
@@ -67,7 +68,7 @@ def permute_and_flip(
     """
     check_method(method)
     mechanism = PermuteAndFlip(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return mechanism.select(scores, random=random)
+    return int(mechanism(scores, spender=spender, label=label, random=random).value)
 
 
 def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) -> int:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
-from dpselect.mechanisms.scores import read_scores
+from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.scores import declared_scores, read_scores
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["GeneralisedExponentialMechanism", "generalised_exponential_mechanism"]
+__all__ = ["GeneralisedExponentialMechanism"]
 
 Array = NDArray[np.float64]
 _FLOOR = 2.0**20
@@ -30,7 +30,7 @@ _SENSITIVITY = 1.0 + 2.0**-24
 
 
 @dataclass(frozen=True, kw_only=True)
-class GeneralisedExponentialMechanism:
+class GeneralisedExponentialMechanism(Mechanism):
     """A small error for a good candidate of small sensitivity, however sensitive the others are.
 
     With t = 2 log(count / failure_probability) / epsilon and penalised scores m_i = q_i - t d_i, d_i the sensitivity
@@ -45,6 +45,9 @@ class GeneralisedExponentialMechanism:
         sensitivities: one bound for each candidate, fixed without looking at the data.
         epsilon: the price, at most 2**40 and at least 2**-10.
         failure_probability: what the accuracy statement allows; it tunes the penalty and costs nothing.
+
+    >>> GeneralisedExponentialMechanism(sensitivities=[0.1, 1e6], epsilon=1.0)([90.0, 95.0]).value
+    0
     """
 
     sensitivities: Sequence[float]
@@ -75,10 +78,13 @@ class GeneralisedExponentialMechanism:
 
     def normalised(self, scores: ArrayLike) -> Array:
         """The scores that the exponential mechanism sees: 0 for the best, down to -2**20. Secret, like `scores`."""
-        read = read_scores(scores)
-        if read.count != len(self.sensitivities):
+        return self._normalised(declared_scores(scores, self._check_count)().vector())
+
+    def _check_count(self, count: int) -> None:
+        if count != len(self.sensitivities):
             raise ArgumentError("scores must be as many as sensitivities")
-        q = read.vector()
+
+    def _normalised(self, q: Array) -> Array:
         d = np.array(self.sensitivities)
         # among candidates of one sensitivity only the best can attain the minimum
         known, group = np.unique(d, return_inverse=True)
@@ -94,30 +100,11 @@ class GeneralisedExponentialMechanism:
         result[q == -np.inf] = -np.inf
         return result
 
-    def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int:
-        """The index drawn; see `generalised_exponential_mechanism`."""
+    def prepared(self, scores: ArrayLike) -> Callable[[RandomSource], int]:
+        """The choice among candidates with these scores, one for each sensitivity, held in memory; the draw is exact.
+
+        Time: the number of candidates times the number of different sensitivities.
+        """
+        read = declared_scores(scores, self._check_count)
         rate = epsilon_used(self.epsilon) / (2 * Fraction(_SENSITIVITY))
-        return draw_exponential(read_scores(self.normalised(scores)), rate, resolve(random))
-
-
-def generalised_exponential_mechanism(
-    scores: ArrayLike,
-    *,
-    sensitivities: Sequence[float] | NDArray[np.float64],
-    epsilon: SupportsFloat,
-    failure_probability: float = 0.05,
-    random: RandomSource | None = None,
-) -> int:
-    """Choose an index when candidate i has sensitivity `sensitivities[i]`; the draw is exact.
-
-    `scores` is held in memory, otherwise as in `exponential_mechanism`. Time: the number of candidates times the number
-    of different sensitivities. Raises `ArgumentError` for parameters out of range or of another length.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> generalised_exponential_mechanism([90.0, 95.0], sensitivities=[0.1, 1e6], epsilon=1.0, random=keyed_source(1))
-    0
-    """
-    mechanism = GeneralisedExponentialMechanism(
-        sensitivities=tuple(sensitivities), epsilon=number("epsilon", epsilon), failure_probability=failure_probability
-    )
-    return mechanism.select(scores, random=random)
+        return lambda random: draw_exponential(read_scores(self._normalised(read().vector())), rate, random)

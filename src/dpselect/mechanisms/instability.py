@@ -16,7 +16,7 @@ from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import first_true
 
-__all__ = ["changes_until", "largest_gap", "sensitivity_of_middle", "smallest_gap", "sorted_units"]
+__all__ = ["changes_until", "declared_rows", "largest_gap", "sensitivity_of_middle", "smallest_gap", "sorted_units"]
 
 Units = NDArray[np.int64]
 _BEYOND = 1 << 61
@@ -24,10 +24,17 @@ _BEYOND = 1 << 61
 
 
 def sorted_units(values: ArrayLike, granularity: float) -> Units:
-    """The rows as multiples of `granularity` (a power of two), sorted.
+    """The rows as multiples of `granularity` (a power of two), sorted; see `declared_rows`.
 
-    Each is rounded by itself, and NaN or infinite ones become 0, so that neighbours stay neighbours. Raises
-    `ArgumentError` unless the values are one-dimensional, real and not empty (the number of rows is public).
+    Each is rounded by itself, and NaN or infinite ones become 0, so that neighbours stay neighbours.
+    """
+    return np.sort((round_to_grid(declared_rows(values), granularity) / granularity).astype(np.int64))
+
+
+def declared_rows(values: ArrayLike) -> NDArray[np.float64]:
+    """The rows as doubles, as they are.
+
+    Raises `ArgumentError` unless they are one-dimensional, real and not empty (the number of rows is public).
     """
     try:
         array = as_vector("values", values)
@@ -35,7 +42,7 @@ def sorted_units(values: ArrayLike, granularity: float) -> Units:
         array = np.empty(0)
     if array.ndim != 1 or not array.size:
         raise ArgumentError("values must be a one-dimensional array of real numbers with at least one row")
-    return np.sort((round_to_grid(array, granularity) / granularity).astype(np.int64))
+    return array
 
 
 def _at(rows: Units, ranks: Units) -> Units:

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.mechanisms.grid import round_to_grid
-from dpselect.mechanisms.instability import Units, changes_until, largest_gap, smallest_gap, sorted_units
+from dpselect.mechanisms.instability import Units, changes_until, declared_rows, largest_gap, smallest_gap, sorted_units
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.whole_numbers import discrete_laplace
 
 __all__ = ["InterquantileRange"]
@@ -26,7 +27,7 @@ _LARGEST_WIDTH = 2.0**53
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterquantileRange:
+class InterquantileRange(Mechanism):
     """The distance between two quantiles, within a factor, or None when the data do not pin it down.
 
     x(q') - x(q) with q = floor(tail n) + 1 and q' = n + 1 - q; tail = 0.25 is the interquartile range. Positive widths
@@ -46,7 +47,7 @@ class InterquantileRange:
 
     >>> from dpselect.randomness import keyed_source
     >>> spread = InterquantileRange(granularity=2.0**-10, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
-    >>> stage, width = spread.release([i / 1000.0 for i in range(20_000)], random=keyed_source(1))
+    >>> stage, width = spread([i / 1000.0 for i in range(20_000)], random=keyed_source(1)).value
     >>> stage in (1, 2) and 5.0 < width < 20.0
     True
     """
@@ -119,13 +120,16 @@ class InterquantileRange:
         level = math.floor(math.log(width) / math.log(self._ratio(len(rows))) * self.steps)
         return distance, min(max(level, first), first + self.steps - 1)
 
-    def release(self, values: ArrayLike, *, random: RandomSource | None = None) -> tuple[int, float] | None:
+    def prepared(self, values: ArrayLike) -> Callable[[RandomSource], tuple[int, float] | None]:
         """(stage, width), or None when no stage answers.
 
         Raises `ArgumentError` unless `values` are one-dimensional, real and at least two.
         """
-        random = resolve(random)
-        rows = sorted_units(values, self.granularity)
+        given = declared_rows(values)
+        self.ranks(len(given))  # at least two
+        return lambda random: self._found(sorted_units(given, self.granularity), random)
+
+    def _found(self, rows: Units, random: RandomSource) -> tuple[int, float] | None:
         logarithm = math.log(self._ratio(len(rows)))
         scale = (self.steps - 1) / noise_epsilon(self.cascade.stages[0].epsilon_answer)
 
@@ -136,7 +140,7 @@ class InterquantileRange:
             return distance, lambda source: self._width(level + discrete_laplace(scale, source), logarithm)
 
         coin = bool(random.bits(1))
-        return self.cascade.release([attempt(shifted=coin), attempt(shifted=not coin)], random=random)
+        return self.cascade.prepared([attempt(shifted=coin), attempt(shifted=not coin)])(random)
 
     def _width(self, level: int, logarithm: float) -> float:
         """The middle of a step, as a finite number."""

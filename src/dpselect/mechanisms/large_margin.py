@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,20 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.exponential import exponential_mechanism
-from dpselect.mechanisms.scores import read_scores
+from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.scores import declared_scores
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["LargeMarginMechanism", "large_margin_mechanism"]
+__all__ = ["LargeMarginMechanism"]
 
 Array = NDArray[np.float64]
 _ROUNDING = 1.0 + 2.0**-20
 
 
 @dataclass(frozen=True, kw_only=True)
-class LargeMarginMechanism:
+class LargeMarginMechanism(Mechanism):
     """Find privately how many candidates stand close to the best, then choose among that many.
 
     After Chaudhuri, Hsu, Song (2014); constants and proof are ours. With scores sorted downwards, d the sensitivity,
@@ -43,6 +45,10 @@ class LargeMarginMechanism:
         candidates: how many there are.
         sensitivity: how far a score moves between neighbours at most.
         epsilon, delta: the price.
+
+    >>> choose = LargeMarginMechanism(candidates=501, sensitivity=1.0, epsilon=1.0, delta=1e-6)
+    >>> choose([0.0] * 500 + [400.0]).value
+    500
     """
 
     candidates: int
@@ -92,13 +98,16 @@ class LargeMarginMechanism:
         theorem = "large margin mechanism (Chaudhuri, Hsu, Song 2014)"
         return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
 
-    def select(self, scores: ArrayLike, *, random: RandomSource | None = None) -> int:
-        """The index drawn; see `large_margin_mechanism`."""
-        random = resolve(random)
-        read = read_scores(scores)
-        if read.count != self.candidates:
-            raise ArgumentError(f"scores must be as many as candidates, got {read.count}")
-        values = read.vector()
+    def prepared(self, scores: ArrayLike) -> Callable[[RandomSource], int]:
+        """The choice among candidates with these scores, which are held in memory and sorted."""
+        read = declared_scores(scores, self._check_count)
+        return lambda random: self._chosen(read().vector(), random)
+
+    def _check_count(self, count: int) -> None:
+        if count != self.candidates:
+            raise ArgumentError(f"scores must be as many as candidates, got {count}")
+
+    def _chosen(self, values: Array, random: RandomSource) -> int:
         order = np.argsort(-values, kind="stable")
         rank = self._rank(values[order], random)
         near = order[:rank]
@@ -123,20 +132,3 @@ class LargeMarginMechanism:
             if search.above(min(float(np.nan_to_num(gap, nan=0.0, posinf=ceiling)), ceiling), self.threshold(rank)):
                 return rank
         return self.candidates
-
-
-def large_margin_mechanism(
-    scores: ArrayLike, *, sensitivity: float, epsilon: float, delta: float, random: RandomSource | None = None
-) -> int:
-    """Choose an index; where r candidates stand clear of all others the error is that of choosing among r.
-
-    `scores` is held in memory and sorted, otherwise as in `exponential_mechanism`. Raises `ArgumentError` for
-    parameters out of range.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> large_margin_mechanism([0.0] * 500 + [400.0], sensitivity=1.0, epsilon=1.0, delta=1e-6, random=keyed_source(1))
-    500
-    """
-    count = read_scores(scores).count
-    mechanism = LargeMarginMechanism(candidates=count, sensitivity=sensitivity, epsilon=epsilon, delta=delta)
-    return mechanism.select(scores, random=random)

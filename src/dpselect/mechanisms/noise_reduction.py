@@ -21,15 +21,16 @@ from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
-from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
-from dpselect.privacy.output.ex_post import ExPostRelease
+from dpselect.privacy.output.ex_post import ExPostRelease, ex_post
+from dpselect.privacy.paid_session import PaidSession
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
-from dpselect.randomness.session import Session, answers
+from dpselect.randomness.session import answers
 from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = [
@@ -49,8 +50,10 @@ _WIDEST = 2**50
 """The largest scale: noise then stays far inside 64 bits."""
 
 
-class GradualRelease(Session):
+class GradualRelease(PaidSession):
     """A session that releases the next, less noisy level of one answer each time it is asked.
+
+    With a `spender` it is paid as `PaidSession` says: when it is made, and settled by `close` at the levels released.
 
     Made by `laplace_reduction` and `brownian_reduction`. The output of the session is `released`, and its cell is how
     many levels that holds; `guarantee` prices it. Whether to ask again may depend on what was released, on public data
@@ -62,9 +65,17 @@ class GradualRelease(Session):
     sessions would each report a price of their own.
     """
 
-    def __init__(self, level: Callable[[int], Array], guarantee: OutputGuarantee, *, replayable: bool) -> None:
+    def __init__(
+        self,
+        level: Callable[[int], Array],
+        guarantee: OutputGuarantee,
+        *,
+        replayable: bool,
+        payment: Payment | None = None,
+    ) -> None:
         super().__init__()
         guarantee = output_promise("guarantee", guarantee)
+        self._pay(payment)
         self._level = level
         self._guarantee = guarantee
         self._replayable = replayable
@@ -93,12 +104,16 @@ class GradualRelease(Session):
     @answers
     def release(self) -> Array:
         """The next level. Raises `BudgetError` when there is none."""
+        self._refuse_when_closed()
         if self.exhausted:
             raise BudgetError("all levels are released; open and charge a new session")
         level = self._level(len(self._released))
         level.setflags(write=False)
         self._released = (*self._released, level)
         return level
+
+    def _came_out(self) -> tuple[Array, ...]:
+        return self._released
 
     def __repr__(self) -> str:
         return f"<GradualRelease: {len(self._released)} levels released>"
@@ -129,6 +144,8 @@ def laplace_reduction(
     sensitivity: SupportsFloat,
     granularity: SupportsFloat = 1.0,
     adjacency: Adjacency | str = _DEFAULT,
+    spender: Spender | None = None,
+    label: str = "gradual release",
     random: RandomSource | None = None,
 ) -> GradualRelease:
     """A session that releases `value` with Laplace noise at growing epsilons; only the last one is paid.
@@ -145,6 +162,7 @@ def laplace_reduction(
             whole numbers with a granularity of at most 1 is on the grid already; any other value is rounded to it,
             which is charged to the sensitivity (at most one granularity for each entry), so choose it fine.
         adjacency: which data sets are neighbours.
+        spender, label: where the price is paid, before the value is read, and its name in the record.
 
     Exactness. In units of the granularity the noise of level i has P(x) proportional to exp(-a_i |x|) with
     a_i = epsilons[i]/steps, and the step from a level to the noisier one before it keeps the noise with probability
@@ -171,13 +189,14 @@ def laplace_reduction(
     if 1 / rates[0] > _WIDEST or rates[-1] > 2**60:
         raise ArgumentError("granularity is too fine or too coarse for these epsilons and this sensitivity")
     unit = float(granularity)
+    payment = Payment.open(guarantee, spender=spender, label=label)
     on_grid = (round_to_grid(array, unit) / unit).astype(np.int64)  # exact: a power of two
     chain = _chain(on_grid.reshape(-1), rates, source)
 
     def level(place: int) -> Array:
         return chain[place].astype(np.float64).reshape(array.shape) * unit
 
-    return GradualRelease(level, guarantee, replayable=source.replayable)
+    return GradualRelease(level, guarantee, replayable=source.replayable, payment=payment)
 
 
 def _increasing(epsilons: Sequence[SupportsFloat]) -> list[float]:
@@ -259,6 +278,7 @@ def stay_probability(coarse: Fraction, fine: Fraction) -> Enclosure:
 def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExPostRelease:
     """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
 
+    A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
     `stop` is a public rule: it uses the level, and no data (owed by the caller). The session must be fresh.
 
     >>> from dpselect.randomness import keyed_source
@@ -271,7 +291,10 @@ def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExP
     while not session.exhausted:
         if stop(session.release()):
             break
-    return ExPostRelease(value=session.released, guarantee=session.guarantee, replayable=session.replayable)
+    receipt = session.close()
+    return ExPostRelease(
+        value=session.released, guarantee=session.guarantee, receipt=receipt, replayable=session.replayable
+    )
 
 
 def guarantee_with_test(
@@ -311,6 +334,8 @@ def release_until_above(
     epsilon_threshold: SupportsFloat,
     epsilon_queries: SupportsFloat,
     sensitivity: SupportsFloat = 1.0,
+    spender: Spender | None = None,
+    label: str = "gradual release with a test",
     random: RandomSource | None = None,
 ) -> ExPostRelease:
     """Release level after level until a private test finds one good enough; the value is (levels, success).
@@ -318,7 +343,8 @@ def release_until_above(
     `query(level)` may use the private data: for every level it is a number that moves by at most `sensitivity` between
     neighbours (owed by the caller; correct predictions of a model on held-out rows, say). It goes through one sparse
     vector, which is charged on top: `guarantee_with_test`. A query that raises counts as -inf, and its message is lost.
-    `threshold` is public. The session must be fresh.
+    `threshold` is public. The session must be fresh, and made without a spender: levels and test have one price, which
+    `spender` pays here.
 
     >>> from dpselect.randomness import keyed_source
     >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
@@ -328,26 +354,30 @@ def release_until_above(
     (True, 1.01)
     """
     _check_fresh(session)
+    if session.receipt is not None:
+        raise ArgumentError("session must be made without a spender: what it paid for does not include the test")
     bar = number("threshold", threshold, finite=False)
+    moved = number("sensitivity", sensitivity, at_least=2.0**-300, at_most=2.0**300)
     guarantee = guarantee_with_test(
         session.guarantee, epsilon_threshold=epsilon_threshold, epsilon_queries=epsilon_queries
     )
     source = resolve(random)
-    test = SparseVector(
-        epsilon_threshold=epsilon_threshold,
-        epsilon_queries=epsilon_queries,
-        max_positives=1,
-        sensitivity=sensitivity,
-        adjacency=session.guarantee.adjacency,
-        random=source,
-    )
-    while not (session.exhausted or test.halted):
-        test.above(_quiet(query, session.release()), bar)
-    return ExPostRelease(
-        value=(session.released, test.halted),
-        guarantee=guarantee,
-        replayable=session.replayable or source.replayable,
-    )
+
+    def run() -> tuple[tuple[Array, ...], bool]:
+        test = SparseVector(
+            epsilon_threshold=epsilon_threshold,
+            epsilon_queries=epsilon_queries,
+            max_positives=1,
+            sensitivity=moved,
+            adjacency=session.guarantee.adjacency,
+            random=source,
+        )
+        while not (session.exhausted or test.halted):
+            test.above(_quiet(query, session.release()), bar)
+        return session.released, test.halted
+
+    replayable = session.replayable or source.replayable
+    return paid(run, guarantee, spender=spender, label=label, replayable=replayable, form=ex_post(guarantee))
 
 
 def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import SupportsIndex
 
 from dpselect.errors import ArgumentError, integer, number, rational
-from dpselect.privacy import Adjacency, Guarantee, pure_dp, zcdp
+from dpselect.privacy import Adjacency, Guarantee, Spender, paid, pure_dp, zcdp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.whole_numbers import discrete_gaussian, discrete_laplace
@@ -20,6 +20,9 @@ def noisy_count(
     *,
     epsilon: float | Fraction | None = None,
     noise_multiplier: float | Fraction | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "noisy count",
     random: RandomSource | None = None,
 ) -> int:
     """A count of rows with some property (correct predictions, say), plus whole-number noise.
@@ -28,6 +31,8 @@ def noisy_count(
     `noise_multiplier` (discrete Gaussian noise of that parameter, concentrated differential privacy);
     `noisy_count_guarantee` with the same argument is the price. One row changes the count by at most one, whether it
     is added, removed or replaced. The result may be negative or above the number of rows; cutting it off is free.
+
+    With a `spender` that price is reserved, under `label` and for this `adjacency`, before the noise is drawn.
 
     Raises `ArgumentError` unless exactly one parameter is given and it is positive, `TypeError` for a count that is
     not a whole number.
@@ -43,10 +48,17 @@ def noisy_count(
     except (TypeError, ValueError) as error:
         # without the value, which is the true count
         raise type(error)("count must be a whole number") from None
-    if epsilon is not None:
-        return whole + discrete_laplace(1 / epsilon_used(_rational("epsilon", epsilon)), random)
-    assert noise_multiplier is not None
-    return whole + discrete_gaussian(_rational("noise_multiplier", noise_multiplier) ** 2, random)
+
+    def run() -> int:
+        if epsilon is not None:
+            return whole + discrete_laplace(1 / epsilon_used(_rational("epsilon", epsilon)), random)
+        assert noise_multiplier is not None
+        return whole + discrete_gaussian(_rational("noise_multiplier", noise_multiplier) ** 2, random)
+
+    if spender is None:  # many are drawn inside of what is priced as a whole
+        return run()
+    price = noisy_count_guarantee(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
+    return int(paid(run, price, spender=spender, label=label).value)
 
 
 def noisy_count_guarantee(

@@ -16,9 +16,9 @@ from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, pure_guarantee
-from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores
-from dpselect.privacy import Guarantee
-from dpselect.randomness import RandomSource, resolve
+from dpselect.mechanisms.scores import ScoreChunks, Scores
+from dpselect.privacy import Guarantee, Spender
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace
 
 __all__ = ["ReportNoisyMax", "report_noisy_max"]
@@ -58,9 +58,8 @@ class ReportNoisyMax(ScoreMechanism):
             return replace(bounded_range(epsilon=self.epsilon, adjacency=self.adjacency), terms=self.terms(name))
         return pure_guarantee(self, name, _THEOREMS[self.noise])
 
-    def select(self, scores: ArrayLike | ScoreChunks, *, random: RandomSource | None = None) -> int:
-        """The index drawn; see `report_noisy_max`."""
-        return _DRAWS[self.noise](read_scores(scores), self.rate, resolve(random))
+    def _chosen(self, scores: Scores, random: RandomSource) -> int:
+        return _DRAWS[self.noise](scores, self.rate, random)
 
 
 def report_noisy_max(
@@ -71,6 +70,8 @@ def report_noisy_max(
     monotonic: bool = False,
     method: Method = "exact",
     noise: Noise = "laplace",
+    spender: Spender | None = None,
+    label: str = "report noisy max",
     random: RandomSource | None = None,
 ) -> int:
     """The index of the largest noisy score, with the exact law of real-valued noise.
@@ -84,7 +85,7 @@ def report_noisy_max(
     """
     check_method(method)
     mechanism = ReportNoisyMax(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, noise=noise)
-    return mechanism.select(scores, random=random)
+    return int(mechanism(scores, spender=spender, label=label, random=random).value)
 
 
 def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import ScoreMechanism
-from dpselect.mechanisms.scores import ScoreChunks, Scores, read_scores
+from dpselect.mechanisms.scores import Scores
 from dpselect.privacy import Guarantee, compose
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyGumbel
 
-__all__ = ["TopK", "top_k"]
+__all__ = ["TopK"]
 
 Array = NDArray[np.float64]
 
@@ -31,9 +31,15 @@ class TopK(ScoreMechanism):
     left, so the guarantee is the composition of that many mechanisms of range epsilon/count: pure epsilon, and much
     less at a positive delta. Other parameters as in `ScoreMechanism`. Source: Durfee, Rogers 2019, Lemma 4.2.
 
+    Scores, NaN and infinities are as in `exponential_mechanism` (where fewer than `count` scores are above -inf, the
+    rest is uniform among the others); `count` above the number of scores raises `ArgumentError`. The noise has its
+    real-valued law: what is close in double precision is ranked exactly.
+
     >>> g = TopK(count=100, sensitivity=1.0, epsilon=10.0).guarantee
     >>> g.epsilon(delta=0) < 10.0001, g.epsilon(delta=1e-6) < 3.0
     (True, True)
+    >>> TopK(count=2, sensitivity=1.0, epsilon=2.0)([0.0, 990.0, 3.0, 900.0]).value
+    [1, 3]
     """
 
     count: int
@@ -51,35 +57,12 @@ class TopK(ScoreMechanism):
         one = bounded_range(epsilon=each, adjacency=self.adjacency)
         return replace(compose(*[one] * self.count), terms={**self.terms("top-k"), "count": self.count})
 
-    def select(self, scores: ArrayLike | ScoreChunks, *, random: RandomSource | None = None) -> list[int]:
-        """The indices drawn; see `top_k`."""
-        read = read_scores(scores)
-        if self.count > read.count:
+    def _check_count(self, count: int) -> None:
+        if self.count > count:
             raise ArgumentError(f"count must be at most the number of scores, got {self.count}")
-        return _draw(read, self.rate / self.count, self.count, resolve(random))
 
-
-def top_k(
-    scores: ArrayLike | ScoreChunks,
-    *,
-    count: int,
-    sensitivity: float,
-    epsilon: float,
-    monotonic: bool = False,
-    random: RandomSource | None = None,
-) -> list[int]:
-    """The indices of the `count` best candidates, best first, for `epsilon` in all.
-
-    `scores`, NaN, infinities and errors are as in `exponential_mechanism` (where fewer than `count` scores are above
-    -inf, the rest is uniform among the others); `count` above the number of scores raises `ArgumentError`. The noise
-    has its real-valued law: what is close in double precision is ranked exactly.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> top_k([0.0, 990.0, 3.0, 900.0], count=2, sensitivity=1.0, epsilon=2.0, random=keyed_source(1))
-    [1, 3]
-    """
-    mechanism = TopK(count=count, sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return mechanism.select(scores, random=random)
+    def _chosen(self, scores: Scores, random: RandomSource) -> list[int]:
+        return _draw(scores, self.rate / self.count, self.count, random)
 
 
 def _draw(scores: Scores, rate: Fraction, count: int, random: RandomSource) -> list[int]:

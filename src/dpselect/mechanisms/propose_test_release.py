@@ -10,12 +10,13 @@ from fractions import Fraction
 from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
 from dpselect.errors import ArgumentError, number
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.privacy.output.calculus import first_answer
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, tail_enclosure
 
 __all__ = ["Answer", "Cascade", "ProposeTestRelease", "answered", "dwork_lei_delta"]
@@ -23,6 +24,8 @@ __all__ = ["Answer", "Cascade", "ProposeTestRelease", "answered", "dwork_lei_del
 T = TypeVar("T")
 Answer = Callable[[RandomSource], T]
 """What is drawn when the test is passed; not None."""
+Distance = SupportsIndex | Callable[[], SupportsIndex]
+"""How far the data are from violating the proposal, or what computes it."""
 
 
 def answered(output: object) -> bool:
@@ -35,7 +38,7 @@ def answered(output: object) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProposeTestRelease:
+class ProposeTestRelease(Mechanism):
     """A private test of a proposal, and an answer with noise for it if the test is passed (Dwork, Lei 2009).
 
     A proposal is public: a bound on how far a statistic moves when one row changes. It is admissible for data x if no
@@ -84,28 +87,37 @@ class ProposeTestRelease:
         epsilons: dict[Hashable, float] = {True: both, False: self.epsilon_test}
         return OutputGuarantee(cell=answered, epsilons=epsilons, delta=self.delta, adjacency=self.adjacency)
 
-    def release(self, distance: SupportsIndex, answer: Answer[T], *, random: RandomSource | None = None) -> T | None:
-        """The answer, or None when the test is not passed. The distance is secret.
+    def prepared(self, distance: Distance, answer: Answer[T]) -> Callable[[RandomSource], T | None]:
+        """The answer, or None when the test is not passed.
 
-        Raises `TypeError`, without quoting it, for a distance that is not a whole number. What `answer` raises passes
-        through and may tell of the data.
+        The distance is secret; it may be a function that computes it, which is called when the run is paid for. Raises
+        `TypeError`, without quoting it, for a distance that is not a whole number. What `answer` raises passes through
+        and may tell of the data.
 
         >>> test = ProposeTestRelease(epsilon_test=1.0, epsilon_answer=1.0, delta=1e-6)
-        >>> test.release(10_000, lambda random: "an answer")
+        >>> test(10_000, lambda random: "an answer").value
         'an answer'
         """
-        random = resolve(random)
-        needed = noise_epsilon(self.epsilon_test) * (Fraction(self.margin) - _whole(distance))
-        if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
-            return None
-        found = answer(random)
-        if found is None:  # it would be charged as "none"
-            raise ArgumentError("answer must not be None: None is what a failed test gives")
-        return found
+        if not callable(distance):
+            known = _whole(distance)
+        if not callable(answer):
+            raise TypeError("answer must be callable: answer(random) -> what is released")
+
+        def run(random: RandomSource) -> T | None:
+            far = _whole(distance()) if callable(distance) else known
+            needed = noise_epsilon(self.epsilon_test) * (Fraction(self.margin) - far)
+            if not coin(lambda bits: tail_enclosure(needed, needed, bits), random):
+                return None
+            found = answer(random)
+            if found is None:  # it would be charged as "none"
+                raise ArgumentError("answer must not be None: None is what a failed test gives")
+            return found
+
+        return run
 
 
 @dataclass(frozen=True)
-class Cascade:
+class Cascade(Mechanism):
     """Propose-test-release again and again on the same data until a stage answers: outputs (stage, value) or None.
 
     `guarantee`: see `dpselect.privacy.output.calculus.first_answer`; with K equal stages the j-th answers at
@@ -131,22 +143,26 @@ class Cascade:
         """Prices by the stage that answered, 0 for none, and delta."""
         return first_answer([stage.guarantee for stage in self.stages], none=False)
 
-    def release(
-        self, attempts: Sequence[tuple[SupportsIndex, Answer[Any]]], *, random: RandomSource | None = None
-    ) -> tuple[int, Any] | None:
+    def prepared(
+        self, attempts: Sequence[tuple[Distance, Answer[Any]]]
+    ) -> Callable[[RandomSource], tuple[int, Any] | None]:
         """The first answer with its stage, or None; `attempts` has (distance, answer) for each stage.
 
-        The order of the attempts must not depend on the data (owed by the caller). What an answer raises passes through
-        and may tell of the data.
+        The order of the attempts must not depend on the data (the caller must ensure it). What an answer raises passes
+        through and may tell of the data.
         """
-        random = resolve(random)
         if len(attempts) != len(self.stages):
             raise ArgumentError(f"attempts must be as many as there are stages, {len(self.stages)}")
-        for number_, (stage, (distance, answer)) in enumerate(zip(self.stages, attempts, strict=True), start=1):
-            found = stage.release(distance, answer, random=random)
-            if found is not None:
-                return number_, found
-        return None
+        runs = [stage.prepared(*attempt) for stage, attempt in zip(self.stages, attempts, strict=True)]
+
+        def run(random: RandomSource) -> tuple[int, Any] | None:
+            for place, one in enumerate(runs, start=1):
+                found = one(random)
+                if found is not None:
+                    return place, found
+            return None
+
+        return run
 
 
 def dwork_lei_delta(*, rows: int, epsilon: SupportsFloat) -> float:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, flag, number
+from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.scores import ScoreChunks, Scores, declared_scores
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.randomness import RandomSource
 
 __all__ = ["Method", "ScoreMechanism", "check_method", "pure_guarantee"]
 
@@ -19,7 +26,7 @@ _SMALLEST, _LARGEST = 2.0**-300, 2.0**300
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreMechanism:
+class ScoreMechanism(Mechanism):
     """Parameters that are fixed before the data is seen.
 
     Attributes:
@@ -49,6 +56,18 @@ class ScoreMechanism:
     def rate(self) -> Fraction:
         """epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores, exactly."""
         return epsilon_used(self.epsilon) / Fraction(self.sensitivity) / (1 if self.monotonic else 2)
+
+    def prepared(self, scores: ArrayLike | ScoreChunks) -> Callable[[RandomSource], Any]:
+        """The choice among candidates with these scores."""
+        read = declared_scores(scores, self._check_count)
+        return lambda random: self._chosen(read(), random)
+
+    @abstractmethod
+    def _chosen(self, scores: Scores, random: RandomSource) -> Any:
+        """The draw."""
+
+    def _check_count(self, count: int) -> None:
+        """Raise `ArgumentError` for a number of candidates that does not fit the parameters."""
 
     def terms(self, name: str) -> dict[str, float | bool | str]:
         """A JSON-able description."""

@@ -19,7 +19,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, secret_number
 
-__all__ = ["CHUNK", "ScoreChunks", "Scores", "as_doubles", "as_score", "as_vector", "read_parts", "read_scores"]
+__all__ = [
+    "CHUNK",
+    "ScoreChunks",
+    "Scores",
+    "as_doubles",
+    "as_score",
+    "as_vector",
+    "declared_scores",
+    "read_parts",
+    "read_scores",
+]
 
 Array = NDArray[np.float64]
 CHUNK = 1 << 15
@@ -177,12 +187,38 @@ def read_parts(numbers: ArrayLike | ScoreChunks, name: str) -> Callable[[], Iter
 
 
 def read_scores(scores: ArrayLike | ScoreChunks) -> Scores:
-    """One pass: how many scores there are and the largest.
+    """One pass: how many scores there are and the largest; errors are those of `declared_scores`."""
+    return declared_scores(scores)()
 
-    `scores` and errors are those of `read_parts`; `ArgumentError` for an empty vector as well. The number of candidates
-    is public.
+
+def declared_scores(
+    scores: ArrayLike | ScoreChunks, check_count: Callable[[int], None] | None = None, *, name: str = "scores"
+) -> Callable[[], Scores]:
+    """What reads the scores when it is called: how many there are and the largest.
+
+    Type and shape are checked now, with the errors of `read_parts`, and so is their number, by `check_count` and for
+    being none at all (`ArgumentError`); both of a stream when it is read. The number of candidates is public.
     """
-    parts = read_parts(scores, "scores")
+    parts = read_parts(scores, name)
+
+    def check(count: int) -> None:
+        if not count:
+            raise ArgumentError(f"{name} must not be empty")
+        if check_count is not None:
+            check_count(count)
+
+    if not hasattr(scores, "iterchunks"):
+        check(sum(map(len, parts())))
+
+    def read() -> Scores:
+        found = _counted(parts)
+        check(found.count)
+        return found
+
+    return read
+
+
+def _counted(parts: Callable[[], Iterator[NDArray[Any]]]) -> Scores:
     count, best, clean = 0, -math.inf, True
     for part in parts():
         count += len(part)
@@ -192,6 +228,4 @@ def read_scores(scores: ArrayLike | ScoreChunks) -> Scores:
             if not largest < math.inf:
                 clean, largest = False, float(_tame(piece).max())
             best = max(best, largest)
-    if not count:
-        raise ArgumentError("scores must not be empty")
     return Scores(parts, count, best, clean)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,23 +11,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, Contender, ranking
-from dpselect.mechanisms.scores import read_scores
+from dpselect.mechanisms.scores import declared_scores
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace
 from dpselect.repetitions import Geometric
 
-__all__ = ["SmoothSensitivityMechanism", "smooth_sensitivity_mechanism"]
+__all__ = ["SmoothSensitivityMechanism"]
 
 Array = NDArray[np.float64]
 _BATCH = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothSensitivityMechanism:
+class SmoothSensitivityMechanism(Mechanism):
     """The best of a geometric number of noisy draws, each of a uniformly chosen candidate.
 
     One draw is candidate i with score q_i - t c s_i + c s_i L, where s_i is an `smoothness`-smooth bound on q_i's
@@ -46,6 +48,10 @@ class SmoothSensitivityMechanism:
     Accuracy: with probability at least 1 - failure_probability the chosen q_i is at least q_j - t c s_j for all j.
 
     Only the index leaves, and it has exactly this law: close noisy scores are compared as real numbers.
+
+    >>> options = {"smoothness": 1e-3, "base_epsilon": 0.5, "base_delta": 1e-12}
+    >>> SmoothSensitivityMechanism(candidates=2, **options)([0.0, 5e4], [0.1, 0.1]).value
+    1
     """
 
     candidates: int
@@ -109,51 +115,25 @@ class SmoothSensitivityMechanism:
         theorem = "random stopping (Liu, Talwar 2019, Theorems 3.2 and 5.2)"
         return replace(claimed, theorem=theorem, terms=terms, lower_profile=None)
 
-    def select(self, scores: ArrayLike, smooth_bounds: ArrayLike, *, random: RandomSource | None = None) -> int:
-        """The index drawn; see `smooth_sensitivity_mechanism`."""
-        random = resolve(random)
-        q = _vector(scores, self.candidates)
-        s = np.clip(np.nan_to_num(_vector(smooth_bounds, self.candidates), nan=0.0), 0.0, 1e150)
-        draws = Geometric(gamma=self.stop_probability).sample(random)
-        return _best_draw(q, s, Fraction(self.multiplier), Fraction(self.shift), draws, random)
+    def prepared(self, scores: ArrayLike, smooth_bounds: ArrayLike) -> Callable[[RandomSource], int]:
+        """The choice; `scores` and `smooth_bounds` have one entry for each candidate, and both are secret.
 
+        The number of draws does not depend on the data and is secret too.
+        """
+        read = declared_scores(scores, self._check_count)
+        read_bounds = declared_scores(smooth_bounds, self._check_count, name="smooth_bounds")
 
-def smooth_sensitivity_mechanism(
-    scores: ArrayLike,
-    smooth_bounds: ArrayLike,
-    *,
-    smoothness: float,
-    base_epsilon: float,
-    base_delta: float,
-    failure_probability: float = 0.05,
-    random: RandomSource | None = None,
-) -> int:
-    """Choose an index when only smooth bounds on the candidates' sensitivities are known.
+        def run(random: RandomSource) -> int:
+            q = read().vector()
+            s = np.clip(np.nan_to_num(read_bounds().vector(), nan=0.0), 0.0, 1e150)
+            draws = Geometric(gamma=self.stop_probability).sample(random)
+            return _best_draw(q, s, Fraction(self.multiplier), Fraction(self.shift), draws, random)
 
-    `scores` and `smooth_bounds` have one entry for each candidate; both are secret. The number of draws does not depend
-    on the data and is secret too. See `SmoothSensitivityMechanism` for the law, the price and the bound on
-    `smoothness`; raises `ArgumentError` for parameters out of range.
+        return run
 
-    >>> from dpselect.randomness import keyed_source
-    >>> smooth_sensitivity_mechanism([0.0, 5e3], [0.1, 0.1], smoothness=1e-3, base_epsilon=0.5, base_delta=1e-12,
-    ...                              random=keyed_source(2))
-    1
-    """
-    mechanism = SmoothSensitivityMechanism(
-        candidates=read_scores(scores).count,
-        smoothness=smoothness,
-        base_epsilon=base_epsilon,
-        base_delta=base_delta,
-        failure_probability=failure_probability,
-    )
-    return mechanism.select(scores, smooth_bounds, random=random)
-
-
-def _vector(values: ArrayLike, count: int) -> Array:
-    read = read_scores(values)
-    if read.count != count:
-        raise ArgumentError(f"scores and smooth_bounds must have {count} entries each")
-    return read.vector()
+    def _check_count(self, count: int) -> None:
+        if count != self.candidates:
+            raise ArgumentError(f"scores and smooth_bounds must have {self.candidates} entries each")
 
 
 def _best_draw(

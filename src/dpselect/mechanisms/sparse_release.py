@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.scores import as_vector
-from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.mechanisms.sparse_vector import SparseVector, read_thresholds
 from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.whole_numbers import discrete_laplace
 
 __all__ = ["SparseAnswers", "SparseRelease", "SparseReleasePrice", "balanced_split"]
@@ -86,7 +87,7 @@ class SparseReleasePrice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseRelease:
+class SparseRelease(Mechanism):
     """Find the entries of a vector f(x) with |f_i(x)| above a threshold, and release them (Hartmann et al. 2022, 5.1).
 
     Every entry moves by `sensitivity` between neighbours at most (owed), all of them together: each of p released
@@ -105,7 +106,7 @@ class SparseRelease:
     >>> from dpselect.randomness import keyed_source
     >>> first, second = balanced_split(epsilon=0.5, max_positives=20)
     >>> search = SparseRelease(epsilon_threshold=first, epsilon_queries=second, epsilon_release=0.5, max_positives=20)
-    >>> found = search.release([0.0] * 60 + [1000.0] * 5 + [0.0] * 35, threshold=500.0, random=keyed_source(3))
+    >>> found = search([0.0] * 60 + [1000.0] * 5 + [0.0] * 35, threshold=500.0, random=keyed_source(3)).value
     >>> set(found.values) >= {60, 61, 62, 63, 64}, round(search.scale(5, 95), 2)
     (True, 5.91)
     >>> search.guarantee.observed(found).epsilon(delta=0)
@@ -146,7 +147,7 @@ class SparseRelease:
 
     @property
     def guarantee(self) -> OutputGuarantee:
-        """The price by (positives, negatives); the cell is a function of what `release` returns."""
+        """The price by (positives, negatives); the cell is a function of what comes out."""
         total = charged_price(self.price.total)
         return OutputGuarantee(cell=released_counts, epsilons=self.price, supremum=total, adjacency=self.adjacency)
 
@@ -156,21 +157,21 @@ class SparseRelease:
         negatives = integer("negatives", negatives, at_least=0)
         return float(Fraction(self.sensitivity) / self.price.epsilon_each(positives, negatives))
 
-    def release(
-        self,
-        values: ArrayLike,
-        *,
-        threshold: ArrayLike,
-        answer: AnswerOne | None = None,
-        random: RandomSource | None = None,
-    ) -> SparseAnswers:
+    def prepared(
+        self, values: ArrayLike, *, threshold: ArrayLike, answer: AnswerOne | None = None
+    ) -> Callable[[RandomSource], SparseAnswers]:
         """Find the large entries and release them; `threshold` is one number or one for each entry.
 
         `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (owed). What it
         raises passes through and may tell of the data.
         """
-        random = resolve(random)
         vector = as_vector("values", values)
+        levels = read_thresholds(threshold, len(vector))
+        return lambda random: self._found(vector, levels, answer, random)
+
+    def _found(
+        self, vector: NDArray[np.float64], threshold: ArrayLike, answer: AnswerOne | None, random: RandomSource
+    ) -> SparseAnswers:
         session = SparseVector(
             epsilon_threshold=self.epsilon_threshold,
             epsilon_queries=self.epsilon_queries,

@@ -19,19 +19,20 @@ from dpselect.mechanisms.sparse_vector_prices import (
     sparse_vector_guarantee,
 )
 from dpselect.mechanisms.threshold_test import ThresholdTest
-from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
+from dpselect.privacy.paid_session import PaidSession
 from dpselect.randomness import RandomSource, resolve
-from dpselect.randomness.session import Session, answers
+from dpselect.randomness.session import answers
 
-__all__ = ["SparseVector"]
+__all__ = ["SparseVector", "read_thresholds"]
 
 _SMALLEST, _LARGEST = 2.0**-300, 2.0**300
 _BATCH = 1 << 22
 
 
-class SparseVector(Session):
+class SparseVector(PaidSession):
     """Is this query above its threshold? Many answers for the price of the positive ones.
 
     One noise of scale sensitivity/epsilon_threshold is added to all thresholds, drawn once and never again; every
@@ -47,11 +48,13 @@ class SparseVector(Session):
         monotonic: whether between neighbours all queries of the session move in the same direction (owed).
         max_queries: how many queries are answered at most; None for any number.
         adjacency: which data sets are neighbours.
+        spender, label: where `guarantee` is paid, and its name in the record; see `PaidSession`.
 
     `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
-    counts is fixed before the session (the refined one is never dearer). It is charged when it is over, with all of its
-    answers: `with budget.reserve(sv.guarantee, label=...) as charge: ...; charge.settle(answers)`. Both say that they
-    are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may depend on
+    counts is fixed before the session (the refined one is never dearer). With a `spender` it is `guarantee`: reserved
+    when the session is made, and settled by `close` at the answers given. To pay the refined one, reserve it by hand
+    and settle with all answers: `with budget.reserve(sv.refined_guarantee, label=...) as charge: ...`. Both say that
+    they are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may depend on
     earlier answers but on nothing else that is private. While a session is open no other mechanism's output on the same
     data may steer it unless its price is composed with this one's worst case. The object holds the secret threshold
     noise: it cannot be copied or pickled and refuses to answer in a forked child, where it would give two sessions one
@@ -79,6 +82,8 @@ class SparseVector(Session):
         monotonic: bool = False,
         max_queries: int | None = None,
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+        spender: Spender | None = None,
+        label: str = "sparse vector",
         random: RandomSource | None = None,
     ) -> None:
         super().__init__()
@@ -92,10 +97,10 @@ class SparseVector(Session):
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
         unit = noise_epsilon(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
+        source = resolve(random)
+        self._pay(None if spender is None else Payment.open(self.guarantee, spender=spender, label=label))
         self._test = ThresholdTest(
-            ratio=unit / noise_epsilon(self._epsilon_threshold),
-            rate=unit / Fraction(sensitivity),
-            random=resolve(random),
+            ratio=unit / noise_epsilon(self._epsilon_threshold), rate=unit / Fraction(sensitivity), random=source
         )
         self._positives = self._asked = 0
 
@@ -155,7 +160,7 @@ class SparseVector(Session):
         """
         parts = read_parts(values, "values")
         count = sum(map(len, parts()))
-        threshold = _thresholds(thresholds, count)
+        threshold = read_thresholds(thresholds, count)
         self._check(count)
         before = self._positives
         # a batch that is interrupted ends the session: how many of its answers were positive is then not to be seen
@@ -186,7 +191,11 @@ class SparseVector(Session):
             raise RuntimeError("values changed while they were read")
         return np.concatenate(found)
 
+    def _came_out(self) -> list[bool]:
+        return [True] * self._positives
+
     def _check(self, queries: int) -> None:
+        self._refuse_when_closed()
         if self.halted:
             raise BudgetError("the sparse vector has given all its positive answers; open and charge a new one")
         if self._max_queries is not None and self._asked + queries > self._max_queries:
@@ -210,7 +219,8 @@ def _public(threshold: SupportsFloat) -> float:
     return parsed
 
 
-def _thresholds(thresholds: ArrayLike, count: int) -> NDArray[np.float64]:
+def read_thresholds(thresholds: ArrayLike, count: int) -> NDArray[np.float64]:
+    """One public threshold, or one for each of `count` queries; errors do not show them."""
     try:
         threshold = np.asarray(thresholds, dtype=np.float64)
     except (OverflowError, TypeError, ValueError):

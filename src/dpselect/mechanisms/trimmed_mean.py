@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from dpselect.errors import AdjacencyError, number
 from dpselect.mechanisms.grid import round_to_grid
-from dpselect.mechanisms.instability import Units, changes_until, sensitivity_of_middle, sorted_units
+from dpselect.mechanisms.instability import Units, changes_until, declared_rows, sensitivity_of_middle, sorted_units
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.propose_test_release import ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.whole_numbers import discrete_laplace
 
 __all__ = ["TrimmedMean"]
@@ -24,7 +26,7 @@ _MOST_STEPS = 2.0**30
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimmedMean:
+class TrimmedMean(Mechanism):
     """The mean without the `trim` share of rows at either end, if its sensitivity is surely at most a proposed one.
 
     With n rows k = floor(trim n) are left away at either end (at most so many that one or two rows remain: trim = 0.5
@@ -49,7 +51,7 @@ class TrimmedMean:
     >>> from dpselect.randomness import keyed_source
     >>> median = TrimmedMean(width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
     >>> ages = [20.0 + i % 50 for i in range(2000)]
-    >>> abs(median.release(ages, random=keyed_source(1)) - 44.5) < 30
+    >>> abs(median(ages, random=keyed_source(1)).value - 44.5) < 30
     True
     """
 
@@ -102,13 +104,15 @@ class TrimmedMean:
         trimmed = self.trimmed(len(rows))
         return changes_until(lambda t: sensitivity_of_middle(rows, trimmed, t) > self.steps, trimmed)
 
-    def release(self, values: ArrayLike, *, random: RandomSource | None = None) -> float | None:
+    def prepared(self, values: ArrayLike) -> Callable[[RandomSource], float | None]:
         """The noisy mean of the middle, or None when the test is not passed.
 
         Raises `ArgumentError` unless `values` are one-dimensional, real and not empty.
         """
-        random = resolve(random)
-        rows = sorted_units(values, self.granularity)
+        given = declared_rows(values)
+        return lambda random: self._mean(sorted_units(given, self.granularity), random)
+
+    def _mean(self, rows: Units, random: RandomSource) -> float | None:
         trimmed = self.trimmed(len(rows))
         kept = rows[trimmed : len(rows) - trimmed].tolist()
         scale = self.steps / noise_epsilon(self.test.epsilon_answer)
@@ -117,4 +121,4 @@ class TrimmedMean:
             total = Fraction(sum(kept) + discrete_laplace(scale, source), len(kept))
             return float(total * Fraction(self.granularity))
 
-        return self.test.release(self.distance(rows), answer, random=random)
+        return self.test.prepared(self.distance(rows), answer)(random)

@@ -19,7 +19,7 @@ from dpselect.randomness.starting import refuse_while_starting
 
 __all__ = ["Payment", "paid"]
 
-_Release = TypeVar("_Release", bound=Release)
+_Release = TypeVar("_Release")
 _IN_FULL: Final[Any] = object()
 
 
@@ -64,10 +64,10 @@ class Payment:
 
         Raises `BudgetError` when the spender refuses, `StartingProcessError` in a child process that is being started.
         """
-        payment = cls(spender, guarantee, secrets.token_hex(16) if identifier is None else identifier)
         label = public_text("label", label)
         if spender is None:
-            return payment
+            return cls(None, guarantee, identifier or "")
+        payment = cls(spender, guarantee, secrets.token_hex(16) if identifier is None else identifier)
         refuse_while_starting("a paid run")
         return replace(payment, receipt=spender.reserve(guarantee, label=label, identifier=payment.identifier))
 
@@ -111,8 +111,8 @@ def paid(
     spender: Spender | None,
     label: str,
     replayable: bool = False,
-    form: Callable[..., Release] = Release,
-) -> Release:
+    form: Callable[..., Any] = Release,
+) -> Any:
     """Reserve the worst case of `guarantee`, `run()`, settle at the price of what came out, and release that.
 
     `run` is the private run: all that depends on the data happens in it, and everything that it was asked is checked

@@ -95,7 +95,7 @@ def _released_scales(
         for run in range(runs):
             source = context.random.spawn(f"{large} {run}")
             shuffled = values[source.permutation(_ENTRIES)]
-            answers = search.release(shuffled, threshold=_THRESHOLD, random=source).answers
+            answers = search.draw(shuffled, threshold=_THRESHOLD, random=source).answers
             hits = int(np.count_nonzero(answers))
             found += [search.scale(hits, len(answers) - hits)] if hits else []
         means.append(float(np.mean(found)))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 from dpselect.accounting.candidates.threshold import threshold_stopping
 from dpselect.errors import number
-from dpselect.privacy import Guarantee, Release
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, output_of, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_above"]
@@ -26,6 +25,8 @@ def select_above(
     max_runs: int | None = None,
     guarantee: Guarantee,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select above",
     random: RandomSource | None = None,
 ) -> Release:
     """Run the candidate afresh until a score is at least `threshold`, and release that run's output only.
@@ -52,10 +53,11 @@ def select_above(
     tries = Geometric(gamma=float(stop_probability))
     law = tries if max_runs is None else tries.at_most(max_runs)
     source = resolve(random)
-    found = first_above(candidate, bar, law, source)
-    value = found.output if found else None
-    warn_if_nothing_found(value)
-    return Release(value=value, guarantee=total, replayable=source.replayable)
+
+    def run() -> Any:
+        return output_of(first_above(candidate, bar, law, source))
+
+    return searched(run, total, spender=spender, label=label, replayable=source.replayable)
 
 
 def first_above(candidate: Candidate, bar: float, tries: Repetitions, source: RandomSource) -> Outcome | None:

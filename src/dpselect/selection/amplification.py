@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import SupportsFloat
 
 from dpselect.errors import ArgumentError, number
-from dpselect.privacy import Guarantee, Release
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.above import select_above
@@ -51,6 +51,8 @@ def amplify(
     failure_probability: SupportsFloat,
     guarantee: Guarantee,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "amplification",
     random: RandomSource | None = None,
 ) -> Release:
     """A run that scores at least mean - margin, except with `failure_probability`: then None, at most 2 epsilon_1.
@@ -74,5 +76,7 @@ def amplify(
         stop_probability=amplification_stop_probability(mean=mu, margin=a, failure_probability=failure_probability),
         guarantee=guarantee,
         rehearse=rehearse,
+        spender=spender,
+        label=label,
         random=random,
     )

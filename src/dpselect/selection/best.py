@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpselect.accounting import best_of
-from dpselect.privacy import Guarantee, Release
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, output_of, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_best"]
@@ -21,6 +22,8 @@ def select_best(
     repetitions: Repetitions,
     guarantee: Guarantee,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select best",
     random: RandomSource | None = None,
 ) -> Release:
     """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
@@ -48,10 +51,13 @@ def select_best(
     guarantee = promise("guarantee", guarantee)
     total = best_of(guarantee, repetitions)
     source = resolve(random)
-    best = best_outcome(candidate, repetitions, source)
-    value = best.output if best else None
-    warn_if_nothing_found(value, no_runs=repetitions.zero_probability)
-    return Release(value=value, guarantee=total, replayable=source.replayable)
+
+    def run() -> Any:
+        return output_of(best_outcome(candidate, repetitions, source))
+
+    return searched(
+        run, total, spender=spender, label=label, replayable=source.replayable, no_runs=repetitions.zero_probability
+    )
 
 
 def best_outcome(candidate: Candidate, repetitions: Repetitions, source: RandomSource) -> Outcome | None:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender, paid
 from dpselect.privacy.boundary import result_of
+from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.rehearsal import Rehearsal, rehearse_candidate
@@ -19,7 +20,9 @@ __all__ = [
     "PrivateCandidate",
     "check_candidate",
     "check_private_candidates",
+    "output_of",
     "run_once",
+    "searched",
 ]
 
 Candidate = Callable[[RandomSource], tuple[float, Any]]
@@ -80,6 +83,27 @@ def check_private_candidates(candidates: Iterable[object], rehearse: Rehearsal =
         raise TypeError("candidates must be PrivateCandidate, each with its guarantee")
     for candidate in candidates:
         check_candidate(candidate, rehearse)
+
+
+def output_of(outcome: Outcome | None) -> Any:
+    """What is released of the run that won; None when there was none."""
+    return outcome.output if outcome else None
+
+
+def searched(
+    run: Callable[[], Any],
+    guarantee: Guarantee | OutputGuarantee,
+    *,
+    spender: Spender | None,
+    label: str,
+    replayable: bool,
+    no_runs: float = 0.0,
+    form: Callable[..., Any] = Release,
+) -> Any:
+    """`paid`, with a warning when nothing was found; `no_runs` is the probability of there being no run at all."""
+    release = paid(run, guarantee, spender=spender, label=label, replayable=replayable, form=form)
+    warn_if_nothing_found(release.value, no_runs=no_runs)
+    return release
 
 
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:

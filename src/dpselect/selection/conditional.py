@@ -11,13 +11,12 @@ from typing import Any, SupportsFloat
 
 from dpselect.accounting import conditional_sampling
 from dpselect.errors import number
-from dpselect.privacy import Guarantee, Release
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import result_of, silence
-from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, run_once
+from dpselect.selection.candidates import Candidate, Outcome, check_candidate, output_of, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["first_acceptable_run", "select_acceptable"]
@@ -30,6 +29,8 @@ def select_acceptable(
     floor: SupportsFloat,
     guarantee: Guarantee,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select acceptable",
     random: RandomSource | None = None,
 ) -> Release:
     """Run the candidate until `acceptable(score, output)`, and release that output only; None if the coin came first.
@@ -56,10 +57,11 @@ def select_acceptable(
     probability = number("floor", floor, at_least=1e-100, below=1.0)
     total = conditional_sampling(guarantee, floor=probability)
     source = resolve(random)
-    found = first_acceptable_run(candidate, acceptable, Geometric(gamma=probability), source)
-    value = found.output if found else None
-    warn_if_nothing_found(value)
-    return Release(value=value, guarantee=total, replayable=source.replayable)
+
+    def run() -> Any:
+        return output_of(first_acceptable_run(candidate, acceptable, Geometric(gamma=probability), source))
+
+    return searched(run, total, spender=spender, label=label, replayable=source.replayable)
 
 
 def first_acceptable_run(

@@ -8,12 +8,11 @@ from typing import Any, SupportsFloat
 
 from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.errors import integer, number
-from dpselect.privacy import Guarantee, Release
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, check_candidate, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_with_dummies"]
@@ -31,6 +30,8 @@ def select_with_dummies(
     guarantee: Guarantee,
     sharpness: SupportsFloat = math.inf,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select with dummies",
     random: RandomSource | None = None,
 ) -> Release:
     """Run the candidate `runs` times and release one output, drawn by weight, or None for the dummy.
@@ -58,9 +59,12 @@ def select_with_dummies(
     bar = number("threshold", threshold)
     total = select_among_dummies(guarantee, runs=runs, gamma=gamma, sharpness=sharpness)
     source = resolve(random)
-    value = draw_by_weight(candidate, bar, integer("runs", runs), dummy_weight(float(gamma)), float(sharpness), source)
-    warn_if_nothing_found(value)
-    return Release(value=value, guarantee=total, replayable=source.replayable)
+
+    def run() -> Any:
+        dummy = dummy_weight(float(gamma))
+        return draw_by_weight(candidate, bar, integer("runs", runs), dummy, float(sharpness), source)
+
+    return searched(run, total, spender=spender, label=label, replayable=source.replayable)
 
 
 def dummy_weight(gamma: float) -> int:

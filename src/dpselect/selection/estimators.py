@@ -167,10 +167,10 @@ class PrivateMechanism(Protocol):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one `select` promises."""
+        """What one `draw` promises."""
         ...
 
-    def select(self, scores: Any, *, random: RandomSource | None = None) -> Any:
+    def draw(self, *data: Any, random: RandomSource | None = None) -> Any:
         """The private output on this data."""
         ...
 
@@ -190,7 +190,7 @@ def mechanism_candidate(
     price = scorer.beside(mechanism.guarantee, disjoint_rows=disjoint_rows)
 
     def run(random: RandomSource) -> tuple[float, Any]:
-        output = mechanism.select(data, random=random)
+        output = mechanism.draw(data, random=random)
         return scorer.score(output, random), output
 
     return PrivateCandidate(run, price)

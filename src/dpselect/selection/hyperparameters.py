@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, SupportsFloat
 
 from dpselect.accounting import best_of
 from dpselect.errors import flag, integer, number
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
-from dpselect.privacy import Guarantee, Release, compose, worst_of
-from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy import Guarantee, Release, Spender, compose, worst_of
 from dpselect.privacy.promises import promise, refusal
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.selection.best import best_outcome
-from dpselect.selection.candidates import Candidate
+from dpselect.selection.candidates import Candidate, output_of, searched
 from dpselect.selection.rehearsal import check_function
 
 __all__ = [
@@ -136,6 +136,8 @@ def select_hyperparameters(
     validation_epsilon: SupportsFloat,
     may_overlap: bool = True,
     rehearse: bool = True,
+    spender: Spender | None = None,
+    label: str = "select hyperparameters",
     random: RandomSource | None = None,
 ) -> TwoSetRelease:
     """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
@@ -174,13 +176,10 @@ def select_hyperparameters(
         theorem=f"private hyperparameter selection (Liu, Talwar 2019, Lemma 5.1): {prices.total.theorem}",
     )
     source = resolve(random)
-    best = best_outcome(candidate, repetitions, source)
-    value = best.output if best else None
-    warn_if_nothing_found(value, no_runs=repetitions.zero_probability)
-    return TwoSetRelease(
-        value=value,
-        guarantee=total,
-        training=prices.training,
-        validation=prices.validation,
-        replayable=source.replayable,
-    )
+
+    def run() -> Any:
+        return output_of(best_outcome(candidate, repetitions, source))
+
+    form = partial(TwoSetRelease, training=prices.training, validation=prices.validation)
+    no_runs = repetitions.zero_probability
+    return searched(run, total, spender=spender, label=label, replayable=source.replayable, no_runs=no_runs, form=form)

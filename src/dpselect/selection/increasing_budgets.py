@@ -19,16 +19,15 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.numerics import ROUND_UP, sum_up, supremum_over_cells
-from dpselect.privacy import Guarantee, OutputGuarantee
+from dpselect.privacy import Guarantee, OutputGuarantee, Spender
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.output.ex_post import ExPostRelease
+from dpselect.privacy.output.ex_post import ExPostRelease, ex_post
 from dpselect.privacy.promises import promises
 from dpselect.randomness import resolve
 from dpselect.randomness.source import RandomSource
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Outcome, PrivateCandidate, check_private_candidates, run_once
+from dpselect.selection.candidates import Outcome, PrivateCandidate, check_private_candidates, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["increasing_budgets_guarantee", "released_level", "select_increasing"]
@@ -116,6 +115,8 @@ def select_increasing(
     weights: Sequence[SupportsIndex] | None = None,
     delta: SupportsFloat = 0.0,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select increasing",
     random: RandomSource | None = None,
 ) -> ExPostRelease:
     """Draw a number of runs, spread them over the levels at random, and release the first that clears the threshold.
@@ -126,8 +127,9 @@ def select_increasing(
     that the search takes does, and is not covered. `rehearse`: as in `select_best`, for every level.
 
     `threshold`, `repetitions`, `weights` and `delta` are fixed without the data; each candidate's guarantee covers its
-    score and its failure (owed by the caller). Reserve `increasing_budgets_guarantee` with the same arguments, settle
-    with the value of the release. To try several hyperparameters at one budget, make a `private_mixture` of them.
+    score and its failure (owed by the caller). `spender` reserves `increasing_budgets_guarantee` with the same
+    arguments, and the level released is what stays charged. To try several hyperparameters at one budget, make a
+    `private_mixture` of them.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.randomness import keyed_source
@@ -146,10 +148,16 @@ def select_increasing(
         [candidate.guarantee for candidate in candidates], repetitions=repetitions, weights=weights, delta=delta
     )
     source = resolve(random)
-    found = _first_that_clears(candidates, _parts(weights, len(candidates)), bar, repetitions, source)
-    value = None if found is None else (found[0], found[1].output)
-    warn_if_nothing_found(value, no_runs=repetitions.zero_probability)
-    return ExPostRelease(value=value, guarantee=guarantee, replayable=source.replayable)
+    parts = _parts(weights, len(candidates))
+
+    def run() -> tuple[int, Any] | None:
+        found = _first_that_clears(candidates, parts, bar, repetitions, source)
+        return None if found is None else (found[0], found[1].output)
+
+    form, no_runs = ex_post(guarantee), repetitions.zero_probability
+    return searched(
+        run, guarantee, spender=spender, label=label, replayable=source.replayable, no_runs=no_runs, form=form
+    )
 
 
 def _first_that_clears(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import SupportsFloat
 
@@ -11,15 +11,14 @@ from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
 from dpselect.accounting.candidates.sampled_search import threshold_search, threshold_search_margin
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Guarantee, Release
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, check_candidate, run_once
+from dpselect.selection.candidates import Candidate, check_candidate, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal
 
-__all__ = ["find_threshold", "search_threshold", "threshold_grid"]
+__all__ = ["prepared_search", "search_threshold", "threshold_grid"]
 
 _ROUNDING = 2.0**-40
 
@@ -44,6 +43,8 @@ def search_threshold(
     epsilon: SupportsFloat,
     failure_probability: SupportsFloat | None = None,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "threshold search",
     random: RandomSource | None = None,
 ) -> Release:
     """The first of falling `thresholds` that one run reaches with a probability of about `target`, or None.
@@ -70,7 +71,8 @@ def search_threshold(
     0.25
     """
     check_candidate(candidate, rehearse)
-    release = find_threshold(
+    source = resolve(random)
+    run, price = prepared_search(
         candidate,
         thresholds=thresholds,
         target=target,
@@ -78,13 +80,12 @@ def search_threshold(
         statistic=statistic,
         epsilon=epsilon,
         failure_probability=failure_probability,
-        random=random,
+        source=source,
     )
-    warn_if_nothing_found(release.value)
-    return release
+    return searched(run, price, spender=spender, label=label, replayable=source.replayable)
 
 
-def find_threshold(
+def prepared_search(
     candidate: Candidate,
     *,
     thresholds: Sequence[float],
@@ -93,25 +94,15 @@ def find_threshold(
     statistic: SmoothedCount,
     epsilon: SupportsFloat,
     failure_probability: SupportsFloat | None,
-    random: RandomSource | None,
-) -> Release:
-    """As `search_threshold`, without a word when there is none: what it finds may be a secret of a larger search."""
+    source: RandomSource,
+) -> tuple[Callable[[], float | None], Guarantee]:
+    """The run of `search_threshold`, unpaid, and its price: what it finds may be a secret of a larger search."""
     guarantee = promise("guarantee", guarantee)
     bars = tuple(number("thresholds", bar, finite=False) for bar in thresholds)
     if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
         raise ArgumentError("thresholds must be at least one number, each below the one before")
     share = number("target", target, above=0.0, at_most=1.0)
     price = threshold_search(guarantee, statistic=statistic, epsilon=epsilon, thresholds=len(bars))
-    source = resolve(random)
-    half = float(epsilon) / 2.0
-    test = SparseVector(
-        epsilon_threshold=half,
-        epsilon_queries=half,
-        max_positives=1,
-        sensitivity=statistic.sensitivity + _ROUNDING,
-        adjacency=guarantee.adjacency,
-        random=source,
-    )
     level = statistic.statistic(statistic.samples * share)
     if failure_probability is not None:
         level -= threshold_search_margin(
@@ -120,11 +111,21 @@ def find_threshold(
             epsilon=epsilon,
             failure_probability=failure_probability,
         )
-    reached = _passing_counts(candidate, bars, statistic.samples, source)
-    found = next(
-        (bar for bar, count in zip(bars, reached, strict=True) if test.above(statistic.statistic(count), level)), None
-    )
-    return Release(value=found, guarantee=price.guarantee, replayable=source.replayable)
+
+    def run() -> float | None:
+        half = float(epsilon) / 2.0
+        test = SparseVector(
+            epsilon_threshold=half,
+            epsilon_queries=half,
+            max_positives=1,
+            sensitivity=statistic.sensitivity + _ROUNDING,
+            adjacency=guarantee.adjacency,
+            random=source,
+        )
+        counts = zip(bars, _passing_counts(candidate, bars, statistic.samples, source), strict=True)
+        return next((bar for bar, count in counts if test.above(statistic.statistic(count), level)), None)
+
+    return run, price.guarantee
 
 
 def _passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int, source: RandomSource) -> list[int]:

@@ -14,11 +14,12 @@ from typing import SupportsFloat
 from dpselect.accounting.candidates.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
 from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy import Guarantee, OutputGuarantee, Payment, Release, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.paid_session import PaidSession
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.randomness.session import Session, answers
+from dpselect.randomness.session import answers
 
 __all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds", "select_first_by_percentile"]
 
@@ -63,7 +64,7 @@ def laplace_log_odds(gap: SupportsFloat, *, scale: SupportsFloat) -> float:
     return math.copysign(math.log1p(-math.exp(small)) - small, steps) if steps else 0.0
 
 
-class PercentileSparseVector(Session):
+class PercentileSparseVector(PaidSession):
     """Does this candidate pass its threshold with a probability above the target? Many answers for one price.
 
     Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data;
@@ -77,6 +78,7 @@ class PercentileSparseVector(Session):
         target: the passing probability asked for, in (0, 1).
         max_queries: at most so many; with 1 the price is epsilon/4.
         oracle_error: how far computed log-odds are from the true ones at most, for |log-odds| up to 600.
+        spender, label: where `guarantee` is paid, and its name in the record; see `PaidSession`.
 
     `guarantee` prices the session by its output: epsilon/2 if nothing was found. A query that is NaN counts as never
     passing. `BudgetError`: asked after the session has ended. Not copied, not pickled, not shared with a fork.
@@ -96,6 +98,8 @@ class PercentileSparseVector(Session):
         target: SupportsFloat = 0.5,
         max_queries: int | None = None,
         oracle_error: SupportsFloat = 1e-9,
+        spender: Spender | None = None,
+        label: str = "percentile sparse vector",
         random: RandomSource | None = None,
     ) -> None:
         super().__init__()
@@ -106,6 +110,7 @@ class PercentileSparseVector(Session):
         share = number("target", target, above=0.0, below=1.0)
         self._target = math.log(share) - math.log1p(-share)
         self._left = None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
+        self._pay(Payment.open(self.guarantee, spender=spender, label=label))
         half = float(epsilon) / 2.0
         self._test = SparseVector(
             epsilon_threshold=half,
@@ -135,11 +140,15 @@ class PercentileSparseVector(Session):
     def above(self, log_odds: SupportsFloat) -> bool:
         """Whether the candidate passes often enough, from its log-odds; see `log_odds`."""
         value = secret_number("log_odds", log_odds)
+        self._refuse_when_closed()
         if self.halted:
             raise BudgetError("this search has ended; open and charge a new one")
         if self._left is not None:
             self._left -= 1
         return self._test.above(min(max(value, -_FARTHEST), _FARTHEST) if value == value else value, self._target)
+
+    def _came_out(self) -> bool | None:
+        return True if self._test.halted else None
 
     def __repr__(self) -> str:
         return f"<PercentileSparseVector {'halted' if self.halted else 'open'}>"
@@ -153,6 +162,8 @@ def select_first_by_percentile(
     target: SupportsFloat = 0.5,
     max_queries: int | None = None,
     oracle_error: SupportsFloat = 1e-9,
+    spender: Spender | None = None,
+    label: str = "select by percentile",
     random: RandomSource | None = None,
 ) -> Release:
     """The index of the first query whose candidate passes its threshold often enough, or None at the stream's end.
@@ -172,18 +183,22 @@ def select_first_by_percentile(
         target=target,
         max_queries=max_queries,
         oracle_error=oracle_error,
+        spender=spender,
+        label=label,
         random=source,
     )
     found = None
-    for index, query in enumerate(log_odds):
-        if search.above(query):
-            found = index
-        if search.halted:
-            break
+    with search:
+        for index, query in enumerate(log_odds):
+            if search.above(query):
+                found = index
+            if search.halted:
+                break
     warn_if_nothing_found(found)
     return Release(
         value=found,
         guarantee=search.worst,
+        receipt=search.receipt,
         replayable=source.replayable,
         realised=search.guarantee.observed(found),
     )

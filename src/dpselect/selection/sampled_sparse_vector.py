@@ -13,12 +13,13 @@ from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector
 from dpselect.errors import BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy import Guarantee, OutputGuarantee, Payment, Release, Spender
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.paid_session import PaidSession
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
-from dpselect.randomness.session import Session, answers
+from dpselect.randomness.session import answers
 from dpselect.selection.candidates import Candidate, check_candidate, run_once
 
 __all__ = ["SampledSparseVector", "count_passing", "select_first_by_sampling"]
@@ -37,7 +38,7 @@ def count_passing(candidate: Candidate, threshold: float, samples: int, source: 
     return passed
 
 
-class SampledSparseVector(Session):
+class SampledSparseVector(PaidSession):
     """Does this candidate pass its threshold with a probability above the target? By running it `samples` times.
 
     Each query's candidate satisfies `guarantee`, its score and failure included (owed by the caller). A run that
@@ -51,6 +52,7 @@ class SampledSparseVector(Session):
         epsilon: what a positive costs, beside the delta of sampling.
         target: the passing probability asked for, in (0, 1).
         max_queries: the number of answers at most; part of the price.
+        spender, label: where `guarantee` is paid, and its name in the record; see `PaidSession`.
 
     Raises `BoundUnavailableError` when no bound exists for these numbers. `BudgetError`: asked after the session ended.
 
@@ -72,6 +74,8 @@ class SampledSparseVector(Session):
         epsilon: SupportsFloat,
         max_queries: int,
         target: SupportsFloat = 0.5,
+        spender: Spender | None = None,
+        label: str = "sampled sparse vector",
         random: RandomSource | None = None,
     ) -> None:
         super().__init__()
@@ -80,6 +84,7 @@ class SampledSparseVector(Session):
         self._statistic, self._left = statistic, integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
         self._target = statistic.statistic(statistic.samples * number("target", target, above=0.0, below=1.0))
         self._source = resolve(random)
+        self._pay(Payment.open(self.guarantee, spender=spender, label=label))
         half = float(epsilon) / 2.0
         self._test = SparseVector(
             epsilon_threshold=half,
@@ -110,11 +115,15 @@ class SampledSparseVector(Session):
         """Whether the candidate reaches the threshold, itself fixed without the data, often enough."""
         check_candidate(candidate)
         bar = number("threshold", threshold, finite=False)
+        self._refuse_when_closed()
         if self.halted:
             raise BudgetError("this search has ended; open and charge a new one")
         self._left -= 1
         passed = count_passing(candidate, bar, self._statistic.samples, self._source)
         return self._test.above(self._statistic.statistic(passed), self._target)
+
+    def _came_out(self) -> bool | None:
+        return True if self._test.halted else None
 
     def __repr__(self) -> str:
         return f"<SampledSparseVector {'halted' if self.halted else 'open'}>"
@@ -128,6 +137,8 @@ def select_first_by_sampling(
     epsilon: SupportsFloat,
     max_queries: int,
     target: SupportsFloat = 0.5,
+    spender: Spender | None = None,
+    label: str = "select by sampling",
     random: RandomSource | None = None,
 ) -> Release:
     """The index of the first (candidate, threshold) that passes often enough, or None: none did, or the stream ended.
@@ -142,18 +153,22 @@ def select_first_by_sampling(
         epsilon=epsilon,
         max_queries=max_queries,
         target=target,
+        spender=spender,
+        label=label,
         random=source,
     )
     found = None
-    for index, (candidate, threshold) in enumerate(queries):
-        if search.above(candidate, threshold):
-            found = index
-        if search.halted:
-            break
+    with search:
+        for index, (candidate, threshold) in enumerate(queries):
+            if search.above(candidate, threshold):
+                found = index
+            if search.halted:
+                break
     warn_if_nothing_found(found)
     return Release(
         value=found,
         guarantee=search.worst,
+        receipt=search.receipt,
         replayable=source.replayable,
         realised=search.guarantee.observed(found),
     )

@@ -2,7 +2,7 @@
 
 One run draws a candidate's index, adds noise to its score and returns both; `select_best` does the rest. Plain scores
 of equal sensitivity are better served by `dpselect.mechanisms` (`exponential_mechanism`, `permute_and_flip`,
-`generalised_exponential_mechanism`, `large_margin_mechanism`, the smooth-sensitivity instance): this form costs up to
+`GeneralisedExponentialMechanism`, `LargeMarginMechanism`, the smooth-sensitivity instance): this form costs up to
 three times as much. It is for mixtures with candidates of another kind, which compete by the same noisy score.
 """
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
 from dpselect.accounting.candidates.without_threshold import RunsNeeded, runs_needed, without_threshold
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.privacy import Guarantee, Release
-from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric
 from dpselect.selection.above import first_above
-from dpselect.selection.candidates import Candidate, check_candidate
-from dpselect.selection.one_sided import find_threshold, threshold_grid
+from dpselect.selection.candidates import Candidate, check_candidate, output_of, searched
+from dpselect.selection.one_sided import prepared_search, threshold_grid
 from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["select_without_threshold", "select_without_threshold_by_hand"]
@@ -36,6 +35,8 @@ def select_without_threshold(
     failure_probability: SupportsFloat = 0.1,
     most_runs: SupportsFloat = MOST_RUNS,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select without threshold",
     random: RandomSource | None = None,
 ) -> Release:
     """A run whose score is within 1/R of the best median among `candidates`, at 2 epsilon_1 + `epsilon`.
@@ -79,6 +80,8 @@ def select_without_threshold(
         stop_probability=10.0**needed.log10_stop_probability,
         failure_probability=failure_probability,
         rehearse=False,
+        spender=spender,
+        label=label,
         random=random,
     )
 
@@ -104,6 +107,8 @@ def select_without_threshold_by_hand(
     max_runs: int | None = None,
     failure_probability: SupportsFloat | None = None,
     rehearse: Rehearsal = True,
+    spender: Spender | None = None,
+    label: str = "select without threshold",
     random: RandomSource | None = None,
 ) -> Release:
     """Find a threshold by `search_threshold`, then release the first run that reaches it, or None.
@@ -138,7 +143,7 @@ def select_without_threshold_by_hand(
         max_runs=max_runs,
     )
     source = resolve(random)
-    found = find_threshold(
+    search, _ = prepared_search(
         candidate,
         thresholds=bars,
         target=target,
@@ -146,11 +151,14 @@ def select_without_threshold_by_hand(
         statistic=statistic,
         epsilon=epsilon,
         failure_probability=failure_probability,
-        random=source,
-    ).value
+        source=source,
+    )
     tries = Geometric(gamma=float(stop_probability))
     law = tries if max_runs is None else tries.at_most(integer("max_runs", max_runs, at_least=1))
-    best = None if found is None else first_above(candidate, found, law, source)
-    value = best.output if best else None
-    warn_if_nothing_found(value)  # which of the two steps found nothing is not released
-    return Release(value=value, guarantee=total, replayable=source.replayable)
+
+    def run() -> Any:
+        # which of the two steps found nothing is not released
+        found = search()
+        return None if found is None else output_of(first_above(candidate, found, law, source))
+
+    return searched(run, total, spender=spender, label=label, replayable=source.replayable)

@@ -55,6 +55,7 @@ EXEMPT: dict[str, str] = {
     "integrations.optuna.rehearse": "runs on data that were made up",
     "integrations.sklearn.PrivateSearchCV": "seconds a draw; `tuning.tune` with priced scores, which is audited",
     "learners.PublicValidation": "sees public rows only",
+    "mechanisms.Mechanism": _ABSTRACT,
     "mechanisms.release_until": "draws in its session; `growing_laplace_until` goes through it",
     "ordered.median": "`ordered.quantile` at one half, and audited there",
     "randomness.RandomSource": _PRIMITIVE,

@@ -129,7 +129,7 @@ def sparse_release() -> Subject:
     mechanism = SparseRelease(epsilon_threshold=0.25, epsilon_queries=0.25, epsilon_release=0.5, max_positives=1)
 
     def run(value: float, random: RandomSource) -> float:
-        return number_or_nan(mechanism.release([value], threshold=0.0, random=random).values.get(0))
+        return number_or_nan(mechanism.draw([value], threshold=0.0, random=random).values.get(0))
 
     return looped("sparse release", run, (0.0, 1.0), mechanism.guarantee.worst())
 
@@ -149,7 +149,7 @@ def propose_test_release() -> Subject:
     return looped(
         "propose-test-release",
         lambda distance, random: number_or_nan(
-            STAGE.release(distance, lambda inner: told(distance == EVEN, 0.5, inner), random=random)
+            STAGE.draw(distance, lambda inner: told(distance == EVEN, 0.5, inner), random=random)
         ),
         (EVEN - 1, EVEN),
         STAGE.guarantee.worst(),
@@ -161,7 +161,7 @@ def propose_test_release_of_inadmissible_data() -> Subject:
     mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
     return looped(
         "propose-test-release, inadmissible data",
-        lambda secret, random: number_or_nan(mechanism.release(0, lambda _: secret, random=random)),
+        lambda secret, random: number_or_nan(mechanism.draw(0, lambda _: secret, random=random)),
         (1, 2),
         mechanism.guarantee.worst(),
     )
@@ -173,7 +173,7 @@ def cascade() -> Subject:
 
     def run(distances: tuple[int, int], random: RandomSource) -> float:
         yes = distances[1] == EVEN
-        found = both.release([(distance, lambda inner: told(yes, 0.5, inner)) for distance in distances], random=random)
+        found = both.draw([(distance, lambda inner: told(yes, 0.5, inner)) for distance in distances], random=random)
         return math.nan if found is None else 10.0 * found[0] + found[1]
 
     return looped("cascade of tests", run, ((EVEN, EVEN - 1), (EVEN - 1, EVEN)), both.guarantee.worst())
@@ -184,7 +184,7 @@ def trimmed_mean() -> Subject:
     mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=2.0, epsilon_answer=1.0, delta=0.009)
     return looped(
         "trimmed mean",
-        lambda rows, random: number_or_nan(mechanism.release(rows, random=random)),
+        lambda rows, random: number_or_nan(mechanism.draw(rows, random=random)),
         ([0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 40.0], [0.0, 0.0, 0.0, 1.0, 1.0, 40.0, 40.0]),
         mechanism.guarantee.worst(),
     )
@@ -197,7 +197,7 @@ def interquantile_range() -> Subject:
     )
 
     def run(rows: list[float], random: RandomSource) -> float:
-        found = mechanism.release(rows, random=random)
+        found = mechanism.draw(rows, random=random)
         if found is None:
             return math.nan
         return (1.0 if found[0] == 1 else -1.0) * (1.0 + found[1])  # the sign tells the stage
@@ -237,7 +237,8 @@ def growing_laplace_until() -> Subject:
 
 def growing_laplace_tested() -> Subject:
     """`release_until_above`: a private test ends it."""
-    epsilons, test = [1.0, 2.0], {"epsilon_threshold": 0.5, "epsilon_queries": 0.5}
+    epsilons = [1.0, 2.0]
+    test: dict[str, Any] = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5}
 
     def session(count: int, random: RandomSource) -> Any:
         return laplace_reduction(count, epsilons=epsilons, sensitivity=1, random=random)

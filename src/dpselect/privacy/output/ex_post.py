@@ -16,7 +16,7 @@ from dpselect.privacy.promises import output_promise
 from dpselect.privacy.realised import RealisedPrice
 from dpselect.privacy.release import Receipt, Release
 
-__all__ = ["ExPostRelease"]
+__all__ = ["ExPostRelease", "ex_post"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +100,16 @@ class ExPostRelease:
             receipt=self.receipt,
             replayable=self.replayable,
         )
+
+
+def ex_post(guarantee: OutputGuarantee) -> Callable[..., ExPostRelease]:
+    """The `form` of `paid` for releases that carry the whole output guarantee."""
+    guarantee = output_promise("guarantee", guarantee)
+
+    def form(value: Any, receipt: Receipt | None, replayable: bool, **_: Any) -> ExPostRelease:
+        return ExPostRelease(value=value, guarantee=guarantee, receipt=receipt, replayable=replayable)
+
+    return form
 
 
 def _first(output: Any) -> Hashable:

@@ -1,0 +1,54 @@
+"""What every mechanism is: public parameters, the guarantee that follows from them, and a call that runs it on data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender, paid
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["Mechanism"]
+
+
+class Mechanism(ABC):
+    """Configured without data, `guarantee` says what it promises, and a call runs it and gives a `Release`.
+
+    A subclass says in `prepared` what it takes and what it gives.
+
+    >>> from dpselect.mechanisms import PermuteAndFlip
+    >>> from dpselect.randomness import keyed_source
+    >>> mechanism = PermuteAndFlip(sensitivity=1.0, epsilon=1.0)
+    >>> mechanism.guarantee.epsilon(delta=0), mechanism([0.0, 90.0, 3.0], random=keyed_source(1)).value
+    (1.0, 1)
+    """
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee | OutputGuarantee:
+        """What one run promises, from public parameters alone."""
+
+    @abstractmethod
+    def prepared(self, *data: Any, **public: Any) -> Callable[[RandomSource], Any]:
+        """One run on this data, to be called once: arguments are checked now, and the data are looked at then."""
+
+    def draw(self, *data: Any, random: RandomSource | None = None, **public: Any) -> Any:
+        """What comes out of one run, by itself and unpaid: for a part of what is priced, and paid, as a whole."""
+        return self.prepared(*data, **public)(resolve(random))
+
+    def __call__(
+        self,
+        *data: Any,
+        spender: Spender | None = None,
+        label: str | None = None,
+        random: RandomSource | None = None,
+        **public: Any,
+    ) -> Release:
+        """Run it on the data, paid by `spender` before they are looked at; see `dpselect.privacy.paid`.
+
+        `label` is its name in the record, by default that of the mechanism.
+        """
+        run, source = self.prepared(*data, **public), resolve(random)
+        name = type(self).__name__ if label is None else label
+        return paid(lambda: run(source), self.guarantee, spender=spender, label=name, replayable=source.replayable)
