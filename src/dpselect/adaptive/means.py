@@ -87,7 +87,7 @@ def largest_excess(mu: float, beta: float) -> float:
         rest = beta - q
         return up >= rest - float(ndtr(ndtri(rest) - mu))
 
-    high = root_between(crossed, safe=beta, unsafe=0.0, absolute=beta * 2.0**-60)
+    high = root_between(crossed, safe=beta, unsafe=0.0, relative=1e-11)
     return float(ndtr(ndtri(high) + mu)) - high
 
 

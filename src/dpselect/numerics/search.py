@@ -129,7 +129,9 @@ def root_between(
         start=start if _between(start, good, bad) else _middle(good, bad),
         leap=_leap,
         middle=_middle,
-        near=lambda good, bad: abs(good - bad) <= max(absolute, relative * min(abs(good), abs(bad))),
+        near=(lambda good, bad: abs(good - bad) <= max(absolute, relative * min(abs(good), abs(bad))))
+        if absolute or relative
+        else (lambda good, bad: good == bad),
     )
 
 
@@ -236,7 +238,8 @@ def _middle(one: float, other: float) -> float:
 
 
 def _close(one: float, other: float) -> bool:
-    return other != 0.0 and math.isfinite(one) and math.isfinite(other) and 0.25 <= one / other <= 4.0
+    least, most = (one, other) if one < other else (other, one)
+    return (least > 0.0 and most <= 4.0 * least and most < math.inf) or (most < 0.0 and _close(-most, -least))
 
 
 def _grid(one: float, other: float, points: int) -> list[float]:
