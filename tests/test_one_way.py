@@ -255,3 +255,60 @@ def test_amounts_are_printed_in_one_place(name):
 )
 def test_a_format_of_an_amount_is_found(code, found):
     assert bool(list(formatted_amounts(ast.parse(code)))) is found
+
+
+TELLS_LAWS_APART = {
+    "reproduce/tuning_rdp_bounds.py": "the theorem of the paper that each of its figures is about",
+    "reproduce/tuning_rdp_search.py": "the theorem of the paper that each of its figures is about",
+}
+"""Files outside of `repetitions/` that ask which law of K they were given, and why."""
+
+
+def laws_of_k() -> set[str]:
+    return {
+        node.name
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and any("repetition_law" in ast.unparse(by) for by in node.decorator_list)
+    }
+
+
+def laws_told_apart(tree: ast.AST, laws: set[str]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        named = []
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("isinstance", "register"):
+            named = [inner.id for part in node.args for inner in ast.walk(part) if isinstance(inner, ast.Name)]
+        elif isinstance(node, ast.MatchClass):
+            named = [ast.unparse(node.cls)]
+        yield from (one for one in named if one in laws)
+
+
+def test_a_law_is_asked_for_its_closed_forms():
+    laws = laws_of_k()
+    assert {"Poisson", "Conditioned", "Harmonic"} <= laws
+    found = {name for name, tree in TREES.items() if any(laws_told_apart(tree, laws))}
+    outside = {name for name in found if not name.startswith("repetitions/")}
+    assert outside == TELLS_LAWS_APART.keys()
+
+
+def test_the_base_of_all_laws_knows_none_of_them():
+    imported = [node for node in ast.walk(TREES["repetitions/law.py"]) if isinstance(node, ast.ImportFrom)]
+    assert {node.module for node in imported if (node.module or "").startswith("dpselect.repetitions")} == {
+        "dpselect.repetitions.one_run"
+    }
+    names = {node.id for node in ast.walk(TREES["repetitions/law.py"]) if isinstance(node, ast.Name)}
+    assert not names & laws_of_k()
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("isinstance(law, Poisson | Geometric)", 2),
+        ("@shift.register(Poisson)\ndef f(law): ...", 1),
+        ("match law:\n    case Poisson(): ...", 1),
+        ("law = Poisson(mean=10)", 0),
+        ("law.pure_shift(epsilon)", 0),
+    ],
+)
+def test_telling_laws_apart_is_found(code, count):
+    assert len(list(laws_told_apart(ast.parse(code), {"Poisson", "Geometric"}))) == count

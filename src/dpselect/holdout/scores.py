@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from dpselect.adaptive.subsamples import Blocks, evaluate
 from dpselect.errors import ArgumentError
 
-__all__ = ["BITS", "METRICS", "Metric", "Scored", "area_under_curve"]
+__all__ = ["BITS", "METRICS", "HoldoutMetric", "Scored", "area_under_curve"]
 
 BITS = 30
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Metric:
+class HoldoutMetric:
     """A score by name. `row_values` maps labels, predictions and the bound to values in [0, 1], if it is their mean."""
 
     name: str
@@ -50,10 +50,10 @@ def _hits(labels: Any, predictions: Any, bound: float) -> Array:  # noqa: ARG001
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", _hits, numeric=False, bounded=False),
-        Metric("absolute-error", _absolute_error, numeric=True, bounded=True),
-        Metric("squared-error", _squared_error, numeric=True, bounded=True),
-        Metric("auc", None, numeric=True, bounded=False),
+        HoldoutMetric("accuracy", _hits, numeric=False, bounded=False),
+        HoldoutMetric("absolute-error", _absolute_error, numeric=True, bounded=True),
+        HoldoutMetric("squared-error", _squared_error, numeric=True, bounded=True),
+        HoldoutMetric("auc", None, numeric=True, bounded=False),
     )
 }
 
@@ -80,7 +80,7 @@ def area_under_curve(labels: NDArray[np.bool_], scores: Array) -> float:
 class Scored:
     """Predictions beside their labels, both in the holdout's order."""
 
-    metric: Metric
+    metric: HoldoutMetric
     labels: Any
     predictions: Any
     bound: float

@@ -13,7 +13,7 @@ from dpselect.holdout.checked import CheckedPlan, plan_checked
 from dpselect.holdout.counting import CountingPlan, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
-from dpselect.holdout.scores import METRICS, Metric, Scored
+from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
 from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 
@@ -66,7 +66,7 @@ MECHANISMS = tuple(_PARSERS)
 class Terms:
     """Everything about a holdout that anybody may know."""
 
-    metric: Metric
+    metric: HoldoutMetric
     bound: float
     rows: int
     id_column: str

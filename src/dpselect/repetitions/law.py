@@ -153,6 +153,10 @@ class Repetitions(ABC):
         """Bounds on the Renyi divergence of the best of K runs, of the kind of Lemma 7, without the outcome K = 0."""
         return ()
 
+    def first_as_best(self) -> Repetitions | None:
+        """A law of K whose best of K runs costs, purely, what the first acceptable of this many tries does, if any."""
+        return None
+
     @classmethod
     def families(cls) -> Sequence[Family]:
         """Laws of this shape that a planner weighs; none unless a law says which."""

@@ -274,6 +274,10 @@ class Geometric(_NegativeBinomial):
 
     eta: float = field(default=1.0, init=False, repr=False)
 
+    def first_as_best(self) -> Logarithmic:
+        """The logarithmic law of this gamma: phi' of it is (1 - phi(1 - v)) / v of this one, up to a factor."""
+        return Logarithmic(gamma=self.gamma)
+
     @classmethod
     def with_mean(cls, *, mean: float) -> Self:
         """The law with E[K] = mean > 1; gamma is rounded down, so `.mean` is at least `mean`."""

@@ -18,7 +18,7 @@ from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.optimal.atoms import Array
 from dpselect.accounting.optimal.cut_slopes import nothing, released
 from dpselect.numerics import ROUND_UP, supremum_over_cells
-from dpselect.repetitions import Geometric, Logarithmic, Repetitions
+from dpselect.repetitions import Repetitions
 
 __all__ = ["pure_first"]
 
@@ -40,8 +40,9 @@ def pure_first(tries: Repetitions, epsilon: float) -> float:
     """
     if not math.isfinite(epsilon) or epsilon == 0.0:
         return epsilon
-    if isinstance(tries, Geometric):
-        return pure_best_of(law=Logarithmic(gamma=tries.gamma), epsilon=epsilon)
+    same = tries.first_as_best()
+    if same is not None:
+        return pure_best_of(law=same, epsilon=epsilon)
     # t = log(u / kink)
     cells = np.array([np.append(-np.inf, np.linspace(-120.0, -0.1, 1200)), np.linspace(-120.0, 0.0, 1201)])
     found = supremum_over_cells(
