@@ -199,7 +199,6 @@ def test_a_search_by_hand_is_found(body, found):
 AMOUNT = re.compile(r"epsilon|delta|noise|price|spent|left\b|remaining|\brho\b|sigma")
 FORMATS = {
     "numerics/digits.py": "the one place",
-    "testing/shipped_scores.py": "a level of scores that is made whole",
     "audit/result.py": "what an audit shows at an epsilon that it chose: a finding, and neither spent nor left",
 }
 """Files that may format amounts by themselves, and why; figures of papers in `reproduce` are compared, not charged."""
