@@ -292,6 +292,7 @@ EXEMPT = {
     "privacy.Spender.reserve": "a protocol: FileSpender, Budget and PricedBudget are in the table",
     "integrations.optuna.price.StudyPrice": "a result, which nothing takes",
     "integrations.sklearn.SearchPlan": "a result, which nothing takes",
+    "tuning.SearchRequest": "arguments of `tune` under their names, which checks them",
 }
 TAKES = re.compile(r"\b(Guarantee|OutputGuarantee|Steps|Base|Budgeted)\b")
 

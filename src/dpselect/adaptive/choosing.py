@@ -13,8 +13,7 @@ from dpselect.adaptive.block_plan import BlockPlan, exponential_loss, splitting_
 from dpselect.adaptive.certificate import no_promise
 from dpselect.adaptive.transfer import gaussian_mu_of_range, range_of_gaussian_mu
 from dpselect.errors import ArgumentError, expect, integer
-from dpselect.mechanisms.bounded_range_price import bounded_range
-from dpselect.mechanisms.exponential import ExponentialMechanism
+from dpselect.mechanisms import ExponentialMechanism, bounded_range
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError, expect, number, rational
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range
 from dpselect.mechanisms.scores import as_vector
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code

@@ -20,8 +20,7 @@ from dpselect.adaptive.grids import read_grid
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.verification_plan import response_trade_off
 from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
-from dpselect.mechanisms.noisy_counts import noisy_count
-from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.mechanisms import SparseVector, noisy_count
 from dpselect.numerics import root_between
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose, pure_dp

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import integer, number
-from dpselect.mechanisms.gaussian_noise import gaussian_steps
+from dpselect.mechanisms import gaussian_steps
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["SearchNoise", "best_sharing", "search_cost"]

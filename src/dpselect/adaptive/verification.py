@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpselect.adaptive.subsamples import Blocks
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError, BudgetError, integer, number
-from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, pure_dp
 from dpselect.randomness import RandomSource
 from dpselect.randomness.session import Session, answers

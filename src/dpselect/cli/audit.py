@@ -16,9 +16,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from dpselect.audit import Audit, FiniteSubject, audit as black_box, audit_outputs, exact_audit, sampled
+from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
-from dpselect.audit.one_run import OneRunAudit
 from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError, number

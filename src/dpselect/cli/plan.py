@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.accounting import calibrate
-from dpselect.accounting.planning.plan import Goal, LawPlan, plan as weigh
-from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption, plan_subset
+from dpselect.accounting import calibrate, plan as weigh, plan_subset
+from dpselect.accounting.planning.plan import Goal, LawPlan
+from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption
 from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import JSON_HELP
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched

@@ -17,8 +17,15 @@ from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics.digits import rounded_up
-from dpselect.ordered import Progress, open_column, private_range, quantiles, quantiles_plan, range_guarantee
-from dpselect.ordered.sources.adapters import ColumnSource
+from dpselect.ordered import (
+    ColumnSource,
+    Progress,
+    open_column,
+    private_range,
+    quantiles,
+    quantiles_plan,
+    range_guarantee,
+)
 from dpselect.ordered.sources.declared import declare_column
 from dpselect.ordered.sources.files import is_csv
 from dpselect.privacy import Guarantee, Payment, Receipt, compose

@@ -11,10 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
-from dpselect.adaptive.blocks import BlockPlan, plan_blocks
-from dpselect.adaptive.grids import uniform_grid
-from dpselect.adaptive.medians import search_median
-from dpselect.adaptive.search_noise import SearchNoise
+from dpselect.adaptive import BlockPlan, SearchNoise, plan_blocks, search_median, uniform_grid
 from dpselect.errors import ArgumentError, integer
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored

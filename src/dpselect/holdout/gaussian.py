@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, SupportsFloat
 
-from dpselect.adaptive.means import MeanPlan, plan_means
+from dpselect.adaptive import MeanPlan, plan_means
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import BITS, Scored
-from dpselect.mechanisms.gaussian_noise import gaussian_steps
+from dpselect.mechanisms import gaussian_steps
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.randomness import RandomSource
 

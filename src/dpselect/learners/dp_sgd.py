@@ -16,8 +16,7 @@ from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, Softm
 from dpselect.learners.early_stopping import EarlyStopping
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
-from dpselect.mechanisms.gaussian_noise import gaussian_steps
-from dpselect.mechanisms.grid import grid_at_most
+from dpselect.mechanisms import gaussian_steps, grid_at_most
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd
 from dpselect.randomness import RandomSource, resolve
 

@@ -14,10 +14,10 @@ from typing import Any, Protocol, Self, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.stopping.iterative import iterative
+from dpselect.accounting import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
-from dpselect.mechanisms.noisy_counts import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import noisy_count, noisy_count_guarantee
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, RealisedPrice, Receipt, Spender
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve

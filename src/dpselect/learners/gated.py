@@ -11,14 +11,14 @@ from typing import Any, Final, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.stopping.gated import gated, logistic_error_shift
+from dpselect.accounting import gated
+from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.errors import ArgumentError, flag, integer, number
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
-from dpselect.mechanisms.grid import grid_at_most
-from dpselect.mechanisms.noisy_counts import discrete_laplace
+from dpselect.mechanisms import discrete_laplace, grid_at_most
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dpselect.errors import integer
 from dpselect.learners.rule_classifier import RuleClassifier
-from dpselect.ordered.labelled_rows.threshold_plan import ThresholdMethod, threshold_guarantee
-from dpselect.ordered.labelled_rows.thresholds import Side, learn_threshold
+from dpselect.ordered import learn_threshold, threshold_guarantee
+from dpselect.ordered.labelled_rows.threshold_plan import ThresholdMethod
+from dpselect.ordered.labelled_rows.thresholds import Side
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.randomness import RandomSource
 

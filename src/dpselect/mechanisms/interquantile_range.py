@@ -18,8 +18,7 @@ from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness import RandomSource, discrete_laplace
 
 __all__ = ["InterquantileRange"]
 

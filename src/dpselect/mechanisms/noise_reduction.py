@@ -28,10 +28,9 @@ from dpselect.privacy.output.amounts import charged_amount, charged_price, epsil
 from dpselect.privacy.output.ex_post import ExPostRelease, ex_post
 from dpselect.privacy.paid_session import PaidSession
 from dpselect.privacy.promises import output_promise
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.session import answers
-from dpselect.randomness.whole_numbers import discrete_laplace, discrete_laplace_array
 
 __all__ = [
     "GradualRelease",

@@ -9,8 +9,7 @@ from typing import SupportsIndex
 from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.privacy import Adjacency, Guarantee, Spender, paid, pure_dp, zcdp
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
-from dpselect.randomness.whole_numbers import discrete_gaussian, discrete_laplace
+from dpselect.randomness import RandomSource, discrete_gaussian, discrete_laplace, resolve
 
 __all__ = ["discrete_gaussian", "discrete_laplace", "noisy_count", "noisy_count_guarantee"]
 

@@ -20,8 +20,7 @@ from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, OutputGuarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
-from dpselect.randomness import RandomSource
-from dpselect.randomness.whole_numbers import discrete_laplace
+from dpselect.randomness import RandomSource, discrete_laplace
 
 __all__ = ["SparseAnswers", "SparseRelease", "SparseReleasePrice", "balanced_split"]
 

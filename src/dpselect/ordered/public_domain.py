@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, TypedDict, Unpack
 import numpy as np
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.grid import grid_at_most
+from dpselect.mechanisms import grid_at_most
 from dpselect.ordered.domains import Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
 
 __all__ = ["PublicDomain", "declare_domain", "domain_of_bounds", "size_of_domain"]

@@ -128,7 +128,7 @@ def paid(
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.randomness import keyed_source
     >>> paid(lambda: keyed_source(1).below(6), pure_dp(epsilon=1.0), spender=None, label="a die").value
-    3
+    2
     """
     payment = Payment.open(guarantee, spender=spender, label=label)
     output = run()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift, noise_unit
-from dpselect.learners.gated import gated_release
+from dpselect.learners import gated_release
 from dpselect.mechanisms import SparseRelease, balanced_split, sparse_vector_guarantee
 from dpselect.privacy import pure_dp
 from dpselect.reproduce.output_dp_laws import expected_scales

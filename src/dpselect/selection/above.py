@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, SupportsFloat
 
-from dpselect.accounting.candidates.threshold import threshold_stopping
+from dpselect.accounting import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence

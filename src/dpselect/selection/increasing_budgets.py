@@ -24,8 +24,7 @@ from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.output.ex_post import ExPostRelease, ex_post
 from dpselect.privacy.promises import promises
-from dpselect.randomness import resolve
-from dpselect.randomness.source import RandomSource
+from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
 from dpselect.selection.candidates import Outcome, PrivateCandidate, check_private_candidates, run_once, searched
 from dpselect.selection.rehearsal import Rehearsal

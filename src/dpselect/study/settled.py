@@ -25,9 +25,9 @@ from dpselect.tuning import (
     Limits,
     ProcessExecutor,
     Space,
+    encode_value,
     parse_space,
 )
-from dpselect.tuning.trial import encode_value
 
 __all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of"]
 

@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.audit.subject import FiniteSubject
+from dpselect.audit import FiniteSubject
 from dpselect.privacy import pure_dp
 from dpselect.testing.score_laws import piecewise_nodes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.audit.subject import FiniteSubject
+from dpselect.audit import FiniteSubject
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Repetitions
 from dpselect.testing.exact import FinitePair

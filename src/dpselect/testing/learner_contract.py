@@ -39,10 +39,9 @@ from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions
-from dpselect.study import parse_study, run_study
+from dpselect.study import Study, parse_study, run_study
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.priced import Price
-from dpselect.study.schema import Study
 from dpselect.testing import loaded_predictions
 from dpselect.tuning import parse_space, tune
 

@@ -13,11 +13,9 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from dpselect.audit.subject import FiniteSubject
+from dpselect.audit import FiniteSubject
+from dpselect.mechanisms import InterquantileRange, ProposeTestRelease, TrimmedMean
 from dpselect.mechanisms.instability import Units, sensitivity_of_middle
-from dpselect.mechanisms.interquantile_range import InterquantileRange
-from dpselect.mechanisms.propose_test_release import ProposeTestRelease
-from dpselect.mechanisms.trimmed_mean import TrimmedMean
 
 __all__ = [
     "BROKEN",

@@ -21,13 +21,13 @@ from dpselect.mechanisms import (
     discrete_gaussian,
     discrete_laplace,
     gaussian_steps,
+    guarantee_with_test,
     laplace_reduction,
     noisy_count,
     noisy_count_guarantee,
     release_until,
     release_until_above,
 )
-from dpselect.mechanisms.noise_reduction import guarantee_with_test
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
 from dpselect.randomness import RandomSource, discrete_gaussian_array, discrete_laplace_array, keyed_source
 from dpselect.testing.shipped import Shipped, label, looped, number_or_nan

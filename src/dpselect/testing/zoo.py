@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from dpselect.audit.subject import FiniteSubject
+from dpselect.audit import FiniteSubject
 from dpselect.testing import broken_sparse_vectors, propose_test_laws
 from dpselect.testing.defects import Defect
 from dpselect.testing.miscounted_runs import MISCOUNTED

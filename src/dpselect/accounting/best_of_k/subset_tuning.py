@@ -27,9 +27,8 @@ from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP
-from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy import Adjacency, DominatingPair, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
-from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve

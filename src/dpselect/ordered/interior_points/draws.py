@@ -12,9 +12,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.mechanisms import gaussian_steps
+from dpselect.mechanisms import gaussian_steps, grid_at_most
 from dpselect.mechanisms.exponential import draw_exponential
-from dpselect.mechanisms.grid import grid_at_most
 from dpselect.mechanisms.scores import read_scores
 from dpselect.numerics import first_true
 from dpselect.ordered.domains import Codes, WholeNumbers

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range, noisy_count, noisy_count_guarantee
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws

@@ -31,8 +31,7 @@ from functools import lru_cache
 from typing import Literal, SupportsFloat, SupportsIndex, Unpack, get_args
 
 from dpselect.errors import ArgumentError, expect, integer, number
-from dpselect.mechanisms.bounded_range_price import bounded_range
-from dpselect.mechanisms.noisy_counts import noisy_count_guarantee
+from dpselect.mechanisms import bounded_range, noisy_count_guarantee
 from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.public_domain import PublicDomain, size_of_domain

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms.noisy_counts import noisy_count
+from dpselect.mechanisms import noisy_count
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, Slicing, rectangle_plan
 from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers

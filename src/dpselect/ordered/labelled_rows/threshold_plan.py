@@ -33,7 +33,7 @@ from typing import Literal, SupportsFloat, SupportsIndex, TypedDict, Unpack, get
 from scipy.special import betainc
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range
 from dpselect.numerics import first_true
 from dpselect.ordered.interior_points.interior_point import choose_method, interior_point_guarantee
 from dpselect.ordered.interior_points.rows import Method, interior_point_rows

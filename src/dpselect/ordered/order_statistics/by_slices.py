@@ -9,8 +9,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from dpselect.errors import BoundUnavailableError
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range, noisy_count, noisy_count_guarantee
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
 from dpselect.ordered.order_statistics.one import quantile_rate, rank_error

@@ -11,7 +11,7 @@ from typing import Any, Literal, SupportsFloat, SupportsIndex
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range
 from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, draw_flipped

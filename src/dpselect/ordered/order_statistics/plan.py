@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal, SupportsFloat, Unpack, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range
 from dpselect.ordered.order_statistics.by_slices import Slicing, plan_slices
 from dpselect.ordered.order_statistics.joint import joint_bits, joint_rate
 from dpselect.ordered.order_statistics.one import (

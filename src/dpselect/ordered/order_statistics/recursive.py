@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms import bounded_range
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_ranked
 from dpselect.ordered.order_statistics.one import quantile_rate
 from dpselect.ordered.order_statistics.scattered import ColumnPart

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from dpselect.numerics import ROUND_UP
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
-from dpselect.privacy import Guarantee
+from dpselect.privacy import DominatingPair, Guarantee
 from dpselect.privacy.losses.discretise import coarsen, loss_grid
-from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.profile import extend
 
 __all__ = ["SlicePairProfile", "slice_pair"]
