@@ -83,7 +83,7 @@ class TestBestOf:
         assert np.all(published >= best_of(base, law, bound="renyi").renyi_curve(orders) * (1 - 1e-4))
 
     def test_unknown_bound(self):
-        known = "'optimal', 'renyi', 'pure', 'profile', 'published', got 'best'"
+        known = "'optimal', 'profile', 'published', 'pure', 'renyi', got 'best'"
         with pytest.raises(BoundUnavailableError, match=known):
             best_of(zcdp(rho=0.1), LAW, bound="best")
 

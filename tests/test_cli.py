@@ -141,6 +141,6 @@ def test_plan_weighs_alternatives_and_draws(tmp_path):
     assert len(options) > 3
     assert [option["epsilon"] for option in options] == sorted(option["epsilon"] for option in options)
     assert all(option["max_runs"] <= 40 for option in options)
-    assert (tmp_path / "plan.svg").read_text().startswith("<svg")
+    assert "<svg" in (tmp_path / "plan.svg").read_text()
     table = dpselect("plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.7")
     assert table.stdout.splitlines()[0].split() == ["law", "epsilon", "quantile", "mean", "99", "%", "limit"]

@@ -12,10 +12,12 @@ from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import Adjacency, base_mechanism, gaussian, laplace, pure_dp
+from dpselect.privacy.bases import BASES
 from dpselect.registry import Registry
 from dpselect.repetitions import Family, Tabulated, from_description, repetition_law
 from dpselect.repetitions.finite import FiniteLaw
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.law import LAWS, FloatArray
+from tests.registered import only_in_this_file
 
 
 @repetition_law("test-either")
@@ -62,6 +64,9 @@ def thousand(base, law):
     if base.pure_epsilon == float("inf"):
         return None
     return pure_dp(epsilon=1000.0 * base.pure_epsilon * law.mean, adjacency=base.adjacency)
+
+
+registered = only_in_this_file((LAWS, "test-either"), (BASES, "test-staircase"), (BOUNDS, "test-thousand"))
 
 
 def run(*arguments: str) -> str:

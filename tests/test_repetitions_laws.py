@@ -32,7 +32,8 @@ from dpselect.repetitions import (
     from_description,
     repetition_law,
 )
-from dpselect.repetitions.law import FloatArray
+from dpselect.repetitions.law import LAWS, FloatArray
+from tests.registered import only_in_this_file
 
 ONE_OF_EACH = [
     TruncatedNegativeBinomial(eta=-0.9, gamma=1e-3),
@@ -338,6 +339,9 @@ class Pair(Repetitions):
 
     def _exact_pmf(self) -> tuple[int, Iterator[int]]:
         return 320, iter([0, 0, 1 << 320])
+
+
+registered = only_in_this_file((LAWS, "test-pair"))
 
 
 def test_a_new_law_needs_no_edit():
