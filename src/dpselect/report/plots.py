@@ -61,8 +61,8 @@ def plotting(*, width: float = 7.2, height: float = 4.6) -> Iterator[Axes]:
 
 
 def _save(axes: Axes, to: Path | io.StringIO, **options: Any) -> None:
-    figure = axes.get_figure(root=True)
-    assert figure is not None  # of `plotting`
+    figure = axes.figure
+    assert isinstance(figure, Figure)  # of `plotting`
     figure.savefig(to, **options)
 
 
