@@ -28,8 +28,8 @@ from dpselect.tuning import (
     tune,
     tuner,
 )
-from dpselect.tuning.supervised import stop_children
-from dpselect.tuning.trial import Job, perform
+from dpselect.tuning.supervised import perform, stop_children
+from dpselect.tuning.trial import Job
 from tests.clusters import wait_until
 from tests.grouped import grouped
 

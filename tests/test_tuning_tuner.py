@@ -44,7 +44,8 @@ from dpselect.tuning import (
 from dpselect.tuning.executors import Attempt
 from dpselect.tuning.machine import Candidate, Search
 from dpselect.tuning.plan import make_plan
-from dpselect.tuning.trial import perform, trial_key
+from dpselect.tuning.supervised import perform
+from dpselect.tuning.trial import trial_key
 from tests.grouped import grouped
 
 SPACE = Space({"x": Uniform(0.0, 1.0)})

@@ -1,4 +1,3 @@
-from .bulk_gaussian import discrete_gaussian_array as discrete_gaussian_array
 from .source import (
     RandomSource as RandomSource,
     keyed_source as keyed_source,
@@ -7,6 +6,7 @@ from .source import (
 )
 from .whole_numbers import (
     discrete_gaussian as discrete_gaussian,
+    discrete_gaussian_array as discrete_gaussian_array,
     discrete_laplace as discrete_laplace,
     discrete_laplace_array as discrete_laplace_array,
     exponential_coin as exponential_coin,

@@ -21,18 +21,17 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import number, rational
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
-from dpselect.randomness.source import RandomSource, parse_shape, resolve
+from dpselect.randomness.stream import BitStream, Shape, parse_shape
 
-__all__ = ["discrete_gaussian_array"]
+__all__ = ["LARGEST_VARIANCE", "discrete_gaussian_numbers"]
 
 Array = NDArray[np.float64]
 _CHUNK = 1 << 14
 _ENTRIES = 1 << 16
 _MOST_BLOCKS = 1 << 10
 _FEW = 1 << 16
-_LARGEST = 2.0**116
+LARGEST_VARIANCE = 2.0**116
 _REACH = 9.6
 _COIN = 2.0**32
 _MARGIN = 2.0**-8
@@ -40,20 +39,12 @@ _MARGIN = 2.0**-8
 magnitude and right to a few units of 2**-53 relative, which is 2**-44 of the probability and 2**-12 of these units."""
 
 
-def discrete_gaussian_array(
-    variance: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
-) -> NDArray[np.int64]:
-    """Independent whole numbers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**116.
+def discrete_gaussian_numbers(variance: Fraction, size: Shape, random: BitStream) -> NDArray[np.int64]:
+    """Independent whole numbers with P(X = x) proportional to exp(-x**2 / (2*variance)).
 
-    P(X = x) is proportional to exp(-x**2 / (2*variance)). Exact as long as NumPy's exp is within a factor
-    1 +- 2**-44. Raises `ArgumentError` for a variance outside [2**-60, 2**116].
-
-    >>> from dpselect.randomness import keyed_source
-    >>> int(abs(discrete_gaussian_array(4.0, 1000, keyed_source(1))).max()) < 14
-    True
+    The variance is at most `LARGEST_VARIANCE`. Exact as long as NumPy's exp is within a factor 1 +- 2**-44.
     """
-    number("variance", variance, at_least=2.0**-60, at_most=_LARGEST)
-    table, random = _table(rational("variance", variance)), resolve(random)
+    table = _table(variance)
     shape = parse_shape(size)
     drawn = np.empty(math.prod(shape), dtype=np.int64)
     for start in range(0, len(drawn), _CHUNK):
@@ -91,7 +82,7 @@ class _Table:
     share: Array
     sure: NDArray[np.uint32]
 
-    def propose(self, out: NDArray[np.int64], random: RandomSource) -> NDArray[np.intp]:
+    def propose(self, out: NDArray[np.int64], random: BitStream) -> NDArray[np.intp]:
         """Fill `out` with proposals; returns the places of those that were rejected."""
         halves = random.words(len(out)).view("<u4").reshape(-1, 2)
         coin, high = halves[:, 0], halves[:, 1]
@@ -111,7 +102,7 @@ class _Table:
         places: NDArray[np.intp],
         block: NDArray[np.intp],
         coin: NDArray[np.uint32],
-        random: RandomSource,
+        random: BitStream,
     ) -> NDArray[np.bool_]:
         """Which of these proposals are accepted; one from the tails gets its number here."""
         value = out[places].astype(np.float64)
@@ -125,7 +116,7 @@ class _Table:
             accepted[k] = uniform.below(partial(self._exactly, int(out[places[k]]), weight))
         return accepted
 
-    def _beyond(self, random: RandomSource) -> tuple[int, Fraction]:
+    def _beyond(self, random: BitStream) -> tuple[int, Fraction]:
         """A number beyond the edge, and what its density times is to be accepted with.
 
         edge + step * V + U on either side, V geometric with ratio 1/2 and U uniform below step: step >= variance/edge

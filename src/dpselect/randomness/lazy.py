@@ -11,7 +11,7 @@ import decimal
 from collections.abc import Callable
 from fractions import Fraction
 
-from dpselect.randomness.source import RandomSource
+from dpselect.randomness.stream import BitStream
 
 __all__ = ["Enclosure", "LazyGumbel", "LazyLaplace", "LazyUniform", "coin", "exponential_enclosure", "tail_enclosure"]
 
@@ -72,7 +72,7 @@ class LazyUniform:
 
     __slots__ = ("_bits", "_random", "_value")
 
-    def __init__(self, random: RandomSource, known: int = 0, known_bits: int = 0) -> None:
+    def __init__(self, random: BitStream, known: int = 0, known_bits: int = 0) -> None:
         self._random, self._value, self._bits = random, known, known_bits
 
     def extend(self, bits: int) -> tuple[int, int]:
@@ -94,7 +94,7 @@ class LazyUniform:
             value, bits = self.extend(bits + 1)
 
 
-def coin(enclosure: Enclosure, random: RandomSource) -> bool:
+def coin(enclosure: Enclosure, random: BitStream) -> bool:
     """A coin that lands true with exactly the enclosed probability.
 
     >>> from dpselect.randomness.source import keyed_source
@@ -109,7 +109,7 @@ class LazyLaplace:
 
     __slots__ = ("_magnitude", "_negative")
 
-    def __init__(self, random: RandomSource, known: int = 0, known_bits: int = 0, negative: bool | None = None) -> None:
+    def __init__(self, random: BitStream, known: int = 0, known_bits: int = 0, negative: bool | None = None) -> None:
         self._negative = bool(random.bits(1)) if negative is None else negative
         self._magnitude = LazyUniform(random, known, known_bits)
 
@@ -132,7 +132,7 @@ class LazyGumbel:
 
     __slots__ = ("_uniform",)
 
-    def __init__(self, random: RandomSource, known: int = 0, known_bits: int = 0) -> None:
+    def __init__(self, random: BitStream, known: int = 0, known_bits: int = 0) -> None:
         self._uniform = LazyUniform(random, known, known_bits)
 
     def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:

@@ -12,34 +12,21 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import math
 import operator
-import os
-import threading
-import weakref
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from dpselect.errors import ForkedSourceError, integer, number
-from dpselect.randomness.session import Unrepeatable
-from dpselect.randomness.starting import refuse_while_starting
+from dpselect.errors import integer, number
+from dpselect.randomness.bulk_gaussian import discrete_gaussian_numbers
+from dpselect.randomness.stream import BitStream, Shape
 
 __all__ = ["RandomSource", "keyed_source", "resolve", "system_source"]
 
-_BUFFER = 1 << 12
-Shape = int | tuple[int, ...]
 
-
-def parse_shape(size: Shape) -> tuple[int, ...]:
-    """The lengths of the axes. Raises `TypeError` or `ArgumentError`."""
-    lengths = size if isinstance(size, tuple) else (size,)
-    return tuple(integer("size", length, at_least=0, at_most=1 << 40) for length in lengths)
-
-
-class RandomSource(Unrepeatable):
+class RandomSource(BitStream):
     """A cryptographic random stream. Make one with `system_source()` or `keyed_source(key)`.
 
     It has no informative `repr`, cannot be copied or pickled, and is safe to share between threads. A keyed source
@@ -47,30 +34,7 @@ class RandomSource(Unrepeatable):
     differ, since a large request does not use up what is left over from small ones.
     """
 
-    __slots__ = ("__weakref__", "_buffer", "_key", "_lock", "_pid", "_position", "_replayable", "_stream")
-
-    def __init__(self, key: bytes | None) -> None:
-        self._lock = threading.Lock()
-        _sources.add(self)
-        self._replayable = key is not None
-        self._restart(os.urandom(32) if key is None else key)
-
-    def _restart(self, key: bytes) -> None:
-        self._key = key
-        self._pid = os.getpid()
-        self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
-        self._buffer = b""
-        self._position = 0
-
-    def _next(self, count: int) -> bytes:
-        if not self._replayable:
-            refuse_while_starting("a draw from system entropy")
-        return self._stream.update(bytes(count))
-
-    @property
-    def replayable(self) -> bool:
-        """Whether whoever knows the key can repeat these draws. Such draws promise nothing to that person."""
-        return self._replayable
+    __slots__ = ()
 
     def spawn(self, label: str | int) -> RandomSource:
         """An independent source that depends on this source's key and the label only.
@@ -89,49 +53,6 @@ class RandomSource(Unrepeatable):
         )
         return RandomSource(hmac.new(self._key, b"dpselect spawn " + name, hashlib.sha256).digest())
 
-    def bytes(self, count: int) -> bytes:
-        """`count` uniform random bytes."""
-        count = integer("count", count, at_least=0, at_most=1 << 44)  # fewer than none would wind the stream back
-        with self._lock:
-            self._check_process()
-            if count > _BUFFER:
-                return self._next(count)
-            if self._position + count > len(self._buffer):
-                self._buffer = self._buffer[self._position :] + self._next(_BUFFER)
-                self._position = 0
-            taken = self._buffer[self._position : self._position + count]
-            self._position += count
-            return taken
-
-    def _check_process(self) -> None:
-        if self._pid == os.getpid():
-            return
-        if self._replayable:
-            raise ForkedSourceError(
-                "this keyed random source was made before a fork and would repeat its parent's draws; "
-                "make one in the child from `spawn(label)`'s key or use the spawn start method"
-            )
-        self._restart(os.urandom(32))
-
-    def bits(self, count: int) -> int:
-        """A uniform integer in [0, 2**count)."""
-        count = integer("count", count, at_least=0)
-        size = (count + 7) // 8
-        return int.from_bytes(self.bytes(size), "little") >> (8 * size - count) if count else 0
-
-    def below(self, bound: int) -> int:
-        """An exactly uniform integer in [0, bound), by rejection."""
-        bound = integer("bound", bound, at_least=1)
-        width = (bound - 1).bit_length()
-        while (drawn := self.bits(width)) >= bound:
-            pass
-        return drawn
-
-    def words(self, size: Shape) -> NDArray[np.uint64]:
-        """An array of uniform 64-bit words."""
-        shape = parse_shape(size)
-        return np.frombuffer(self.bytes(8 * math.prod(shape)), dtype="<u8").reshape(shape)
-
     def uniform(self, size: Shape) -> NDArray[np.float64]:
         """Uniform doubles on the odd multiples of 2**-53 in (0, 1); never 0 and never 1."""
         # 52 bits and the half: with 53 the sum would round, and 1 - 2**-54 to 1
@@ -143,9 +64,7 @@ class RandomSource(Unrepeatable):
         Seen through a mesh of width h deviations the total variation distance to a standard normal is about
         2**-59 / h. Noise on a grid is better drawn as whole numbers (`discrete_gaussian_array`).
         """
-        from dpselect.randomness.bulk_gaussian import discrete_gaussian_array  # which imports this module
-
-        return discrete_gaussian_array(2.0**116, size, self).astype(np.float64) * 2.0**-58
+        return discrete_gaussian_numbers(Fraction(1 << 116), size, self).astype(np.float64) * 2.0**-58
 
     def exponential(self, size: Shape) -> NDArray[np.float64]:
         """Standard exponential doubles by inversion."""
@@ -184,19 +103,6 @@ class RandomSource(Unrepeatable):
     def __deepcopy__(self, memo: Any) -> RandomSource:
         # scikit-learn's clone() deep-copies parameters; a shared source keeps its draws distinct.
         return self
-
-
-_sources: weakref.WeakSet[RandomSource] = weakref.WeakSet()
-
-
-def _renew_locks() -> None:
-    """In a forked child a lock that another thread of the parent held would never be released."""
-    for source in list(_sources):
-        source._lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def system_source() -> RandomSource:

@@ -1,8 +1,8 @@
-"""Whole-number noise with exact laws: one at a time by rational arithmetic, and Laplace noise in bulk.
+"""Whole-number noise with exact laws: one at a time by rational arithmetic, and in bulk.
 
-The bulk sampler computes in double precision and looks at how close each number came to being another one; the few
-that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log is within a
-factor 1 +- 2**-44 (it is documented to be within a few units of 2**-53) the law is exact.
+The bulk sampler of Laplace noise computes in double precision and looks at how close each number came to being another
+one; the few that came too close are settled with more random bits and rational arithmetic. As long as NumPy's log is
+within a factor 1 +- 2**-44 (it is documented to be within a few units of 2**-53) the law is exact.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from dpselect.errors import number, rational
 from dpselect.numerics import first_true
+from dpselect.randomness.bulk_gaussian import LARGEST_VARIANCE, discrete_gaussian_numbers
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
-from dpselect.randomness.source import RandomSource, parse_shape, resolve
+from dpselect.randomness.source import RandomSource, resolve
+from dpselect.randomness.stream import parse_shape
 
 __all__ = [
     "discrete_gaussian",
+    "discrete_gaussian_array",
     "discrete_laplace",
     "discrete_laplace_array",
     "exponential_coin",
@@ -137,6 +140,22 @@ def discrete_gaussian(variance: Fraction | float, random: RandomSource | None = 
         distance = abs(proposal) - variance / t
         if exponential_coin(distance * distance / (2 * variance), random):
             return proposal
+
+
+def discrete_gaussian_array(
+    variance: Fraction | float, size: int | tuple[int, ...], random: RandomSource | None = None
+) -> NDArray[np.int64]:
+    """Independent whole numbers with the law of `discrete_gaussian`, exactly, for a variance of at most 2**116.
+
+    P(X = x) is proportional to exp(-x**2 / (2*variance)). Exact as long as NumPy's exp is within a factor
+    1 +- 2**-44. Raises `ArgumentError` for a variance outside [2**-60, 2**116].
+
+    >>> from dpselect.randomness import keyed_source
+    >>> int(abs(discrete_gaussian_array(4.0, 1000, keyed_source(1))).max()) < 14
+    True
+    """
+    number("variance", variance, at_least=2.0**-60, at_most=LARGEST_VARIANCE)
+    return discrete_gaussian_numbers(rational("variance", variance), size, resolve(random))
 
 
 def discrete_laplace_array(

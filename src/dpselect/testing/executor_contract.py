@@ -26,7 +26,8 @@ from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.testing.ledger_contract import refusal
 from dpselect.tuning import Executor, InlineExecutor, Space, TuneResult, Uniform, tune
-from dpselect.tuning.trial import Job, perform, trial_key
+from dpselect.tuning.supervised import perform
+from dpselect.tuning.trial import Job, trial_key
 
 __all__ = ["SPACE", "Dying", "ExecutorContract", "Leaving", "Unloadable", "noisy", "talkative", "tuned"]
 

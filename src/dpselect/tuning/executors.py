@@ -23,8 +23,8 @@ from dpselect.privacy.boundary import silence
 from dpselect.randomness.starting import HOW_TO_START
 from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
-from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
-from dpselect.tuning.trial import Job, perform
+from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
+from dpselect.tuning.trial import Job
 
 __all__ = ["Attempt", "Executor", "ExecutorLostError", "InlineExecutor", "ProcessExecutor", "RunningExecutor"]
 

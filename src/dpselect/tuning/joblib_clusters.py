@@ -14,17 +14,15 @@ import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import joblib
 from joblib.executor import get_memmapping_executor
 
-from dpselect.errors import ArgumentError, StudyError, missing_extra
+from dpselect.errors import StudyError, missing_extra
+from dpselect.tuning.cluster_options import ClusterOptions
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Parcel, forget
-
-if TYPE_CHECKING:
-    from dpselect.tuning.joblib_executor import JoblibExecutor
 
 _DASK_TASKS: Final = 32
 """Tasks that the scheduler has at least, because its round trips take longer than short trials."""
@@ -32,7 +30,7 @@ _DASK_TASKS: Final = 32
 _RAY_FOLDER_BYTES: Final = 38
 """Ray puts sockets some 64 bytes below this folder, and the path of a socket has at most 107 (103 on macOS)."""
 
-__all__ = ["Cluster", "cluster_of", "refuse_here"]
+__all__ = ["Cluster", "cluster_of"]
 
 
 class Cluster(Protocol):
@@ -58,10 +56,10 @@ class Cluster(Protocol):
 
 
 @contextmanager
-def cluster_of(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
+def cluster_of(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
     """The cluster that an executor names, to run a job; left when done, and stopped if it was started here."""
-    opened = {"loky": _loky, "dask": _dask, "ray": _ray}.get(executor.backend, _registered)
-    with opened(executor, parcel) as cluster:
+    opened = {"loky": _loky, "dask": _dask, "ray": _ray}.get(options.backend, _registered)
+    with opened(options, parcel) as cluster:
         yield cluster
 
 
@@ -84,8 +82,8 @@ class _Local:
 
 
 @contextmanager
-def _loky(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
-    workers = max(2, joblib.cpu_count()) if executor.workers is None else executor.workers
+def _loky(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
+    workers = max(2, joblib.cpu_count()) if options.workers is None else options.workers
     try:
         yield _Local("loky", workers, own=True)
     finally:
@@ -94,24 +92,24 @@ def _loky(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _registered(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
-    yield _Local(executor.backend, executor.workers or max(2, joblib.cpu_count()), own=False)
+def _registered(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
+    yield _Local(options.backend, options.workers or max(2, joblib.cpu_count()), own=False)
 
 
 @contextmanager
-def _dask(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
+def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
     try:
         from distributed import Client, get_client
     except ImportError:
         raise missing_extra("dask", "an executor on Dask") from None
-    with _hushed("distributed", "distributed.client", quiet=executor.quiet):
+    with _hushed("distributed", "distributed.client", quiet=options.quiet):
         try:
-            client = get_client() if executor.address is None else Client(executor.address, set_as_default=False)
+            client = get_client() if options.address is None else Client(options.address, set_as_default=False)
         except (OSError, ValueError):  # a timeout is an OSError
-            where = "address= or a Dask client" if executor.address is None else executor.address
+            where = "address= or a Dask client" if options.address is None else options.address
             raise StudyError(f"no Dask scheduler: {where} was not found") from None
         try:
-            cluster = _Dask(client, executor, parcel)
+            cluster = _Dask(client, options, parcel)
             cluster.check_resources()
             yield cluster
         finally:
@@ -119,7 +117,7 @@ def _dask(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
                 with contextlib.suppress(Exception):
                     # not client.run, which has no timeout: a worker may have died just now
                     client.sync(client._run, forget, parcel.name, callback_timeout=10.0)
-            if executor.address is not None:
+            if options.address is not None:
                 with contextlib.suppress(Exception):
                     client.close(timeout=2)
 
@@ -127,26 +125,26 @@ def _dask(executor: JoblibExecutor, parcel: Parcel) -> Iterator[Cluster]:
 class _Dask:
     own = False
 
-    def __init__(self, client: Any, executor: JoblibExecutor, parcel: Parcel) -> None:
+    def __init__(self, client: Any, options: ClusterOptions, parcel: Parcel) -> None:
         self._client = client
-        self._executor = executor
+        self._options = options
         self._parcel = parcel
 
     @property
     def workers(self) -> int:
-        return self._executor.workers or sum(self._client.ncores().values())
+        return self._options.workers or sum(self._client.ncores().values())
 
     def check_resources(self) -> None:
         """A task that asks for what no worker has would wait for ever."""
-        wanted = self._executor.resources
+        wanted = self._options.resources
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         enough = [all(worker["resources"].get(name, 0) >= much for name, much in wanted.items()) for worker in workers]
         if not any(enough):
             raise StudyError("no Dask worker has the resources that a trial asks for" if wanted else "no Dask worker")
 
     def backend(self) -> Mapping[str, Any]:
-        submit: dict[str, Any] = {"resources": dict(self._executor.resources)} if self._executor.resources else {}
-        backend = _dask_backend(self._client, submit, self._executor.workers)
+        submit: dict[str, Any] = {"resources": dict(self._options.resources)} if self._options.resources else {}
+        backend = _dask_backend(self._client, submit, self._options.workers)
         # What joblib does with scatter=[parcel], but for what `_sent` is about. The parcel is found by its identity, so
         # it must be this object in every task.
         backend._scatter = [self._parcel]
@@ -199,7 +197,7 @@ def _dask_backend(client: Any, submit: dict[str, Any], workers: int | None) -> A
 
 
 @contextmanager
-def _ray(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
+def _ray(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
     try:
         import ray
         from ray.util.joblib import register_ray
@@ -207,25 +205,25 @@ def _ray(executor: JoblibExecutor, _: Parcel) -> Iterator[Cluster]:
         raise missing_extra("ray", "an executor on Ray") from None
     register_ray()
     with contextlib.ExitStack() as undo:
-        undo.enter_context(_hushed("ray", quiet=executor.quiet))
+        undo.enter_context(_hushed("ray", quiet=options.quiet))
         if not ray.is_initialized():
-            if executor.address is None:
-                place = {"address": "local", "num_cpus": executor.workers, "include_dashboard": False}
+            if options.address is None:
+                place = {"address": "local", "num_cpus": options.workers, "include_dashboard": False}
                 place["_temp_dir"] = undo.enter_context(_ray_folder())
             else:
-                place = {"address": executor.address}
+                place = {"address": options.address}
             undo.callback(ray.shutdown)
             try:
                 with _kept_sigterm():
                     ray.init(
                         **place,
-                        log_to_driver=not executor.quiet,
-                        logging_level=logging.ERROR if executor.quiet else logging.INFO,
-                        configure_logging=not executor.quiet,
+                        log_to_driver=not options.quiet,
+                        logging_level=logging.ERROR if options.quiet else logging.INFO,
+                        configure_logging=not options.quiet,
                     )
             except (OSError, ValueError, RuntimeError):
-                raise StudyError(f"no Ray cluster: {executor.address or 'a local one'} could not be reached") from None
-        yield _Ray(ray, executor)
+                raise StudyError(f"no Ray cluster: {options.address or 'a local one'} could not be reached") from None
+        yield _Ray(ray, options)
 
 
 @contextmanager
@@ -259,13 +257,13 @@ def _ray_folder() -> Iterator[str]:
 class _Ray:
     own = True  # every search has actors, which are processes, of its own
 
-    def __init__(self, ray: Any, executor: JoblibExecutor) -> None:
+    def __init__(self, ray: Any, options: ClusterOptions) -> None:
         self._ray = ray
-        wanted = {"num_cpus": 1.0, **executor.resources}
+        wanted = {"num_cpus": 1.0, **options.resources}
         has = ray.cluster_resources()
         named = {"num_cpus": "CPU", "num_gpus": "GPU"}
         room = min(int(has.get(named.get(name, name), 0) / much) for name, much in wanted.items() if much > 0)
-        workers = min(room, int(has.get("CPU", 0))) if executor.workers is None else executor.workers
+        workers = min(room, int(has.get("CPU", 0))) if options.workers is None else options.workers
         if workers < 2 or workers > room or workers > has.get("CPU", 0):
             # Ray would wait for ever for the actors that it cannot place.
             raise StudyError(f"the Ray cluster has no room for {max(workers, 2)} workers with resources {wanted}")
@@ -320,9 +318,3 @@ def _hushed(*loggers: str, quiet: bool) -> Iterator[None]:
     finally:
         for logger, level in zip(found, levels, strict=True):
             logger.setLevel(level)
-
-
-def refuse_here(backend: str) -> None:
-    """Refuse what would run trials in this process, or hang when a worker dies."""
-    if backend in ("threading", "sequential", "multiprocessing"):
-        raise ArgumentError(f"backend {backend!r} runs trials in this process or hangs when a worker dies; use 'loky'")

@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import joblib
 
-from dpselect.errors import ArgumentError, StudyError, integer, number
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.tuning.cluster_options import ClusterOptions
 from dpselect.tuning.executors import Attempt, ExecutorLostError, RunningExecutor
-from dpselect.tuning.joblib_clusters import Cluster, cluster_of, refuse_here
+from dpselect.tuning.joblib_clusters import Cluster, cluster_of
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import Job
@@ -33,7 +34,7 @@ __all__ = ["JoblibExecutor"]
 
 
 @dataclass(frozen=True)
-class JoblibExecutor:
+class JoblibExecutor(ClusterOptions):
     """Trials through a backend of joblib: "loky" (processes of this machine), "dask", "ray", or another by its name.
 
     `workers` is how many run at once, 2 or more (None: all the cluster's). `address` is that of a running scheduler;
@@ -53,28 +54,7 @@ class JoblibExecutor:
     'loky'
     """
 
-    backend: str = "loky"
-    workers: int | None = None
-    address: str | None = None
-    resources: Mapping[str, float] = field(default_factory=dict)
-    quiet: bool = True
     threads: int | None = 1
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.backend, str):
-            raise TypeError(f"backend must be the name of a backend of joblib, got {type(self.backend).__name__}")
-        refuse_here(self.backend)
-        if self.workers is not None:
-            # The tasks of a single worker joblib runs in the calling process; ProcessExecutor(workers=1) does not.
-            integer("workers", self.workers, at_least=2)
-        if self.address is not None and self.backend not in ("dask", "ray"):
-            raise ArgumentError("address goes with backend 'dask' or 'ray'")
-        if self.resources and self.backend not in ("dask", "ray"):
-            raise ArgumentError("resources go with backend 'dask' or 'ray'")
-        wanted = {
-            str(name): number(f"resources[{name!r}]", much, at_least=0.0) for name, much in self.resources.items()
-        }
-        object.__setattr__(self, "resources", wanted)
 
     @contextmanager
     def session(self, job: Job) -> Iterator[RunningExecutor]:

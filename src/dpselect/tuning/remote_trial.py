@@ -18,8 +18,8 @@ from typing import Final
 from dpselect.privacy.boundary import silence
 from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
-from dpselect.tuning.supervised import ChildDiedError, check_child, stop_children
-from dpselect.tuning.trial import Job, perform
+from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
+from dpselect.tuning.trial import Job
 
 __all__ = ["Manners", "Parcel", "Trial", "forget", "greet", "quietly", "run_trial"]
 

@@ -1,4 +1,4 @@
-"""A trial with a limit in seconds or bytes: it runs in a child process that can be killed.
+"""Trials where they belong: one with a limit in seconds or bytes runs in a child process that can be killed.
 
 A plain subprocess, so that the workers of a cluster may have one too. It gets the job and the keys through a pipe, and
 serves one trial after another until it is killed or its pipe ends, in the middle of a trial too.
@@ -26,7 +26,7 @@ from dpselect.tuning.machine import Candidate
 from dpselect.tuning.orphans import end_with_pipe
 from dpselect.tuning.trial import Job, attempt
 
-__all__ = ["ChildDiedError", "check_child", "perform_supervised", "serve", "stop_children"]
+__all__ = ["ChildDiedError", "check_child", "perform", "serve", "stop_children"]
 
 _LENGTH: Final = struct.Struct(">Q")
 _START: Final = "import sys, pickle; sys.path[:] = {path!r}; from dpselect.tuning.supervised import serve; serve()"
@@ -130,12 +130,14 @@ def check_child(job: Job) -> None:
         _child_here(job)
 
 
-def perform_supervised(job: Job, index: int, key: bytes) -> Candidate | None:
-    """Run one trial in this thread's child. None is a failed run, one that met its limit included.
+def perform(job: Job, index: int, key: bytes) -> Candidate | None:
+    """Run one trial, in this thread's child if it has a limit in seconds or bytes. None is a failed run.
 
-    Raises `ChildDiedError` when the attempt is lost.
+    What fails is told by `attempt`; a run that meets its limit fails too. Raises `ChildDiedError` when the child died
+    by itself and the attempt is lost.
     """
-    assert job.limits is not None
+    if job.limits is None or not job.limits.supervised:
+        return attempt(job, index, key)
     child = _child_here(job)
     try:
         return child.perform(index, key, job.limits)

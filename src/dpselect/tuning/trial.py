@@ -24,9 +24,9 @@ __all__ = [
     "Objective",
     "TrialOutput",
     "ValuePickler",
+    "attempt",
     "decode_value",
     "encode_value",
-    "perform",
     "pool_settings",
     "trial_key",
     "trial_params",
@@ -74,24 +74,13 @@ def pool_settings(space: Space, key: bytes, count: int) -> list[dict[str, Any]]:
     return [space.sample(source) for _ in range(count)]
 
 
-def perform(job: Job, index: int, key: bytes) -> Candidate | None:
-    """Run one trial. None is a failed run: the worst outcome, below every score.
+def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
+    """Run one trial in this process. None is a failed run: the worst outcome, below every score.
 
     An exception of the objective, an output that is no pair of a number and a value, a value that does not survive
     pickling, and a value larger than `payload_bytes` are failures. They go no further, with their traceback, because
     whether a run failed is part of its private output (see `dpselect.privacy.boundary`; `KeyboardInterrupt` passes).
-
-    A limit in seconds or bytes moves the run to a process of its own; if that dies, `ChildDiedError` passes too.
     """
-    if job.limits is not None and job.limits.supervised:
-        from dpselect.tuning.supervised import perform_supervised  # the child's side of it needs this module
-
-        return perform_supervised(job, index, key)
-    return attempt(job, index, key)
-
-
-def attempt(job: Job, index: int, key: bytes) -> Candidate | None:
-    """What `perform` does, in this process."""
     source = keyed_source(key[:_KEY_BYTES])
     params = trial_params(job.space, key)
     tag = source.spawn("tie").bytes(TAG_BYTES)
