@@ -74,8 +74,18 @@ def public() -> Iterator[Public]:
                 yield from _methods(f"{room}.{name}", value, whole)
 
 
+def _shown(value: type) -> bool:
+    """Whether a room shows this class itself, with its methods."""
+    rooms = (importlib.import_module(".".join(value.__module__.split(".")[:end])) for end in (2, 3))
+    return any(value.__name__ in getattr(room, "__all__", ()) for room in rooms)
+
+
 def _methods(name: str, value: type, whole: str) -> Iterator[Public]:
-    for short, member in vars(value).items():
+    members = {}
+    for owner in reversed(value.__mro__):
+        if owner is value or (owner.__module__.startswith("dpselect.") and not _shown(owner)):
+            members.update(vars(owner))
+    for short, member in members.items():
         if short.startswith("_") or isinstance(member, property) or inspect.isclass(member):
             continue
         if callable(getattr(value, short)):
