@@ -234,6 +234,9 @@ EXEMPT: dict[str, str] = {
         ),
         "an inner loop over a function of its caller",
     ),
+    **dict.fromkeys(
+        ("numerics.rounded", "numerics.rounded_down", "numerics.rounded_up"), "prints what the library has computed"
+    ),
     "selection.select_without_threshold": "asks for more runs than anybody can make, in its example too",
     "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",
     "adaptive.plan_multiplicative_weights": "in `adaptive.MultiplicativeWeights`, which is tried",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -311,3 +312,99 @@ def test_the_base_of_all_laws_knows_none_of_them():
 )
 def test_telling_laws_apart_is_found(code, count):
     assert len(list(laws_told_apart(ast.parse(code), {"Poisson", "Geometric"}))) == count
+
+
+ROOMS = {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+FACES = {
+    f"dpselect.{path.parent.relative_to(SOURCE)}".replace("/", "."): {
+        name.name: node.module
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    for path in SOURCE.rglob("*/__init__.pyi")
+}
+"""The face of each room, and of each folder within one: its names, and the modules that they come from."""
+
+LOOK_ANYWHERE = {"reproduce", "testing"}
+"""Rooms that hold what is inside of the others against papers and exact laws; nothing else imports them but `cli`."""
+
+
+@functools.cache
+def shared() -> frozenset[str]:
+    """The table of ARCHITECTURE.md: modules that other rooms may import from."""
+    text = (SOURCE.parent.parent / "ARCHITECTURE.md").read_text()
+    table = text.split("## What rooms share beyond their faces\n")[1].split("\n## ")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    return frozenset(
+        f"dpselect.{room.strip(' `')}.{module}" for room, cell in rows for module in re.findall(r"`([^`]+)`", cell)
+    )
+
+
+def past_faces(tree: ast.AST, room: str) -> Iterator[tuple[str, str, str | None]]:
+    """The module and the name of each import from another room past its face, and the face that has the name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [(name.name, "") for name in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found = [(node.module or "", name.name) for name in node.names]
+        else:
+            continue
+        for module, name in found:
+            parts = module.split(".")
+            if name and (TREES.keys() & {f"{'/'.join([*parts[1:], name])}{end}" for end in (".py", "/__init__.py")}):
+                parts, name = [*parts, name], ""  # a module, imported from its folder
+                module = ".".join(parts)
+            if parts[0] != "dpselect" or len(parts) < 3 or parts[1] == room or parts[1] not in ROOMS or module in FACES:
+                continue
+            faces = (".".join(parts[:end]) for end in range(2, len(parts)))
+            yield module, name, next((one for one in faces if FACES.get(one, {}).get(name)), None)
+
+
+def room_of(name: str) -> str:
+    return name.split("/")[0]
+
+
+def test_what_stands_on_a_face_is_imported_from_it():
+    imports = ((name, one) for name, tree in TREES.items() for one in past_faces(tree, room_of(name)))
+    assert not [f"{name}: {what} from {face}" for name, (_, what, face) in imports if face]
+
+
+@functools.cache
+def reached() -> set[tuple[str, str]]:
+    """The files, and the modules that they import past the face of another room."""
+    return {
+        (name, module)
+        for name, tree in TREES.items()
+        if room_of(name) not in LOOK_ANYWHERE
+        for module, _, _ in past_faces(tree, room_of(name))
+    }
+
+
+def test_rooms_reach_past_faces_into_shared_modules_only():
+    found = {(name, module) for name, module in reached() if module not in shared()}
+    assert not found, "put the name on the face, or the module with a reason into the table of ARCHITECTURE.md"
+
+
+def test_the_table_of_shared_modules_has_no_others():
+    used = {module for _, module in reached()}
+    assert shared() <= used, "other rooms do not need it any more: take it off the table"
+    assert len(shared()) > 30
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("from dpselect.tuning.machine import Search", ("dpselect.tuning.machine", "Search", None)),
+        ("def f():\n    import dpselect.tuning.machine", ("dpselect.tuning.machine", "", None)),
+        ("from dpselect.tuning import machine", ("dpselect.tuning.machine", "", None)),
+        ("from dpselect.tuning.tuner import tune", ("dpselect.tuning.tuner", "tune", "dpselect.tuning")),
+        ("from dpselect.tuning import tune", None),
+        ("from dpselect.study.metrics import METRICS", None),
+        ("from dpselect.ledger.store import Store", None),
+        ("from dpselect.errors import ArgumentError", None),
+        ("import numpy.random", None),
+    ],
+)
+def test_an_import_past_a_face_is_found(code, found):
+    assert list(past_faces(ast.parse(code), "ledger")) == ([found] if found else [])

@@ -15,7 +15,7 @@ from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
 from dpselect.cli.options import JSON_HELP
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
-from dpselect.numerics.digits import rounded_down, rounded_up
+from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dpselect.holdout import MECHANISMS, Holdout, choose_plan
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.ledger import Ledger
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 
 __all__ = ["holdout_app"]
 

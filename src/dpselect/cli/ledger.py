@@ -13,7 +13,7 @@ import typer
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
-from dpselect.numerics.digits import rounded_down, rounded_up
+from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Receipt
 
 __all__ = ["ledger_app"]

@@ -16,7 +16,7 @@ from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
 from dpselect.cli.options import JSON_HELP
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
 from dpselect.errors import ArgumentError
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.bases import noise_of, with_noise
 from dpselect.repetitions import families

@@ -16,7 +16,7 @@ import typer
 from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 from dpselect.ordered import (
     ColumnSource,
     Progress,

@@ -17,9 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from dpselect.cli.options import JSON_HELP
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
-from dpselect.reproduce.papers import PAPERS, paper_named
-from dpselect.reproduce.table import Context, Paper, Part, Reproduction
-from dpselect.reproduce.written import describe, tables, write
+from dpselect.reproduce import PAPERS, Context, Paper, Part, Reproduction, describe, paper_named, tables, write
 
 __all__ = ["reproduce"]
 

@@ -14,7 +14,7 @@ from dpselect.cli.options import JSON_HELP
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.errors import ArgumentError, NothingFoundWarning
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
 
 __all__ = ["tune"]

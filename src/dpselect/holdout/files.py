@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
-from dpselect.storage.csv_text import csv_header, csv_rows
+from dpselect.storage import csv_header, csv_rows
 
 __all__ = ["aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
 

@@ -37,8 +37,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
-from dpselect.storage import durable
-from dpselect.storage.keys import KeyPlace, key_place, state_folder
+from dpselect.storage import KeyPlace, durable, key_place, state_folder
 
 __all__ = ["Record", "Turn"]
 

@@ -30,8 +30,7 @@ from dpselect.ledger.refusals import (
     LostLedgerWarning,
     UnwitnessedWarning,
 )
-from dpselect.storage.heads import HeadFile, KeptHead
-from dpselect.storage.keys import state_folder
+from dpselect.storage import HeadFile, KeptHead, state_folder
 
 __all__ = ["FolderWitness", "Witness", "WitnessPlace", "witness_at"]
 

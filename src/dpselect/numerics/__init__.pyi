@@ -1,4 +1,5 @@
 from .cells import Supremum as Supremum, supremum_over_cells as supremum_over_cells
+from .digits import rounded as rounded, rounded_down as rounded_down, rounded_up as rounded_up
 from .logs import (
     ROUND_UP as ROUND_UP,
     fraction_up as fraction_up,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
-from dpselect.storage.text_cells import cells_of, text_type
+from dpselect.storage import cells_of, text_type
 
 __all__ = ["arrow_cells", "category", "numbers", "positions"]
 

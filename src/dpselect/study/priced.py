@@ -11,7 +11,7 @@ from typing import Final
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import noisy_count_guarantee
-from dpselect.numerics.digits import rounded_down, rounded_up
+from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.learners import Recipe

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.randomness import RandomSource
-from dpselect.storage.keys import key_place
+from dpselect.storage import key_place
 from dpselect.study.opened import open_rows
 from dpselect.study.priced import admit, price
 from dpselect.study.schema import Study

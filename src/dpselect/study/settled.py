@@ -12,7 +12,7 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
-from dpselect.storage.keys import key_place
+from dpselect.storage import key_place
 from dpselect.study.data import plan_columns
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.schema import Column, Runs, Study

@@ -12,7 +12,7 @@ import dpselect
 from dpselect import report
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
-from dpselect.storage.durable import write_atomically
+from dpselect.storage import write_atomically
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
 from dpselect.study.priced import Priced

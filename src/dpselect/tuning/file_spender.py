@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, number, public_text
-from dpselect.numerics.digits import rounded_down, rounded_up
+from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt
 from dpselect.privacy.promises import promise_or_output
 from dpselect.randomness.starting import refuse_while_starting

@@ -26,8 +26,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
-from dpselect.storage import durable
-from dpselect.storage.keys import KeyPlace
+from dpselect.storage import KeyPlace, durable
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 

@@ -31,7 +31,7 @@ from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
-from dpselect.storage.keys import key_place
+from dpselect.storage import key_place
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.memory_store import MemoryStore

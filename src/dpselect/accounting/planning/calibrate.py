@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, SupportsFloat
 
 from dpselect.errors import BudgetError, number
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi

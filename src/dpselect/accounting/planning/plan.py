@@ -15,8 +15,7 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of_k.best_of import best_of
 from dpselect.accounting.planning.calibrate import calibrate
 from dpselect.errors import ArgumentError, BudgetError, expect, integer, number
-from dpselect.numerics import first_true, last_true
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import first_true, last_true, rounded_up
 from dpselect.privacy import Guarantee
 from dpselect.privacy.notebook import bound, grid
 from dpselect.privacy.promises import promise, refusal

@@ -19,8 +19,7 @@ from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.planning.calibrate import GuaranteePrice, least_parameter
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import noisy_count_guarantee
-from dpselect.numerics import last_true
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import last_true, rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Harmonic, Repetitions
 

@@ -15,7 +15,7 @@ from dpselect.integrations.sklearn.distributions import MixedSpace
 from dpselect.integrations.sklearn.guarantee import fit_guarantee, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.mechanisms import noisy_count_guarantee
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Space

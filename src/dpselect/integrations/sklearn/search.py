@@ -32,7 +32,7 @@ from dpselect.integrations.sklearn.spending import SpenderForMore
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows, refitted, unpack
 from dpselect.learners.rows import column_names, public_classes, table_shape
-from dpselect.numerics.digits import rounded_up
+from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.nothing_found import warn_if_nothing_found

@@ -16,7 +16,7 @@ from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of,
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
 from dpselect.ordered.sources.sql_column import Query, SqlColumn, count_texts, duckdb_query, quoted
 from dpselect.ordered.sources.sql_types import SqlType, sql_type
-from dpselect.storage.text_cells import text_chunks
+from dpselect.storage import text_chunks
 
 __all__ = [
     "ColumnSource",

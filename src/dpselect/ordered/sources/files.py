@@ -17,8 +17,7 @@ from dpselect.ordered.sources.blocks import Block, block_of, number_type
 from dpselect.ordered.sources.columns import Progress
 from dpselect.ordered.sources.databases import sql_column
 from dpselect.ordered.sources.plain_lists import hardly_any
-from dpselect.storage.csv_text import csv_header, csv_rows
-from dpselect.storage.text_cells import arrow_texts, text_type
+from dpselect.storage import arrow_texts, csv_header, csv_rows, text_type
 
 __all__ = ["csv_column", "csv_numbers", "is_csv", "open_column", "parquet_column"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ContentError
-from dpselect.storage.csv_text import csv_header, csv_rows
+from dpselect.storage import csv_header, csv_rows
 from dpselect.study.sources.table import SOURCES, Table
 
 __all__ = ["open_csv"]
