@@ -25,7 +25,7 @@ opacus = pytest.importorskip("opacus")
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.opacus import PrivateTraining, engine_guarantee
-from dpselect.integrations.opacus.state import OWED, history_guarantee, read_history
+from dpselect.integrations.opacus.state import CALLER_ENSURES, history_guarantee, read_history
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import compose, dp_sgd
 from dpselect.randomness import keyed_source
@@ -337,7 +337,7 @@ def test_why_no_gradients_may_be_accumulated_over_several_batches():
     exact = weights @ stats.norm.sf(edge, loc=counts) - np.exp(epsilon) * stats.norm.sf(edge)
     recorded = [(1.0, rate * batches, 1)]
     assert exact > 400 * history_guarantee(recorded).delta(epsilon)
-    assert "no gradients accumulated" in OWED
+    assert "no gradients accumulated" in CALLER_ENSURES
 
 
 class Trap:

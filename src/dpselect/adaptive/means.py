@@ -140,7 +140,8 @@ class AdaptiveMeans(Session):
     """Adaptive questions "what is the mean of this bounded function of a row?" with a certificate for all of them.
 
     `plan.error`, times the width of a question's bounds, is the certified distance from the population's mean. Rows
-    must be independent draws (owed). Privacy of a row (replace-one) is that of Gaussian noise, exactly.
+    must be independent draws (the caller must ensure it). Privacy of a row (replace-one) is that of Gaussian noise,
+    exactly.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = np.random.default_rng(0).normal(size=100_000)
@@ -184,9 +185,9 @@ class AdaptiveMeans(Session):
     def mean(self, function: Callable[[Any], Any], *, lower: SupportsFloat, upper: SupportsFloat) -> Release:
         """The noisy mean of `function(data)`, one value a row, cut off at the public bounds.
 
-        Each value must depend on its own row only (owed). NaN counts as `lower`. Should the function raise, or give
-        something else than one number a row, it is given the rows one at a time, and those on which it fails count as
-        `lower`: one row never decides over the others.
+        Each value must depend on its own row only (the caller must ensure it). NaN counts as `lower`. Should the
+        function raise, or give something else than one number a row, it is given the rows one at a time, and those on
+        which it fails count as `lower`: one row never decides over the others.
 
         Raises `BudgetError` when no question is left or the spender refuses.
         """

@@ -137,9 +137,9 @@ def transfer_bound(
 ) -> float:
     """The smallest proved probability that some released answer is outside qi(rank, 1 - rank) of the population.
 
-    `guarantee` is that of the whole interaction, per block and for replacement (owed: of adjacency add-or-remove it
-    says something else, `ArgumentError`). `sample_rank` c and `accuracy_failure` are what its answers satisfy on every
-    data set. 1.0 when nothing is proved. Source: docs/theory/generalisation.md, Theorem 1.
+    `guarantee` is that of the whole interaction, per block and for replacement (the caller must ensure it: of adjacency
+    add-or-remove it says something else, `ArgumentError`). `sample_rank` c and `accuracy_failure` are what its answers
+    satisfy on every data set. 1.0 when nothing is proved. Source: docs/theory/generalisation.md, Theorem 1.
 
     >>> from dpselect.privacy import pure_dp
     >>> g = pure_dp(epsilon=0.4, adjacency="replace_one")

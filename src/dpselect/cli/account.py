@@ -74,7 +74,7 @@ def account(
         raise ArgumentError("give either --base or --opacus")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
-    owed = _owed() if opacus is not None else ()
+    rests_on = _must_hold() if opacus is not None else ()
     kind: dict[str, Any] = {"ratio": parse_ratio(proposal_ratio), "subset": subset, "sampling_rate": sampling_rate}
     if repetitions is None and any(value is not None for value in kind.values()):
         raise ArgumentError("--proposal-ratio, --subset and --sampling-rate go with --repetitions")
@@ -93,24 +93,24 @@ def account(
             fixed_beforehand=fixed_beforehand,
             only_winner_seen=only_winner_seen,
         )
-        _print_study(study.name, replace(past, rests_on=(*past.rests_on, *owed)), delta, as_json)
+        _print_study(study.name, replace(past, rests_on=(*past.rests_on, *rests_on)), delta, as_json)
         return
     if study_name or noise_parameter or planned is not None or fixed_beforehand or only_winner_seen:
         raise ArgumentError("--study-name, --noise-parameter, --planned and the declarations go with --optuna")
     single = _one_run(base, opacus, adjacency)(None)
     if repetitions is not None:
         total, bound_name, law = priced(single, repetitions, bound=bound, **kind)
-        _print_search(single, total, bound_name, {"repetitions": law, **_given(kind)}, owed, delta, as_json)
+        _print_search(single, total, bound_name, {"repetitions": law, **_given(kind)}, rests_on, delta, as_json)
     elif opacus is not None:
-        _print_training(single, owed, delta, as_json)
+        _print_training(single, rests_on, delta, as_json)
     else:
         raise ArgumentError("give --repetitions, or --optuna for a past search")
 
 
-def _owed() -> tuple[str, ...]:
-    from dpselect.integrations.opacus.state import OWED
+def _must_hold() -> tuple[str, ...]:
+    from dpselect.integrations.opacus.state import CALLER_ENSURES
 
-    return (f"must hold: {OWED}",)
+    return (f"must hold: {CALLER_ENSURES}",)
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

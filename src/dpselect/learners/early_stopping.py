@@ -95,8 +95,8 @@ class PrivateValidation:
         nominal_rows: a public guess of their number.
         epsilon, noise_multiplier: the noise on the number of right predictions (see `noisy_count`); give one. This is
             the price of every look, at each stopping point but the last.
-        disjoint: whether nobody is in both these rows and the training rows, by a rule on a single row (owed). A row
-            then pays for training or for validation, whichever is dearer, and not for both.
+        disjoint: whether nobody is in both these rows and the training rows, by a rule on a single row (the caller must
+            ensure it). A row then pays for training or for validation, whichever is dearer, and not for both.
         adjacency: which data sets are neighbours.
     """
 
@@ -238,8 +238,8 @@ class Run(Session):
     """One run of a training loop: ask `stop` after every step; leaving the context settles what it cost.
 
     Whoever leaves the loop at another step than `stop` says pays for the next stopping point; that must not depend on
-    anything but released outputs, and every step that was trained must have been counted (owed). An exception leaves
-    the reservation unsettled.
+    anything but released outputs, and every step that was trained must have been counted (the caller must ensure it).
+    An exception leaves the reservation unsettled.
 
     Attributes after the context: `steps` that ran, `scores` (released), `guarantee`, what the run promised before it
     began, `realised`, the price of the stopping point reached, which adds up in a ledger only, and `receipt` (None

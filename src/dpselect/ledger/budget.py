@@ -137,14 +137,14 @@ class Budget:
         - `label`: public text, like all names here 1 to 200 printable characters. `identifier`: chosen by the caller,
           so that a repeat after a crash finds its reservation and charges nothing more; by default random. What is
           repeated must be the same run: one that gives the same output again, or of which nothing was released
-          (owed). A settled identifier is not reserved again.
+          (the caller must ensure it). A settled identifier is not reserved again.
         - `part`: the part of the data that the mechanism sees, under the budget's `partition`; parts do not add up.
         - `interactive`: the mechanism answers queries that may depend on other outputs (a sparse vector, a run with
           stopping points): until it is settled nothing else may run on the budget's tree, and nothing may be running.
           A guarantee that says so itself is locked whatever is given here.
         - `after`: a receipt, or its head, that the record must hold; an older copy is refused.
 
-        What runs must be fixed when it is reserved, and use no data before (owed by the caller).
+        What runs must be fixed when it is reserved, and use no data before (the caller must ensure it).
 
         Raises `InsufficientBudget` with both amounts, `AdjacencyError`, `InteractionOpenError`,
         `AdaptiveReservationError`, `StaleRecordError`, `AlreadySettledError`, `ArgumentError` for an identifier with

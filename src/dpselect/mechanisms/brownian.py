@@ -87,7 +87,7 @@ def brownian_reduction(
 
     Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
     post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of `value` as
-    doubles (owed by the caller); its shape is free. `delta`, `boundary` and the guarantee: `brownian_guarantee`;
+    doubles (the caller must ensure it); its shape is free. `delta`, `boundary` and the guarantee: `brownian_guarantee`;
     `spender` and `label`: `laplace_reduction`.
 
     Reading a Brownian path backwards is averaging: level i is the mean, weighted by precision, of i independent

@@ -29,7 +29,7 @@ class ChoosingMechanism(Mechanism):
     """For whole-number scores of k-bounded growth; the number of candidates does not enter.
 
     A score has k-bounded growth (Beimel, Nissim, Stemmer 2013, Definition 3.6) when it is 0 on the empty data set and
-    adding one row raises at most k candidates' scores, by one each, and lowers none. Owed by the caller; the
+    adding one row raises at most k candidates' scores, by one each, and lowers none. The caller must ensure it; the
     adjacency is add_or_remove_one.
 
     Step 1: stop with None unless (largest score) + Laplace(2/epsilon) reaches `threshold`. Step 2: an index with score

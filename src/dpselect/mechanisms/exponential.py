@@ -77,8 +77,8 @@ def exponential_mechanism(
     `scores` may be an array, a memory map, an Arrow column or `ScoreChunks`; it is read twice and a bit, in constant
     extra memory. NaN ranks as -inf, -inf is never selected (unless there is nothing else: then the index is uniform)
     and +inf counts as the largest double. `ExponentialMechanism` with the same arguments has the guarantee. Which
-    positions are NaN or infinite must not differ between neighbours (owed: the scores have no finite sensitivity
-    otherwise).
+    positions are NaN or infinite must not differ between neighbours (the caller must ensure it: the scores have no
+    finite sensitivity otherwise).
 
     Raises `ArgumentError` or `TypeError` for parameters, shapes and dtypes; never because of what the scores are.
     What the scores can influence is the time it takes: a chunk of `CHUNK` scores is read again for each proposal, of

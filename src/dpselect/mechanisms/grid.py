@@ -74,9 +74,9 @@ def add_on_grid(value: ArrayLike, noise: ArrayLike, granularity: float) -> NDArr
     calibrate the noise to `sensitivity + rounding_sensitivity(d, g)`. Nothing is added when the value is on the grid
     already, as a sum of fixed-point numbers is.
 
-    What the caller owes. The noise is a double too. What is proved here is about the noise as a real number drawn from
-    its continuous law; how close the sampler's law, seen through this grid, is to that law is the sampler's statement.
-    Floating-point error made while computing `value` is not covered: bound it, or compute it in fixed point.
+    What the caller must ensure. The noise is a double too. What is proved here is about the noise as a real number
+    drawn from its continuous law; how close the sampler's law, seen through this grid, is to that law is the sampler's
+    statement. Floating-point error made while computing `value` is not covered: bound it, or compute it in fixed point.
 
     The shapes broadcast. Values beyond 2**52 granularities are cut off, which moves no two apart, and non-finite ones
     become zero. Raises `ArgumentError` for a granularity that is not a power of two and for noise that is not finite

@@ -155,8 +155,8 @@ def laplace_reduction(
     Args:
         value: a number or an array; its shape, and whether its type is whole, must not depend on the data.
         epsilons: positive, strictly increasing.
-        sensitivity: how far `value` moves between neighbours at most, in the sum of absolute differences (owed by the
-            caller; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
+        sensitivity: how far `value` moves between neighbours at most, in the sum of absolute differences (the
+            caller must ensure it; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
         granularity: a power of two; the noise is a whole number of these, and so is what is released. An array of
             whole numbers with a granularity of at most 1 is on the grid already; any other value is rounded to it,
             which is charged to the sensitivity (at most one granularity for each entry), so choose it fine.
@@ -278,7 +278,7 @@ def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExP
     """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
 
     A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
-    `stop` is a public rule: it uses the level, and no data (owed by the caller). The session must be fresh.
+    `stop` is a public rule: it uses the level, and no data (the caller must ensure it). The session must be fresh.
 
     >>> from dpselect.randomness import keyed_source
     >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
@@ -340,10 +340,10 @@ def release_until_above(
     """Release level after level until a private test finds one good enough; the value is (levels, success).
 
     `query(level)` may use the private data: for every level it is a number that moves by at most `sensitivity` between
-    neighbours (owed by the caller; correct predictions of a model on held-out rows, say). It goes through one sparse
-    vector, which is charged on top: `guarantee_with_test`. A query that raises counts as -inf, and its message is lost.
-    `threshold` is public. The session must be fresh, and made without a spender: levels and test have one price, which
-    `spender` pays here.
+    neighbours (the caller must ensure it; correct predictions of a model on held-out rows, say). It goes through one
+    sparse vector, which is charged on top: `guarantee_with_test`. A query that raises counts as -inf, and its message
+    is lost. `threshold` is public. The session must be fresh, and made without a spender: levels and test have one
+    price, which `spender` pays here.
 
     >>> from dpselect.randomness import keyed_source
     >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))

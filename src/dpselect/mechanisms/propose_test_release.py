@@ -48,8 +48,9 @@ class ProposeTestRelease(Mechanism):
         distance + Laplace(1/epsilon_test) >= margin,    margin = log(1/(2 delta)) / epsilon_test,
 
     decided in real arithmetic. Only then is the answer drawn, whose noise of price `epsilon_answer` is for the
-    proposal. Owed by the caller: the distance, and that the answer is epsilon_answer-private between admissible data
-    and every neighbour; no other part of the run may look at the data (no "not enough rows, hence none" beforehand).
+    proposal. The caller must ensure: the distance, and that the answer is epsilon_answer-private between admissible
+    data and every neighbour; no other part of the run may look at the data (no "not enough rows, hence none"
+    beforehand).
 
     `guarantee`: cells `answered`: none costs epsilon_test, an answer epsilon_test + epsilon_answer, with one delta
     that is never refunded (Hartmann et al. 2022, section 5.1, where both are equal). Proof. The test alone is

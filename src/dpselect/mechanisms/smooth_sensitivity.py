@@ -33,9 +33,10 @@ class SmoothSensitivityMechanism(Mechanism):
 
     One draw is candidate i with score q_i - t c s_i + c s_i L, where s_i is an `smoothness`-smooth bound on q_i's
     local sensitivity (Nissim, Raskhodnikova, Smith 2007: s_i >= the local sensitivity, and s_i changes by a factor
-    exp(smoothness) at most between neighbours; owed), L is standard Laplace, c = 4/e the `multiplier`, e the price
-    `base_epsilon` of one draw, and t = log(4 candidates / failure_probability^2) the `shift`. After each draw the
-    search stops with probability g = failure_probability / (4 candidates); the best draw so far wins.
+    exp(smoothness) at most between neighbours, which the caller must ensure), L is standard Laplace, c = 4/e the
+    `multiplier`, e the price `base_epsilon` of one draw, and t = log(4 candidates / failure_probability^2) the `shift`.
+    After each draw the search stops with probability g = failure_probability / (4 candidates); the best draw so far
+    wins.
 
     One draw is (e, base_delta)-private if smoothness is at most `most_smooth`: the unshifted scores move by s_i, the
     shift by t c s_i (exp(smoothness) - 1) <= s_i, together half of e in noise scales; changing the scale costs at

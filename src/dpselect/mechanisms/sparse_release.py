@@ -26,7 +26,7 @@ __all__ = ["SparseAnswers", "SparseRelease", "SparseReleasePrice", "balanced_spl
 
 Spend = Literal["all", "release", "each"]
 AnswerOne = Callable[[int, Fraction, RandomSource], Any]
-"""(index, epsilon, random) -> what is released of the entry: an epsilon-private mechanism (owed)."""
+"""(index, epsilon, random) -> what is released of the entry, by a mechanism that the caller makes epsilon-private."""
 
 _FINENESS = 1024.0
 """Grid steps in one sensitivity."""
@@ -89,10 +89,10 @@ class SparseReleasePrice:
 class SparseRelease(Mechanism):
     """Find the entries of a vector f(x) with |f_i(x)| above a threshold, and release them (Hartmann et al. 2022, 5.1).
 
-    Every entry moves by `sensitivity` between neighbours at most (owed), all of them together: each of p released
-    values has noise of scale sensitivity/epsilon_each, p of which compose. At most `max_positives` entries are found,
-    in the order given; after the last one nothing more is looked at. The vector is fixed before the run; for queries
-    that depend on answers use `SparseVector` with a budget that is locked meanwhile.
+    Every entry moves by `sensitivity` between neighbours at most (the caller must ensure it), all of them together:
+    each of p released values has noise of scale sensitivity/epsilon_each, p of which compose. At most `max_positives`
+    entries are found, in the order given; after the last one nothing more is looked at. The vector is fixed before the
+    run; for queries that depend on answers use `SparseVector` with a budget that is locked meanwhile.
 
     `spend` says what is done with what the sparse vector left, and `guarantee` prices the cell (positives, negatives)
     accordingly: see `SparseReleasePrice`. Pure: at every output the session's ratio and the values' multiply.
@@ -161,8 +161,8 @@ class SparseRelease(Mechanism):
     ) -> Callable[[RandomSource], SparseAnswers]:
         """Find the large entries and release them; `threshold` is one number or one for each entry.
 
-        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (owed). What it
-        raises passes through and may tell of the data.
+        `answer(index, epsilon, random)` replaces the noisy value by another epsilon-private mechanism (the caller must
+        ensure it). What it raises passes through and may tell of the data.
         """
         vector = as_vector("values", values)
         levels = read_thresholds(threshold, len(vector))

@@ -44,8 +44,9 @@ class SparseVector(PaidSession):
         epsilon_threshold: spent on the threshold noise.
         epsilon_queries: spent on the positives, all together.
         max_positives: how many positives are answered at most (up to 100,000); the session halts there.
-        sensitivity: how far one query moves between neighbours at most (owed by the caller).
-        monotonic: whether between neighbours all queries of the session move in the same direction (owed).
+        sensitivity: how far one query moves between neighbours at most (the caller must ensure it).
+        monotonic: whether between neighbours all queries of the session move in the same direction (the caller
+            must ensure it).
         max_queries: how many queries are answered at most; None for any number.
         adjacency: which data sets are neighbours.
         spender, label: where `guarantee` is paid, and its name in the record; see `PaidSession`.

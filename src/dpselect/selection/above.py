@@ -33,9 +33,10 @@ def select_above(
 
     After each failure a coin stops the search with `stop_probability`; the value is then None. With `max_runs` the
     number of tries is drawn anew until it is within the limit (conditioned, never cut off). `threshold` and
-    `stop_probability` are fixed without the data and `guarantee` covers one run, its score and failure included (owed
-    by the caller). A run that raises or scores NaN does not clear any threshold. The number of tries, which depends on
-    the data, does not leave; the time it takes does, and is not covered. `rehearse`: as in `select_best`.
+    `stop_probability` are fixed without the data and `guarantee` covers one run, its score and failure included (the
+    caller must ensure it). A run that raises or scores NaN does not clear any threshold. The number of
+    tries, which depends on the data, does not leave; the time it takes does, and is not covered. `rehearse`: as in
+    `select_best`.
 
     The guarantee of the whole is `threshold_stopping(guarantee, ...)`. Raises `ArgumentError` or `TypeError` naming the
     argument.

@@ -37,7 +37,7 @@ def select_acceptable(
 
     Before each round a coin stops the search with probability `floor`, in (0, 1): there are 1/floor rounds at most in
     expectation. What is acceptable is fixed without the data and is a function of what one run gives, which
-    `guarantee` covers with its failure (owed by the caller). A run that raises is not acceptable, nor is one for
+    `guarantee` covers with its failure (the caller must ensure it). A run that raises is not acceptable, nor is one for
     which `acceptable` raises. The number of rounds depends on the data and does not leave; the time it takes does, and
     is not covered. `rehearse`: as in `select_best`.
 

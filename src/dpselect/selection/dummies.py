@@ -42,7 +42,7 @@ def select_with_dummies(
 
     The only selector here whose number of runs is public: nothing about it depends on the data. It costs many more of
     them than `select_above` does. Threshold, runs, gamma and sharpness are fixed without the data and `guarantee`
-    covers one run, its score and failure included (owed by the caller). One run's output is kept at a time.
+    covers one run, its score and failure included (the caller must ensure it). One run's output is kept at a time.
     `rehearse`: as in `select_best`.
 
     The guarantee is `accounting.dummies.select_among_dummies(...)`, at most 2 epsilon_1. Raises `ArgumentError` or

@@ -60,7 +60,7 @@ class Scorer:
 
 
 def public_score(score: Callable[[Any], float]) -> Scorer:
-    """A score that looks at the value and at public data only (owed by the caller).
+    """A score that looks at the value and at public data only (the caller must ensure it).
 
     >>> public_score(abs).score(-3.0, None)
     3.0
@@ -100,9 +100,9 @@ def noisy_value(
 ) -> Scorer:
     """The entry of `values` at an index, with exact discrete Laplace noise on a grid: a score for a selected index.
 
-    `sensitivity` bounds how far one entry moves between neighbours (owed by the caller). Entries are rounded to a grid
-    of about 2**-20 sensitivities, which moves two of them apart by one step at most, and the noise covers that step.
-    What is not a finite number counts as 0.
+    `sensitivity` bounds how far one entry moves between neighbours (the caller must ensure it). Entries are rounded to
+    a grid of about 2**-20 sensitivities, which moves two of them apart by one step at most, and the noise covers that
+    step. What is not a finite number counts as 0.
 
     >>> from dpselect.randomness import keyed_source
     >>> scorer = noisy_value([3.0, 90.0], sensitivity=1.0, epsilon=1.0)
@@ -135,7 +135,7 @@ def estimator_candidate(
 
     Each run fits a clone. Its parameters called `random` get the run's source, those called `random_state` a NumPy
     generator seeded with 256 bits of it; both are None again in what is released. An estimator with neither draws
-    from somewhere else, and its runs must still be independent (owed by the caller).
+    from somewhere else, and its runs must still be independent (the caller must ensure it).
 
     `guarantee` is what one fit promises; None reads it from the estimator: `estimator.guarantee()`, which the learners
     of this library answer before they see data, or `estimator.guarantee_`. `disjoint_rows` says that no row is both

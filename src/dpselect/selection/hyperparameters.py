@@ -76,7 +76,7 @@ def two_set_guarantee(
 
     One run trains with `training` on one data set and scores with `validation` on the other. For a fixed validation
     set the run is `training`-private in the training set, and the other way round; one person in both sets pays for
-    their composition. With disjoint sets, which is owed by the caller row by row and without looking at what the rows
+    their composition. With disjoint sets, which the caller must ensure row by row and without looking at what the rows
     say, everyone pays one of the two prices. Raises `AdjacencyError` when adjacencies differ.
     Source: Liu, Talwar 2019, Lemma 5.1.
 
@@ -143,11 +143,12 @@ def select_hyperparameters(
     """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
 
     `train(i, random)` is a private training run on the training data; `training` covers it for every i, with its
-    failure (owed). It is called for the candidates drawn only, so there may be any number. `correct(model)` counts
-    correct rows of the validation data: one row moves it by at most one, and it fails for no data (owed). The model is
-    released with the price of both data sets apart (`training`, `validation`) and for everyone (`guarantee`): their sum
-    inside the search if one person `may_overlap` both sets, the larger otherwise. The value is a `Tuned` or None.
-    `rehearse`: search the code of both functions for names that are defined nowhere, before anything is drawn.
+    failure (the caller must ensure it). It is called for the candidates drawn only, so there may be any number.
+    `correct(model)` counts correct rows of the validation data: one row moves it by at most one, and it fails for no
+    data (the caller must ensure it). The model is released with the price of both data sets apart (`training`,
+    `validation`) and for everyone (`guarantee`): their sum inside the search if one person `may_overlap` both sets, the
+    larger otherwise. The value is a `Tuned` or None. `rehearse`: search the code of both functions for names that are
+    defined nowhere, before anything is drawn.
 
     Raises `TypeError` and `ArgumentError` naming the argument. For other selectors: `tuning_candidate` and
     `two_set_guarantee`.

@@ -126,7 +126,7 @@ def select_increasing(
     that the search takes does, and is not covered. `rehearse`: as in `select_best`, for every level.
 
     `threshold`, `repetitions`, `weights` and `delta` are fixed without the data; each candidate's guarantee covers its
-    score and its failure (owed by the caller). `spender` reserves `increasing_budgets_guarantee` with the same
+    score and its failure (the caller must ensure it). `spender` reserves `increasing_budgets_guarantee` with the same
     arguments, and the level released is what stays charged. To try several hyperparameters at one budget, make a
     `private_mixture` of them.
 

@@ -50,9 +50,9 @@ def search_threshold(
     """The first of falling `thresholds` that one run reaches with a probability of about `target`, or None.
 
     The candidate is run `statistic.samples` times, and this one batch serves all thresholds. Thresholds, target,
-    statistic and the rest are fixed without the data, and `guarantee` covers one run with its score and failure (owed
-    by the caller). A run that raises or scores NaN reaches no threshold. None: not even the last one was found, which
-    the noise allows. `rehearse`: as in `select_best`.
+    statistic and the rest are fixed without the data, and `guarantee` covers one run with its score and failure (the
+    caller must ensure it). A run that raises or scores NaN reaches no threshold. None: not even the last
+    one was found, which the noise allows. `rehearse`: as in `select_best`.
 
     `statistic` comes from `smoothed_count(guarantee, samples=..., thresholds=len(thresholds), ...)` or is a
     `SmoothedCount` by hand; privacy holds for any. With a `failure_probability` the bar is lowered by

@@ -69,7 +69,7 @@ class PercentileSparseVector(PaidSession):
 
     Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data;
     the answer is whether they exceed those of `target`, up to noise. After the first positive nothing is answered.
-    Every candidate, which is never run, satisfies `guarantee` (owed by the caller).
+    Every candidate, which is never run, satisfies `guarantee` (the caller must ensure it).
 
     Args:
         guarantee: of one run of any of the candidates; pure.
@@ -169,7 +169,7 @@ def select_first_by_percentile(
     """The index of the first query whose candidate passes its threshold often enough, or None at the stream's end.
 
     The stream is read one query at a time, no further than the answer, and may be endless; its length must not depend
-    on the data (owed). The arguments are those of `PercentileSparseVector`.
+    on the data (the caller must ensure it). The arguments are those of `PercentileSparseVector`.
 
     >>> from dpselect.privacy import pure_dp
     >>> stream = (laplace_log_odds(gap, scale=100.0) for gap in range(-2000, 2000, 500))

@@ -41,7 +41,7 @@ def count_passing(candidate: Candidate, threshold: float, samples: int, source: 
 class SampledSparseVector(PaidSession):
     """Does this candidate pass its threshold with a probability above the target? By running it `samples` times.
 
-    Each query's candidate satisfies `guarantee`, its score and failure included (owed by the caller). A run that
+    Each query's candidate satisfies `guarantee`, its score and failure included (the caller must ensure it). A run that
     raises or scores NaN does not pass. After the first positive, or `max_queries` answers, nothing is answered. The
     counts stay secret, and the runs behind them are not released.
 
@@ -144,7 +144,7 @@ def select_first_by_sampling(
     """The index of the first (candidate, threshold) that passes often enough, or None: none did, or the stream ended.
 
     The stream is read one query at a time, no further than the answer or `max_queries`; its length must not depend on
-    the data (owed). The arguments are those of `SampledSparseVector`.
+    the data (the caller must ensure it). The arguments are those of `SampledSparseVector`.
     """
     source = resolve(random)
     search = SampledSparseVector(

@@ -43,9 +43,9 @@ def noisy_score_candidate(
 ) -> PrivateCandidate:
     """A candidate that draws an index uniformly and scores it by its entry plus exact discrete Laplace noise.
 
-    Entry i moves by at most sensitivities[i] between neighbours (owed by the caller; data-independent bounds; one
-    number stands for all) and gets noise of scale sensitivities[i] / epsilon. `penalty` p takes p sensitivities[i] /
-    epsilon off the noisy score: with p = log(4 count / beta**2) this is the generalised exponential mechanism, whose
+    Entry i moves by at most sensitivities[i] between neighbours (the caller must ensure it; data-independent bounds;
+    one number stands for all) and gets noise of scale sensitivities[i] / epsilon. `penalty` p takes p sensitivities[i]
+    / epsilon off the noisy score: with p = log(4 count / beta**2) this is the generalised exponential mechanism, whose
     winner is, with probability 1 - beta, no worse than `score_error` allows. `truncation` T redraws noise beyond T
     scales: the margin mechanism, with `truncated_laplace_delta`; None leaves the guarantee pure.
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError, ContentError, missing_extra, number
 from dpselect.privacy import Guarantee, compose, dp_sgd
 
-__all__ = ["OWED", "history_guarantee", "read_history", "sampled_rate"]
+__all__ = ["CALLER_ENSURES", "history_guarantee", "read_history", "sampled_rate"]
 
-OWED: Final = (
+CALLER_ENSURES: Final = (
     "batches were Poisson samples at the recorded rates, each with a step of its own (no gradients accumulated over "
     "several), without adaptive clipping, and the schedule was fixed beforehand"
 )
@@ -25,8 +25,8 @@ History = Sequence[tuple[float, float, int]]
 def history_guarantee(history: History) -> Guarantee:
     """The guarantee of a training by an accountant's history: (noise multiplier, sampling rate, steps) for each phase.
 
-    Under adding or removing one row. The caller must ensure: `OWED`. Opacus records k batches whose gradients were
-    accumulated as one batch of k times the rate; but a row may be in several of them, which costs more. Adaptive
+    Under adding or removing one row. The caller must ensure `CALLER_ENSURES`. Opacus records k batches whose gradients
+    were accumulated as one batch of k times the rate; but a row may be in several of them, which costs more. Adaptive
     clipping spends on batch sizes too. What Opacus's own accountants say about the same history (Renyi, PRV, or the
     Gaussian approximation of its `gdp`, which is no upper bound) does not enter.
 

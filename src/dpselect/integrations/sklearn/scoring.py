@@ -25,10 +25,11 @@ _STEPS: Final = 2**20
 class RowScore:
     """The mean over the rows of a bounded function of a row's label and the model's answer; larger is better.
 
-    `function(y, answers)` gives one number a row, shape (rows,), each from that row's label and answer alone (owed);
-    it is cut off at `lower` and `upper`, public, and what is not a number counts as `lower`; in a search, so does a row
-    that the function or the model fails on, such as one with an unknown label. `answers` is what the model's method
-    `response` gives. One row moves the sum by at most upper - lower, which is what the noise covers.
+    `function(y, answers)` gives one number a row, shape (rows,), each from that row's label and answer alone (the
+    caller must ensure it); it is cut off at `lower` and `upper`, public, and what is not a number counts as `lower`; in
+    a search, so does a row that the function or the model fails on, such as one with an unknown label. `answers` is
+    what the model's method `response` gives. One row moves the sum by at most upper - lower, which is what the noise
+    covers.
 
     >>> absolute = RowScore(lambda y, answers: -abs(y - answers), lower=-10.0, upper=0.0)
     """

@@ -75,8 +75,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         repetitions: the law of the number of runs, from `dpselect.repetitions`.
         max_runs: the largest limit of the harmonic law that `epsilon` alone may choose.
         base: what one fit of the estimator (of a pipeline: of its last step) promises, where it cannot say so itself; a
-            `Guarantee` that holds whatever the searched parameters, or a function from the estimator to one. Owed, and
-            that its noise comes from its parameter `random` or `random_state`, which each run sets.
+            `Guarantee` that holds whatever the searched parameters, or a function from the estimator to one. The caller
+            must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each run sets.
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.

@@ -1,8 +1,9 @@
 """Privacy-loss distributions of events and of profiles, read as pairs.
 
 Gaussians, sampled or not, are discretised here (`sampled_gaussian_loss`), and every composition is ours
-(`loss_composition`). Other mechanisms come from dp-accounting: what then remains owed is that the library's masses of
-one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their theorem.
+(`loss_composition`). Other mechanisms come from dp-accounting: what is then assumed is that the library's
+masses of one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their
+theorem.
 """
 
 from __future__ import annotations

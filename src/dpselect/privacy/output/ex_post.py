@@ -80,7 +80,8 @@ class ExPostRelease:
         """Post-processing: the value becomes (cell, function(value)), and every price and delta stays.
 
         The cell stays in the output, since the price is a function of it. To hide the cell as well, `coarsen` the
-        guarantee with it: merged cells cost the largest of their prices. `function` uses no data (owed by the caller).
+        guarantee with it: merged cells cost the largest of their prices. `function` uses no data (the caller must
+        ensure it).
 
         >>> levels = OutputGuarantee(cell=len, epsilons={1: 0.5, 2: 1.0})
         >>> total = ExPostRelease(value=(3, 4), guarantee=levels).processed(sum)
