@@ -136,7 +136,7 @@ def test_an_adversary_comes_close_to_the_price_and_never_above(law):
 
 
 def claims(epsilons, price):
-    """Output prices by level, "nothing" at the dearest."""
+    """Output prices by level, "nothing" at the largest of them."""
     table = {level: price(level) for level in range(len(epsilons))}
     return OutputGuarantee(cell=released_level, epsilons={**table, "nothing": max(table.values())})
 
@@ -164,7 +164,7 @@ def broken_pays_the_last_budget_only():
     return *laws, claims(EPSILONS, lambda level: EPSILONS[level])
 
 
-def broken_prefers_the_dearest():
+def broken_prefers_the_largest_budget():
     """The best score over all levels, at the price of the released level: dearer losers decide about a cheap winner."""
     epsilons = [0.1, 3.0]
     ours, theirs = ([0.01, 0.99], response(3.0)[0]), ([0.01, 0.99], response(3.0)[1])
@@ -195,7 +195,7 @@ def broken_releases_the_number_of_runs():
     [
         broken_without_a_coin,
         broken_pays_the_last_budget_only,
-        broken_prefers_the_dearest,
+        broken_prefers_the_largest_budget,
         broken_releases_the_number_of_runs,
     ],
 )

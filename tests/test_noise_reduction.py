@@ -538,7 +538,7 @@ def test_post_processing_keeps_the_price_and_the_oracle_agrees():
     assert violation(*laws, processed.guarantee) < CUT
 
 
-def test_dropping_the_cell_costs_the_dearest_merged_one():
+def test_dropping_the_cell_costs_the_largest_merged_price():
     """Reporting the price of the level while hiding the level is not a price: the oracle finds it."""
     guarantee = laplace_reduction_guarantee(epsilons=RATES)
     laws = []

@@ -264,7 +264,7 @@ def test_zoo_a_realised_price_enters_no_other_calculus(use):
     """Fact 9 by the front door: the prices of outputs that came out, composed as if they had been promised."""
     gate = OutputGuarantee(cell=bool, epsilons={True: 1.0, False: 0.01})
     assert gate.observed(False).epsilon(delta=0) == 0.01
-    with pytest.raises(ArgumentError, match="came out"):
+    with pytest.raises(ArgumentError, match="realised"):
         use(gate.observed(False))
     use(gate.worst())
 

@@ -360,7 +360,7 @@ def test_no_public_callable_takes_a_realised_price(rows, name, parameter, note):
             arguments[parameter] = offered
             with pytest.raises(PromiseError) as refused:
                 call(**arguments)
-            assert "came out" in str(refused.value) or not isinstance(offered, RealisedPrice)
+            assert "realised price" in str(refused.value) or not isinstance(offered, RealisedPrice)
 
 
 # ---- what holds a price holds the promise beside it ----------------------------------------------------------------
@@ -370,7 +370,7 @@ def test_a_realised_price_is_no_guarantee_and_shows_what_it_is():
     assert not isinstance(PRICE, Guarantee)
     assert (PRICE.price, PRICE.delta, PRICE.cell, PRICE.adjacency) == (0.1, 0.0, True, Adjacency.ADD_OR_REMOVE_ONE)
     assert PRICE.terms == {"mechanism": "output", "epsilon": 0.1, "delta": 0.0}
-    assert "came out" in PRICE.theorem
+    assert "realised price" in PRICE.theorem
     approximate = OutputGuarantee(cell=bool, epsilons={True: 0.1}, delta=1e-6).observed(True)
     assert approximate.epsilon(delta=1e-6) == approximate.epsilon(delta=1) == 0.1
     assert approximate.epsilon(delta=9e-7) == float("inf")

@@ -42,7 +42,7 @@ def test_an_output_guarantee_shows_its_cells():
     assert "epsilon of &#x27;no&#x27;" in shown
     many = OutputGuarantee(cell=lambda output: output, epsilons=dict.fromkeys(range(30), 0.1))
     assert "and more cells" in html(many)
-    assert "price of what came out" in html(answers.observed("no"))
+    assert "Realised price" in html(answers.observed("no"))
 
 
 def test_a_release_shows_what_was_released():

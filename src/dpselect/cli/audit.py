@@ -74,7 +74,7 @@ def audit(
     """Try to show that a mechanism leaks more than it claims. It never proves that one does not.
 
     Exit status: 0 not violated, 1 violated (and the verdict on standard output), 2 wrong usage, 130 interrupted. It
-    runs the mechanism many times, and shows what came out: use made-up data.
+    runs the mechanism many times, and shows its outputs: use made-up data.
     """
     if (entry is None) == (outputs is None):
         raise ArgumentError("give either an entry point MODULE:NAME or --outputs")

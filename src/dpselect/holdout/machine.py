@@ -25,7 +25,8 @@ class Exposure:
 
 @dataclass(frozen=True)
 class Entry:
-    """`agrees` is None without a claim. The entry for a lost answer has no question, and states the exposure then."""
+    """`agrees` is None without a claim. The entry for an answer that was lost holds no question: it states the exposure
+    at that time."""
 
     question: str | None
     agrees: bool | None = None

@@ -57,11 +57,11 @@ def gated_release(
     millionth of the noise and the noise is a whole number of its steps, drawn exactly; the shifts are charged with that
     rounding.
 
-    With a `spender` the worst case is reserved before `train` is called and settled at the cell that came out. Nothing
-    that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be copied,
-    the value is None at the price of a model; `training` must cover that (the caller must ensure it). That a model was
-    withheld is the release; asking again is another run at another price. The release's guarantee is what the run
-    promises, whatever came out; its `realised` price is that of what came out, which counts only where a ledger
+    With a `spender` the worst case is reserved before `train` is called and settled at the price of the outcome.
+    Nothing that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be
+    copied, the value is None at the price of a model; `training` must cover that (the caller must ensure it). That a
+    model was withheld is the release; asking again is another run at another price. The release's guarantee is what the
+    run promises, whatever the outcome; its `realised` price is that of the outcome, which counts only where a ledger
     reserved the worst case.
 
     >>> from dpselect.privacy import pure_dp
@@ -154,8 +154,8 @@ def gated_logistic_regression(
             max(2/nominal_test_rows, shift of the error by the training rows) / test_epsilon.
         max_error: released when error + noise is at most this.
 
-    Returns a `Release` whose value is the fitted classifier or None, with the guarantee of the run and the price of
-    what came out. Raises
+    Returns a `Release` whose value is the fitted classifier or None, with the guarantee of the run and the
+    realised price. Raises
     `ArgumentError` or `TypeError` for parameters, before the data is looked at.
 
     >>> from dpselect.randomness import keyed_source

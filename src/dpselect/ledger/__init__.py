@@ -1,4 +1,4 @@
-"""The budget record: reserve the worst case, run, settle at what came out; verify."""
+"""The budget record: reserve the worst case, run, settle at the realised price; verify."""
 
 from lazy_loader import attach_stub
 

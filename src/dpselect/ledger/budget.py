@@ -112,7 +112,7 @@ class Budget:
         return Amounts(left, max(self.delta - reading.delta, Fraction(0)), units)
 
     def refunded(self) -> Fraction:
-        """The epsilon that came back because a cheaper output came out."""
+        """The epsilon that came back because outcomes cost less than the worst case."""
         return self._account().refunded
 
     def at(self, *, delta: Exact) -> PricedBudget:

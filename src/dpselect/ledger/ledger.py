@@ -108,7 +108,7 @@ class Ledger:
         """A new budget, and the ledger when there is none yet; durable on return.
 
         - `epsilon`, `delta`: what all of its mechanisms together may cost. Floats stand for their shortest decimals.
-        - `accounting`: "output" adds up what came out, with refunds. "renyi" is a fully adaptive filter: `filter` is
+        - `accounting`: "output" adds up realised prices, with refunds. "renyi" is a fully adaptive filter: `filter` is
           "renyi" (at `orders`, fixed now), "zcdp" or "gaussian"; `failure` is the part of delta set aside for failure
           masses. "pld" composes loss distributions of a `sequence` of guarantees that is fixed now.
         - `adjacency`: by default that of the parent, or add_or_remove_one.

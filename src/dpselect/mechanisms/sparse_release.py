@@ -146,7 +146,7 @@ class SparseRelease(Mechanism):
 
     @property
     def guarantee(self) -> OutputGuarantee:
-        """The price by (positives, negatives); the cell is a function of what comes out."""
+        """The price by (positives, negatives); the class of outputs is known from the output."""
         total = charged_price(self.price.total)
         return OutputGuarantee(cell=released_counts, epsilons=self.price, supremum=total, adjacency=self.adjacency)
 

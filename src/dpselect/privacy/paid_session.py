@@ -18,8 +18,8 @@ class PaidSession(Session):
 
     It is reserved when the session is made, not at its first answer: what the budget does not allow is then refused
     before there is a secret to ask about, and a ledger keeps other mechanisms out of an interactive one from its
-    beginning. `close` settles it at what came out. As a context it is closed at the end; after an exception it is not,
-    and the whole reservation stays charged. Sessions whose answers have a price each reserve each of them.
+    beginning. `close` settles it at the realised price. As a context it is closed at the end; after an exception it is
+    not, and the whole reservation stays charged. Sessions whose answers have a price each reserve each of them.
     """
 
     _payment: Payment | None = None
@@ -33,7 +33,7 @@ class PaidSession(Session):
 
     @answers
     def close(self) -> Receipt | None:
-        """End the session, and settle at the price of what came out. Nothing is answered after that."""
+        """End the session, and settle at the realised price. Nothing is answered after that."""
         self._closed = True
         if self._payment is not None and self._settled is None:
             self._settled = self._payment.close(self._came_out())

@@ -72,7 +72,7 @@ class Payment:
         return replace(payment, receipt=spender.reserve(guarantee, label=label, identifier=payment.identifier))
 
     def close(self, output: Any = _IN_FULL) -> Receipt | None:
-        """Settle at the price of the output that came out; without an output, or with a plain guarantee, in full.
+        """Settle at the realised price, that of the output; without an output, or with a plain guarantee, in full.
 
         Closing again with the same output gives the same receipt (but for prices that are a function).
         """
@@ -113,7 +113,7 @@ def paid(
     replayable: bool = False,
     form: Callable[..., Any] = Release,
 ) -> Any:
-    """Reserve the worst case of `guarantee`, `run()`, settle at the price of what came out, and release that.
+    """Reserve the worst case of `guarantee`, `run()`, settle at the realised price, and release the output.
 
     `run` is the private run: all that depends on the data happens in it, and everything that it was asked is checked
     before. The reservation is durable when it begins. If it raises, the exception goes on and the whole reservation

@@ -61,7 +61,7 @@ def refusal(name: str, value: object, wanted: str) -> PromiseError:
     """The error for a value that is not what was wanted; it tells the price of an output by what it is."""
     if isinstance(value, RealisedPrice):
         return PromiseError(
-            f"{name} must be {wanted}: the price of an output that came out settles a reservation in a ledger and is "
+            f"{name} must be {wanted}: a realised price, that of one output, settles a reservation in a ledger and is "
             "not composed, amplified or reserved. Use the worst() of its output guarantee"
         )
     return PromiseError(f"{name} must be {wanted}, got {type(value).__name__}")

@@ -13,7 +13,7 @@ from dpselect.privacy.notebook import bound, card
 
 __all__ = ["RealisedPrice"]
 
-_THEOREM = "price of the output that came out (Hartmann et al. 2022, Theorem 7)"
+_THEOREM = "realised price of one output (Hartmann et al. 2022, Theorem 7)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ class RealisedPrice:
     def notebook_rows(self) -> list[tuple[str, Any]]:
         """What a notebook shows."""
         return [
-            ("epsilon of what came out", bound(self.price)),
+            ("realised epsilon", bound(self.price)),
             ("delta", self.delta),
             ("adjacency", self.adjacency.value),
             ("theorem", self.theorem),
@@ -65,4 +65,4 @@ class RealisedPrice:
 
     def _repr_html_(self) -> str:
         note = "It settles a reservation of the worst case in a ledger; it is not what the mechanism promises."
-        return card("The price of what came out", self.notebook_rows(), note=note)
+        return card("Realised price", self.notebook_rows(), note=note)

@@ -34,10 +34,10 @@ class Receipt:
 class Release:
     """A released value with its guarantee; holds no run count, losing candidate or undeclared score.
 
-    `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, whatever came out;
-    `realised` is the price of what came out, in a ledger that reserved the worst case, or None for mechanisms whose
-    outputs all cost the same. `replayable` marks a release drawn from a caller's own source: it promises nothing to
-    whoever knows that source's key.
+    `value` is None when nothing was found. `guarantee` is what the mechanism promised before it ran, whatever the
+    outcome; `realised` is the price of the outcome, in a ledger that reserved the worst case, or None for mechanisms
+    whose outputs all cost the same. `replayable` marks a release drawn from a caller's own source: it promises nothing
+    to whoever knows that source's key.
     """
 
     value: Any

@@ -84,7 +84,7 @@ def _one_delta(context: Context) -> Part:
             name="leak when a propose-test-release of delta 0.001 is retried 100 times, charged for answers only",
             paper=None,
             ours=1.0 - 0.999**100,
-            note="why delta is paid in full whatever came out",
+            note="why delta is paid in full whatever the outcome",
         ),
     )
     return Part(source="Theorem 7, Lemma 10", rows=rows)

@@ -59,8 +59,8 @@ def increasing_budgets_guarantee(
 
     Level i costs its own epsilon plus the largest log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i
     allow: with a truncated negative binomial number of runs at most (2 + eta) times its own
-    epsilon, whatever the later levels cost. "nothing" costs what the dearest level does. A fixed number of runs
-    has no coin to cover its failures and costs what composition does, or nothing finite with a `delta`.
+    epsilon, whatever the later levels cost. "nothing" costs what the level with the largest price does. A fixed number
+    of runs has no coin to cover its failures and costs what composition does, or nothing finite with a `delta`.
 
     Args:
         guarantees: of one run at each level, its score and failure included, in the order in which they are tried.

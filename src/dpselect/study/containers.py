@@ -1,4 +1,4 @@
-"""The columns of whatever holds a table: a data frame, a dictionary, or an array whose columns are in order."""
+"""The columns of a table: a data frame, a dictionary, or an array whose columns are in order."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class PublicTest:
 
 @dataclass(frozen=True, repr=False)
 class Opened:
-    """The rows of a priced study. `validation` and `test` are public ones, None where the study names none."""
+    """The rows of a priced study. `validation` and `test` are public rows, None where the study names none."""
 
     priced: Priced
     rows: Rows

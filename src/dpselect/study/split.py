@@ -52,7 +52,7 @@ class StudyObjective:
 
 
 def split(opened: Opened) -> StudyObjective:
-    """One run of the search: on the parts of the private rows, or on all of them and public ones that validate."""
+    """One run of the search: on the parts of the private rows, or on all of them, validated by public rows."""
     settled, price, rows = opened.priced.settled, opened.priced.price, opened.rows
     study = settled.study
     if opened.validation is not None:

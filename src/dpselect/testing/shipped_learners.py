@@ -192,7 +192,7 @@ def gated_regression() -> Subject:
         model = gated_logistic_regression(*data, *held_out, random=random, **fixed).value
         return number_or_nan(None if model is None else float(model.weights_[0][0, 0]))
 
-    # the output with the largest epsilon is a model; what comes out says its own price only
+    # the output with the largest epsilon is a model; an outcome says its own price only
     source = keyed_source(0)
     prices = [gated_logistic_regression(*ONE_MORE[0], *held_out, random=source, **fixed).guarantee for _ in range(20)]
     claim = pure_dp(epsilon=max(price.pure_epsilon for price in prices))

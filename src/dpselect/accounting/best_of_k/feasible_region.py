@@ -23,10 +23,10 @@ __all__ = [
     "PureTradeOff",
     "SmallestTradeOff",
     "TradeOff",
-    "both_ways",
     "loss_range",
     "profile_trade_off",
     "renyi_trade_off",
+    "symmetric_trade_off",
     "trade_offs",
 ]
 
@@ -233,6 +233,6 @@ def _smallest(parts: list[TradeOff]) -> TradeOff:
     return parts[0] if len(parts) == 1 else SmallestTradeOff(tuple(parts))
 
 
-def both_ways(pair: tuple[TradeOff, TradeOff]) -> TradeOff:
+def symmetric_trade_off(pair: tuple[TradeOff, TradeOff]) -> TradeOff:
     """One trade-off that covers both directions."""
     return pair[0] if pair[0] is pair[1] else LargestTradeOff(pair)

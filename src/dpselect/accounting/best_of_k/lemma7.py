@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.cells import partition, smooth_records
-from dpselect.accounting.best_of_k.feasible_region import TradeOff, both_ways
+from dpselect.accounting.best_of_k.feasible_region import TradeOff, symmetric_trade_off
 from dpselect.errors import number
 from dpselect.numerics import ROUND_UP
 from dpselect.repetitions import Repetitions
@@ -37,7 +37,7 @@ def supremum(records: Array, excess: Array) -> Array:
 def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int | None = None) -> Array:
     """Records for `supremum` that cover both directions, from few evaluations: 512 cells, or 112 of a convex law."""
     if not law.convex_log_derivative:
-        return partition(law, both_ways(pair), points=points or 512).records
+        return partition(law, symmetric_trade_off(pair), points=points or 512).records
     forward = smooth_records(law, pair[0], points=points or 112)
     if pair[0] is pair[1]:
         return forward

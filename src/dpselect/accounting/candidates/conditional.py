@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.bounds.profile import TabulatedCurve
 from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve, renyi_curve_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
-from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, both_ways, trade_offs
+from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, symmetric_trade_off, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
@@ -122,7 +122,7 @@ class ConditionalRenyi:
 
     @cached_property
     def _cells(self) -> Cells:
-        return _floor_cells(both_ways(self._noded.trade_offs), self.floor, self.points)
+        return _floor_cells(symmetric_trade_off(self._noded.trade_offs), self.floor, self.points)
 
     def _unclosed(self, orders: Array, epsilons: Array) -> Array:
         excess = orders - 1.0

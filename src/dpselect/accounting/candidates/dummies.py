@@ -25,7 +25,7 @@ from typing import SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.best_of_k.feasible_region import PureTradeOff, TradeOff, both_ways, trade_offs
+from dpselect.accounting.best_of_k.feasible_region import PureTradeOff, TradeOff, symmetric_trade_off, trade_offs
 from dpselect.errors import BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP, supremum_over_cells
 from dpselect.privacy import Guarantee, pure_dp
@@ -195,7 +195,7 @@ def select_among_dummies(
         if coins:
             theorem = "exponential mechanism with dummies, exact for a threshold (after Liu, Talwar 2019, Theorem C.1)"
     most = base.pure_epsilon if base.failure == 0.0 else math.inf
-    region = both_ways(trade_offs(base))
+    region = symmetric_trade_off(trade_offs(base))
     shift = draw_shift(region, most)
     dummy = reciprocal_shift(runs=runs, offset=weight, trade_off=region, coins=coins, most=most)
     failure = (0.0 - math.expm1(runs * math.log1p(-base.failure))) * ROUND_UP if base.failure < 1.0 else 1.0

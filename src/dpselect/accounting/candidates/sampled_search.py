@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-from dpselect.accounting.best_of_k.feasible_region import both_ways, trade_offs
+from dpselect.accounting.best_of_k.feasible_region import symmetric_trade_off, trade_offs
 from dpselect.accounting.candidates.percentile_sparse_vector import HaltingCutoffs
 from dpselect.accounting.candidates.sampled_percentile import (
     SmoothedCount,
@@ -189,7 +189,7 @@ def _odds_failure(
     theorem = _theorem(
         base, statistic.sensitivity / 2.0, statistic.smoothing, 4.0 * queries, queries * statistic.samples
     )
-    trade_off = both_ways(trade_offs(base))
+    trade_off = symmetric_trade_off(trade_offs(base))
     apart = far_apart_probability(statistic, trade_off, coupled=True, enough=enough / (queries * ROUND_UP))
     return theorem, queries * apart * ROUND_UP
 
@@ -201,7 +201,7 @@ def _count_failure(
     theorem = _theorem(base, statistic.sensitivity, statistic.smoothing, 2.0 * thresholds, statistic.samples)
     events = 1 if thresholds == 1 else 2 * thresholds
     apart = far_apart_probability(
-        statistic, both_ways(trade_offs(base)), coupled=thresholds == 1, enough=enough / (events * ROUND_UP)
+        statistic, symmetric_trade_off(trade_offs(base)), coupled=thresholds == 1, enough=enough / (events * ROUND_UP)
     )
     return theorem, events * apart * ROUND_UP
 

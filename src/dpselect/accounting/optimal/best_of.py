@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
-from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, Remembered
+from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
 from dpselect.errors import integer
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
@@ -54,8 +54,8 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
         lower = None if base.lower_profile is None else OnceProfile(base.lower_profile, chance)
     else:
         attained = base.attained_pairs()
-        profile = BestOfProfile(Remembered(base.pair_source()), law, atoms, pure, failure)
-        lower = BestOfLowerProfile(Remembered(attained), law, atoms) if attained is not None else None
+        profile = BestOfProfile(CachedPairs(base.pair_source()), law, atoms, pure, failure)
+        lower = BestOfLowerProfile(CachedPairs(attained), law, atoms) if attained is not None else None
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the best of K runs",

@@ -8,7 +8,7 @@ from typing import SupportsFloat
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.first_profile import FirstOfLowerProfile, FirstOfProfile
 from dpselect.accounting.optimal.first_pure import pure_first
-from dpselect.accounting.optimal.profile import Remembered
+from dpselect.accounting.optimal.profile import CachedPairs
 from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee
 from dpselect.repetitions import Repetitions
@@ -45,7 +45,7 @@ def first_acceptable(
     tilted, failure = lemma_20(law=tries, failure=base.failure)
     pure = pure_first(tilted, base.pure_epsilon) if failure < 1.0 else math.inf
     failure *= chance
-    pairs, attained = Remembered(base.pair_source()), base.attained_pairs()
+    pairs, attained = CachedPairs(base.pair_source()), base.attained_pairs()
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the first acceptable of T tries",
@@ -59,7 +59,7 @@ def first_acceptable(
         pure_epsilon=pure,
         profile=FirstOfProfile(pairs, tries, atoms, chance, pure, failure),
         lower_profile=(
-            FirstOfLowerProfile(pairs if attained == pairs.source else Remembered(attained), tries, atoms, chance)
+            FirstOfLowerProfile(pairs if attained == pairs.source else CachedPairs(attained), tries, atoms, chance)
             if attained is not None
             else None
         ),

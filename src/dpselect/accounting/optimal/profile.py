@@ -18,14 +18,14 @@ from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.profile import extend
 from dpselect.repetitions import Repetitions
 
-__all__ = ["BestOfLowerProfile", "BestOfProfile", "LowerProfile", "Remembered", "TwoSided", "UpperProfile"]
+__all__ = ["BestOfLowerProfile", "BestOfProfile", "CachedPairs", "LowerProfile", "TwoSided", "UpperProfile"]
 
 _TABLE_FROM = 129
 _TABLE_KNOTS = 129
 
 
 @dataclass(frozen=True)
-class Remembered:
+class CachedPairs:
     """A recipe for pairs that keeps what it has made: both directions ask for the same."""
 
     source: PairSource

@@ -1,1 +1,1 @@
-"""Runs that may stop or withhold their output, paid for by what came out (Hartmann et al. 2022)."""
+"""Runs that may stop or withhold their output, charged at the realised price (Hartmann et al. 2022)."""

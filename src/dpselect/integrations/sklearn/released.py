@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.integrations.sklearn.foreign import ABSENT_ATTRIBUTES
 from dpselect.integrations.sklearn.scoring import RowScore
-from dpselect.integrations.sklearn.spending import LeftBehind
+from dpselect.integrations.sklearn.spending import LedgerNotPickled
 from dpselect.learners.rows import same_names, table_shape
 
 __all__ = ["ReleasedEstimator"]
@@ -49,7 +49,7 @@ class ReleasedEstimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         # a copy of a released model carries neither a source of randomness nor a budget
         state: dict[str, Any] = super().__getstate__()
-        ledger = None if state.get("ledger") is None else LeftBehind()
+        ledger = None if state.get("ledger") is None else LedgerNotPickled()
         return {**state, "random": None, "ledger": ledger, "executor": None, "release": None}
 
     def __sklearn_clone__(self) -> Self:

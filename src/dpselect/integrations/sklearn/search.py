@@ -28,7 +28,7 @@ from dpselect.integrations.sklearn.rehearsal import refuse_whole_number_seeds, r
 from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
-from dpselect.integrations.sklearn.spending import SpenderForMore
+from dpselect.integrations.sklearn.spending import WholePriceSpender
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows, refitted, unpack
 from dpselect.learners.rows import column_names, public_classes, table_shape
@@ -80,7 +80,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
-        scoring: on private rows "accuracy" (the default of classifiers) or a `RowScore`; on public ones, any.
+        scoring: on private rows "accuracy" (the default of classifiers) or a `RowScore`; on public rows, any.
         score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; with
             folds, a tenth of the price.
         public_validation: (X, y) that are public: they score the runs, without noise, and all private rows train.
@@ -282,7 +282,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
 
         ledger = self.ledger
         if ledger is not None and plan.final is not None:
-            ledger = SpenderForMore(ledger, plan.guarantee)
+            ledger = WholePriceSpender(ledger, plan.guarantee)
         result = tune(
             run,
             space=request.space,

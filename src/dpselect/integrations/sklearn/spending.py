@@ -9,11 +9,11 @@ from typing import Any, NoReturn
 from dpselect.errors import BudgetError
 from dpselect.privacy import Guarantee, OutputGuarantee, Receipt, Spender
 
-__all__ = ["LeftBehind", "SpenderForMore"]
+__all__ = ["LedgerNotPickled", "WholePriceSpender"]
 
 
 @dataclass(frozen=True)
-class LeftBehind:
+class LedgerNotPickled:
     """In the place of the ledger of a search that was pickled: a copy that spent nothing would pay for nothing."""
 
     def reserve(self, *_: Any, **__: Any) -> NoReturn:
@@ -27,7 +27,7 @@ class LeftBehind:
 
 
 @dataclass(frozen=True)
-class SpenderForMore:
+class WholePriceSpender:
     """A spender that reserves `whole`, of which the guarantee that it is asked for is a part."""
 
     spender: Spender

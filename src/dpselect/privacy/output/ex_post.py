@@ -63,7 +63,7 @@ class ExPostRelease:
         return self.guarantee.observed(self.value)
 
     def worst(self) -> Guarantee:
-        """The ordinary guarantee of the mechanism: the dearest cell."""
+        """The ordinary guarantee of the mechanism: that of the class of outputs with the largest epsilon."""
         return self.guarantee.worst()
 
     def as_release(self) -> Release:

@@ -44,7 +44,7 @@ def additive(*, epsilon: Exact, delta: Exact = 0) -> FilterFunction:
 
 
 class OutputFilter(Session):
-    """Algorithm 6: ask `start` before a mechanism runs, tell `finish` what came out; halting is for good.
+    """Algorithm 6: ask `start` before a mechanism runs, tell `finish` the outcome; halting is for good.
 
     `halts` must be a valid filter for the budget that is claimed (the caller must ensure it; `additive` is). No
     sublinear filter on realised costs is known, and feeding them to an advanced composition formula is not one: cheap
