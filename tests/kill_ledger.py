@@ -23,8 +23,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from dpselect.ledger import InsufficientBudget, Ledger, LedgerError, engines
+from dpselect.ledger import InsufficientBudget, Ledger, LedgerError
 from dpselect.privacy import OutputGuarantee, Receipt, pure_dp
+from dpselect.storage import durable as durable_writes
 
 COSTS = {True: 1.0, False: 0.25}
 GATE = OutputGuarantee(cell=bool, epsilons=COSTS)
@@ -253,7 +254,7 @@ def main() -> None:
         return
     shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
     if task == "broken":
-        engines._PRAGMAS = tuple(pragma.replace("FULL", "NORMAL") for pragma in engines._PRAGMAS)
+        durable_writes._LOGGED = tuple(pragma.replace("FULL", "NORMAL") for pragma in durable_writes._LOGGED)
     if task in ("power", "broken"):
         power(Path(where), shim, int(numbers[0]), int(numbers[1]))
     else:

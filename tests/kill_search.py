@@ -1,6 +1,6 @@
 """Kills searches at chosen or random instants, resumes them, and reports on each as a line of JSON.
 
-Run as a script: `kill_search.py FOLDER MODE COUNT SEED` with MODE `writes` (before and after durable writes, spread
+Run as `python -m tests.kill_search FOLDER MODE COUNT SEED` with MODE `writes` (before and after durable writes, spread
 evenly over all of them), `random` (by the clock), `chain` (several kills in one search) or `broken` (as `writes`, with
 a tuner that starts over). With `adaptive-` before the mode, trials learn from earlier ones, and the broken tuner is one
 that proposes again what was under way. Each attempt at a search is a forked child, so that a kill is a real SIGKILL and
@@ -16,7 +16,6 @@ import os
 import random as stdlib_random
 import shutil
 import signal
-import sqlite3
 import sys
 import time
 from dataclasses import replace
@@ -28,7 +27,6 @@ from dpselect.repetitions import Fixed, Harmonic
 from dpselect.storage import durable
 from dpselect.tuning import (
     AdaptiveProposal,
-    FileSpender,
     GaussianProcessProposer,
     SearchFinishedError,
     SearchStore,
@@ -38,6 +36,7 @@ from dpselect.tuning import (
     sealed_store,
     tune,
 )
+from tests.budgets import budget_at, charges
 
 KEY = 11
 LIMIT = 6
@@ -130,7 +129,7 @@ def search(folder: Path, *, resume: bool, keyed: bool, broken: bool, adaptive: b
             base=pure_dp(epsilon=0.5),
             repetitions=Fixed(count=LIMIT) if adaptive else Harmonic(limit=LIMIT),
             store=SearchStore(path=folder / "search.db", resume=resume, payload_bytes=512),
-            ledger=FileSpender(folder / "budget.db", epsilon=50, delta=0),
+            ledger=budget_at(folder / "budget.db", epsilon=50),
             random=keyed_source(KEY) if keyed else None,
             release=release,
             proposal=proposal(keyed=keyed, forgetful=broken and resume) if adaptive else None,
@@ -161,25 +160,16 @@ def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def charges(folder: Path) -> list[tuple[str, int]]:
-    if not (folder / "budget.db").exists():
-        return []
-    with contextlib.closing(sqlite3.connect(folder / "budget.db")) as connection:
-        if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            return []
-        return connection.execute("SELECT identifier, settled FROM reservation").fetchall()
-
-
 def wanting(folder: Path) -> str | None:
     """What is wrong right after a kill, if anything."""
     begun = (folder / "trials").exists() or (folder / "drawn").exists() or (folder / "release.txt").exists()
-    return "a trial or release without a reservation" if begun and len(charges(folder)) != 1 else None
+    return "a trial or release without a reservation" if begun and len(charges(folder / "budget.db")) != 1 else None
 
 
 def verdict(folder: Path, expected: str | None) -> list[str]:
     """What is wrong after the search has been resumed to its end."""
     wrong = []
-    if [settled for _, settled in charges(folder)] != [1]:
+    if charges(folder / "budget.db") != [True]:
         wrong.append("not exactly one settled charge")
     if len(set(lines(folder / "drawn"))) != 1:
         wrong.append("drawn more than once")

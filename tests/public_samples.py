@@ -201,7 +201,6 @@ EXEMPT: dict[str, str] = {
             "study.remake_report",
             "study.run_study",
             "study.study_schema",
-            "tuning.FileSpender",
             "tuning.check_store",
             "tuning.tune",
             "integrations.optuna.tune",

@@ -22,7 +22,6 @@ from dpselect.storage import durable
 from dpselect.tuning import (
     AdaptiveProposal,
     Categorical,
-    FileSpender,
     GaussianProcessProposer,
     IntegerUniform,
     LogUniform,
@@ -36,6 +35,7 @@ from dpselect.tuning import (
 from dpselect.tuning.machine import REPLAYS, Candidate, Search
 from dpselect.tuning.proposals import ENTRY_BYTES, observed, project, trial_token
 from dpselect.tuning.trial import pool_settings, trial_key, trial_params
+from tests.budgets import budget_at
 from tests.grouped import grouped
 
 SPACE = Space({"x": Uniform(0.0, 1.0), "kind": Categorical(["a", "b"])})
@@ -362,7 +362,7 @@ class TestStore:
                 run(other, Fixed(count=6), store=tmp_path / "s.db", resume=True)
 
     def test_ledger(self, tmp_path):
-        spender = FileSpender(tmp_path / "budget.db", epsilon=10.0, delta=0.0)
+        spender = budget_at(tmp_path / "budget.db")
         result = run(greedy(), Harmonic(limit=5), ledger=spender, store=tmp_path / "s.db")
         assert result.receipt.charged["epsilon"] == pytest.approx(result.guarantee.epsilon(0.0))
 

@@ -81,7 +81,7 @@ def nothing_runs(monkeypatch):
     """No rows, no number of runs, no charge."""
     monkeypatch.setattr("dpselect.study.opened.load", refuse)
     monkeypatch.setattr("dpselect.study.searched.tune", refuse)
-    monkeypatch.setattr("dpselect.study.searched.FileSpender", refuse)
+    monkeypatch.setattr("dpselect.study.searched._spender", refuse)
     monkeypatch.setattr(Harmonic, "sample", refuse)
     monkeypatch.setattr("dpselect.ledger.budget.Budget.reserve", refuse)
 

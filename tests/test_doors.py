@@ -130,7 +130,7 @@ def test_help_of_one_command_loads_no_other(words):
     others = {"account", "plan", "quantile", "audit", "reproduce", "ledger", "holdout", "tune", "report"} - {words}
     borrowed = {"dpselect.cli.account"} if words == "plan" else set()  # the price of one run is described alike
     assert not {f"dpselect.cli.{other}" for other in others} & modules - borrowed
-    assert not heavy(modules) - TYPER - ({"sqlalchemy"} if words in ("ledger", "holdout") else set())
+    assert not heavy(modules) - TYPER
 
 
 STUDY = """
@@ -162,6 +162,6 @@ def test_a_study_loads_what_it_uses_until_it_draws_a_report(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     modules, _ = loaded(STUDY + REPORT[2:], XDG_STATE_HOME=str(tmp_path))
     assert "dpselect.learners.dp_sgd" in modules
-    assert not {"matplotlib", "jinja2"} & modules
+    assert not {"matplotlib", "jinja2", "sqlalchemy"} & modules
     rooms = {name.split(".")[1] for name in ours(modules) if "." in name}
     assert not {"ordered", "holdout", "adaptive", "audit", "reproduce", "testing", "cli", "integrations"} & rooms

@@ -29,13 +29,13 @@ from dpselect.storage import durable
 from dpselect.testing.executor_contract import SPACE, Dying, noisy, one_trial_of
 from dpselect.tuning import (
     ExecutorLostError,
-    FileSpender,
     InlineExecutor,
     JoblibExecutor,
     Limits,
     ProcessExecutor,
     tune,
 )
+from tests.budgets import budget_at, charges
 from tests.clusters import dask_cluster, end_group, ray_cluster, wait_until
 from tests.grouped import grouped, tuned
 
@@ -87,14 +87,9 @@ def searched(folder, objective, executor, *, resume=False, **options):
         repetitions=Fixed(count=TRIALS),
         random=keyed_source(KEY),
         executor=executor,
-        ledger=FileSpender(folder / "budget.db", epsilon=50, delta=0),
+        ledger=budget_at(folder / "budget.db", epsilon=50),
         **grouped(store=folder / "search.db", payload_bytes=HEAVY + 4096, resume=resume, **options),
     )
-
-
-def charges(folder):
-    with contextlib.closing(sqlite3.connect(folder / "budget.db")) as connection:
-        return connection.execute("SELECT settled FROM reservation").fetchall()
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +141,7 @@ def killed_in(phase, folder, executor, worker_processes):
     result = searched(folder, objective, executor, operator_progress=reducing)
     if phase == "queued":
         wait_until(lambda: killed)
-    assert charges(folder) == [(1,)]
+    assert charges(folder / "budget.db") == [True]
     return result.params, bool(killed) or (folder / "died").exists()
 
 
@@ -236,10 +231,10 @@ def test_a_killed_dask_scheduler_leaves_a_search_to_resume(dask, expected, tmp_p
     with pytest.raises(ExecutorLostError):
         searched(tmp_path, objective, executor, operator_progress=reducing)
     assert time.monotonic() - started < 300
-    assert charges(tmp_path) == [(0,)]
+    assert charges(tmp_path / "budget.db") == [False]
     objective.phase = "none"
     assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
-    assert charges(tmp_path) == [(1,)]
+    assert charges(tmp_path / "budget.db") == [True]
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +276,7 @@ def test_a_killed_ray_cluster_leaves_a_search_to_resume(expected, tmp_path):
     """Ray ends the driver with its cluster; both are killed here, as if the machine were switched off."""
     pytest.importorskip("ray")
     root = Path(__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}"}
     search = subprocess.Popen(
         [sys.executable, "-c", RAY_SEARCH, str(tmp_path)], cwd=root, env=environment, start_new_session=True
     )
@@ -289,12 +284,12 @@ def test_a_killed_ray_cluster_leaves_a_search_to_resume(expected, tmp_path):
     wait_until(objective.workers, 120)
     end_group(search)
     assert search.wait() < 0
-    assert len(charges(tmp_path)) == 1
+    assert len(charges(tmp_path / "budget.db")) == 1
     assert searched(tmp_path, objective, InlineExecutor(), resume=True).params == expected
-    assert charges(tmp_path) == [(1,)]
+    assert charges(tmp_path / "budget.db") == [True]
 
 
-@pytest.mark.parametrize("commits", [4, 6])
+@pytest.mark.parametrize("commits", [5, 7])
 def test_a_full_disk_leaves_a_search_to_resume(commits, expected, tmp_path, monkeypatch):
     resumed_after_a_full_disk(InlineExecutor(), commits, expected, tmp_path, monkeypatch)
 
@@ -314,9 +309,9 @@ def resumed_after_a_full_disk(executor, commits, expected, folder, monkeypatch):
         patch.setattr(durable, "commit", commit)
         with pytest.raises(StudyError, match="full"):
             searched(folder, objective, executor)
-    assert charges(folder) == [(0,)]
+    assert charges(folder / "budget.db") == [False]
     assert searched(folder, objective, executor, resume=True).params == expected
-    assert charges(folder) == [(1,)]
+    assert charges(folder / "budget.db") == [True]
 
 
 @pytest.mark.slow
@@ -339,7 +334,7 @@ def test_a_disk_that_is_really_full(expected, tmp_path):
                 subprocess.run(["mount", "-o", "remount,size=100m", str(folder)], check=True)
                 result = searched(folder, noisy, InlineExecutor(), resume=True)
             assert result.params == expected
-            assert charges(folder) == [(1,)]
+            assert charges(folder / "budget.db") == [True]
         finally:
             subprocess.run(["umount", str(folder)], check=True)
     assert refused >= 3

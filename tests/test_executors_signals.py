@@ -21,6 +21,7 @@ import pytest
 import dpselect.study.run
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
+from tests.budgets import charges
 from tests.clusters import dask_cluster, wait_until
 from tests.test_cli import toml
 from tests.test_study_schema import STUDY
@@ -68,7 +69,12 @@ class Command:
         (folder / "toy.toml").write_text(toml({**QUICK, "runs": runs}))
         self.mark = f"DPSELECT_TEST_{secrets.token_hex(8)}"
         root = Path(__file__).parents[1]
-        environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(root), self.mark: "1"}
+        environment = {
+            **os.environ,
+            "XDG_STATE_HOME": str(folder / "state"),
+            "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}",
+            self.mark: "1",
+        }
         self.errors = folder / "errors"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
@@ -102,11 +108,6 @@ class Command:
                     process.kill()
         self.process.wait()
         self.process.stdout.close()
-
-
-def charges(folder):
-    with contextlib.closing(sqlite3.connect(folder / "out" / "budget.db")) as connection:
-        return connection.execute("SELECT settled FROM reservation").fetchall()
 
 
 def stage(folder):
@@ -161,12 +162,12 @@ def test_a_stopped_study_leaves_nothing_behind_and_loses_nothing(executor, numbe
         assert stopped(tmp_path, number, runs) == STATUS[number]
         if executor == "dask" and number != signal.SIGKILL:
             assert jobs_on(cluster.address) == [0, 0]
-    assert charges(tmp_path) == [(0,)]
+    assert charges(tmp_path / "out" / "budget.db") == [False]
     assert stage(tmp_path) == ("running" if number == signal.SIGKILL else "sealed")
     finished = (tmp_path / "begun").read_text().splitlines()
     (tmp_path / "go").touch()
     assert released(tmp_path, resume=True) == expected
-    assert charges(tmp_path) == [(1,)]
+    assert charges(tmp_path / "out" / "budget.db") == [True]
     attempts = begun(tmp_path)
     assert len(set(attempts)) == COUNT
     assert len(attempts) == len(finished) + COUNT - 1  # the trial that was done is not run again

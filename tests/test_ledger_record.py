@@ -186,9 +186,9 @@ def test_migrations_run_in_order_and_keep_the_record(written, monkeypatch):
         head = ledger.head()
     ran = []
 
-    def to_three(connection):
+    def to_three(database):
         ran.append(1)
-        connection.exec_driver_sql("CREATE INDEX ledger_reservation_sequence ON ledger_reservation (sequence)")
+        database.execute("CREATE INDEX ledger_reservation_sequence ON ledger_reservation (sequence)")
 
     monkeypatch.setattr(ledger_schema, "SCHEMA_VERSION", 3)
     monkeypatch.setattr("dpselect.ledger.store.SCHEMA_VERSION", 3)
@@ -208,11 +208,11 @@ def test_the_file_is_private_and_synced(path):
     with Ledger.open(path) as ledger:
         ledger.create_budget("b", epsilon=1)
         with ledger._store.write() as transaction:
-            pragma = transaction._connection.exec_driver_sql
-            assert pragma("PRAGMA synchronous").scalar() == 2  # FULL
-            assert pragma("PRAGMA journal_mode").scalar() == "wal"
-            assert pragma("PRAGMA application_id").scalar() == int.from_bytes(b"dpsl", "big")
-            assert pragma("PRAGMA user_version").scalar() == ledger_schema.SCHEMA_VERSION
+            pragma = transaction._database.execute
+            assert pragma("PRAGMA synchronous").fetchone()[0] == 2  # FULL
+            assert pragma("PRAGMA journal_mode").fetchone()[0] == "wal"
+            assert pragma("PRAGMA application_id").fetchone()[0] == int.from_bytes(b"dpsl", "big")
+            assert pragma("PRAGMA user_version").fetchone()[0] == ledger_schema.SCHEMA_VERSION
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     assert modes == dict.fromkeys(["budget.db", "budget.db-wal", "budget.db-shm"], 0o600)
 

@@ -23,7 +23,7 @@ from dpselect.mechanisms import laplace_reduction, release_until
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, compose, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.repetitions import Fixed, Logarithmic
-from dpselect.tuning import FileSpender, Uniform
+from dpselect.tuning import Uniform
 
 GATE = OutputGuarantee(cell=lambda output: output is None, epsilons={True: 0.1, False: 1.0})
 PRICE = GATE.observed(None)
@@ -84,7 +84,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
 
     ledger = Ledger.open(tmp_path / "ledger.db")
     budget = ledger.create_budget("rows", epsilon=5, delta=1e-4)
-    spender = FileSpender(tmp_path / "spender.json", epsilon=1, delta=1e-6)
     one_run = {"train": never, "score": never, "canary_rows": np.zeros((4, 1)), "canary_labels": np.zeros(4)}
     score = learners.PublicValidation(np.zeros((1, 1)), np.zeros(1))
     stopping = learners.EarlyStopping(stops=[1, 2], delta=1e-5, score=score, rule=never, spender=Unspent())
@@ -256,7 +255,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             selection.two_set_guarantee,
             {**two, "price": lambda base: base, "may_overlap": False},
         ),
-        "tuning.FileSpender.reserve": (spender.reserve, {"label": "x", "identifier": "i"}),
         "tuning.TuneResult": (tuning.TuneResult, {"value": None, "params": None}),
         "tuning.check_store": (
             tuning.check_store,
@@ -289,7 +287,7 @@ FURTHER = (
 """Documented modules that are not on the face of their room."""
 
 EXEMPT = {
-    "privacy.Spender.reserve": "a protocol: FileSpender, Budget and PricedBudget are in the table",
+    "privacy.Spender.reserve": "a protocol: Budget and PricedBudget are in the table",
     "integrations.optuna.price.StudyPrice": "a result, which nothing takes",
     "integrations.sklearn.SearchPlan": "a result, which nothing takes",
     "tuning.SearchRequest": "arguments of `tune` under their names, which checks them",

@@ -32,7 +32,8 @@ from dpselect.selection import (
     select_without_threshold_by_hand,
 )
 from dpselect.selection.unresolved import missing_key, missing_name
-from dpselect.tuning import Categorical, FileSpender, LogUniform, Uniform, tune
+from dpselect.tuning import Categorical, LogUniform, Uniform, tune
+from tests.budgets import budget_at, charges
 
 BASE = pure_dp(epsilon=0.5)
 SPACE = {"rate": LogUniform(0.1, 1.0), "kind": Categorical(["a", "b"])}
@@ -146,7 +147,7 @@ def test_the_warning_names_the_probability_that_the_law_gives_to_no_run():
 
 
 def search(objective, tmp_path, **options):
-    budget = FileSpender(tmp_path / "b.db", epsilon=10, delta=0)
+    budget = budget_at(tmp_path / "b.db")
     options = {"space": SPACE, "base": BASE, "repetitions": Geometric(gamma=0.5), **options}
     return tune(objective, ledger=budget, store=tmp_path / "s.db", random=keyed_source(1), **options)
 
@@ -174,7 +175,8 @@ def test_tune_finds_what_is_wrong_before_anything_is_charged(what, tmp_path):
     objective, message = UNFIT[what]
     with pytest.raises(ArgumentError, match=message):
         search(objective, tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert charges(tmp_path / "b.db") == []
+    assert not (tmp_path / "s.db").exists()
     with pytest.warns(NothingFoundWarning):
         assert search(objective, tmp_path, rehearse=False).params is None
 
@@ -184,7 +186,8 @@ def test_tune_rehearses_before_anything_is_charged(what, tmp_path):
     rehearse, message = UNFIT_REHEARSALS[what]
     with pytest.raises(ArgumentError, match=message):
         search(good, tmp_path, rehearse=rehearse)
-    assert not list(tmp_path.iterdir())
+    assert charges(tmp_path / "b.db") == []
+    assert not (tmp_path / "s.db").exists()
 
 
 def test_a_rehearsal_sees_both_ends_of_the_space_and_never_the_objective(tmp_path):
@@ -444,11 +447,11 @@ class WholeNumberSeeds(ClassifierMixin, BaseEstimator):
 
 @pytest.mark.parametrize("rehearse", [True, False])
 def test_an_estimator_that_takes_whole_number_seeds_only_is_refused_before_anything_is_charged(rehearse, tmp_path):
-    budget = FileSpender(tmp_path / "budget.db", epsilon=9, delta=0)
+    budget = budget_at(tmp_path / "budget.db")
     tried = PrivateSearchCV(
         WholeNumberSeeds(), {}, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2), nominal_rows=60,
         classes=[0, 1], rehearse=rehearse, ledger=budget,
     )  # fmt: skip
     with pytest.raises(ArgumentError, match="random_state takes whole numbers only"):
         tried.fit(np.linspace(0, 1, 60)[:, None], np.arange(60) % 2)
-    assert not list(tmp_path.iterdir())
+    assert charges(tmp_path / "budget.db") == []

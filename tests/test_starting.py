@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from fractions import Fraction
 from multiprocessing import process
 from textwrap import dedent
 
@@ -19,16 +18,18 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source, system_source
 from dpselect.repetitions import Fixed
-from dpselect.tuning import FileSpender, JoblibExecutor, ProcessExecutor, Uniform, tune
+from dpselect.tuning import JoblibExecutor, ProcessExecutor, Uniform, tune
 from dpselect.tuning.trial import decode_value, encode_value
+from tests.budgets import budget_at, charges
 
 TOP = """
 import sys
 from pathlib import Path
 from dpselect.errors import StartingProcessError
+from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Fixed
-from dpselect.tuning import FileSpender, JoblibExecutor, ProcessExecutor, Uniform, tune
+from dpselect.tuning import JoblibExecutor, ProcessExecutor, Uniform, tune
 
 def objective(params, random):
     return random.laplace(1)[0], params["x"]
@@ -37,7 +38,7 @@ def search(**options):
     base, law = pure_dp(epsilon=1), Fixed(count=2)
     return tune(objective, space={"x": Uniform(0.0, 1.0)}, base=base, repetitions=law, **options)
 
-budget = FileSpender("budget.db", epsilon=100, delta=0)
+budget = Ledger.open("budget.db", witness=False).budget("b")
 with open("runs", "a") as runs:
     runs.write("run ")
 """
@@ -46,13 +47,9 @@ with open("runs", "a") as runs:
 def run(folder, script, *, top=TOP):
     """What the script prints, when it is run as a file of its own."""
     (folder / "script.py").write_text(top + dedent(script))
+    budget_at(folder / "budget.db", epsilon=100)
     done = subprocess.run([sys.executable, "script.py"], cwd=folder, capture_output=True, text=True, timeout=300)
     return done.stdout, done.stderr
-
-
-def charges(folder):
-    epsilon, _ = FileSpender(folder / "budget.db", epsilon=100, delta=0).spent()
-    return round(epsilon / 2)  # one search is two runs at epsilon 1
 
 
 def starts(folder):
@@ -76,11 +73,10 @@ def search(**options):
 
 
 def test_what_charges_or_draws_or_searches_refuses_in_a_child_that_is_being_started(tmp_path, starting):
-    spender = FileSpender(tmp_path / "budget.db", epsilon=9, delta=0)
     estimator = PrivateSearchCV(OutputPerturbationClassifier(), {}, repetitions=Fixed(count=1), classes=[0, 1])
     refused = {
         "tune": lambda: search(random=keyed_source(1)),
-        "FileSpender.reserve": lambda: spender.reserve(pure_dp(epsilon=1.0), label="a", identifier="a"),
+        "a ledger": lambda: budget_at(tmp_path / "budget.db"),
         "a draw": lambda: system_source().bytes(1),
         "a large draw": lambda: system_source().bytes(1 << 20),
         "PrivateSearchCV": lambda: estimator.fit(np.zeros((2, 1)), [0, 1]),
@@ -115,7 +111,7 @@ def test_a_ledger_is_read_but_not_written_to_in_a_child_that_is_being_started(tm
 
 def test_what_is_made_at_the_top_of_a_guarded_script_is_no_error(starting, tmp_path, monkeypatch):
     source = system_source()
-    FileSpender(tmp_path / "budget.db", epsilon=1, delta=0)
+    Ledger.open(tmp_path / "budget.db")
     assert keyed_source(1).bits(8) == keyed_source(1).bits(8)  # known draws cost nothing when they are repeated
     monkeypatch.delattr(process.current_process(), "_inheriting")
     assert len(source.bytes(3)) == 3
@@ -162,14 +158,14 @@ def test_a_child_that_is_spawned_or_forked_by_the_script_pays_nothing(tmp_path):
     out, err = run(tmp_path, CHILDREN.format(methods=["fork", "spawn"]))
     assert out.split("\n") == ["released", "worked", "fork False", "spawn True", ""], err
     assert "StartingProcessError" in err
-    assert (starts(tmp_path), charges(tmp_path)) == (2, 1)
+    assert (starts(tmp_path), charges(tmp_path / "budget.db")) == (2, [True])
 
 
 @pytest.mark.slow  # a fresh interpreter for each child, as in all of the below
 def test_a_child_of_a_fork_server_pays_nothing(tmp_path):
     out, err = run(tmp_path, CHILDREN.format(methods=["forkserver"]))
     assert out.startswith("released\nforkserver True"), err
-    assert charges(tmp_path) == 1
+    assert charges(tmp_path / "budget.db") == [True]
 
 
 @pytest.mark.slow
@@ -192,7 +188,7 @@ def test_a_module_that_a_fork_server_imports_beforehand_pays_nothing(tmp_path):
     out, err = run(tmp_path, script, top="")
     assert out.count("released") == 1
     assert "StartingProcessError" in err
-    assert charges(tmp_path) == 1
+    assert charges(tmp_path / "budget.db") == [True]
 
 
 PROCESSES = """
@@ -210,26 +206,26 @@ except StartingProcessError as error:
 def test_an_executor_whose_workers_run_the_script_is_refused_before_anything_is_charged(tmp_path, method):
     out, err = run(tmp_path, PROCESSES.format(method=method))
     assert out.count("refused") == starts(tmp_path)  # the script's own run and its children
-    assert charges(tmp_path) == 0, err
+    assert charges(tmp_path / "budget.db") == [], err
     # below the guard it works
     guarded = "if __name__ == '__main__':" + PROCESSES.format(method=method).replace("\n", "\n    ")
     out, err = run(tmp_path, guarded)
     assert "refused" not in out, err
-    assert charges(tmp_path) == 1
+    assert charges(tmp_path / "budget.db") == [True]
 
 
 @pytest.mark.slow
 def test_after_a_paid_search_an_executor_whose_workers_run_the_script_pays_nothing(tmp_path):
     out, err = run(tmp_path, "search(ledger=budget)\n" + PROCESSES.format(method="spawn"))
     assert out == "refused\n", err
-    assert charges(tmp_path) == 1
+    assert charges(tmp_path / "budget.db") == [True]
 
 
 @pytest.mark.slow
 def test_loky_needs_no_guard(tmp_path):
     out, err = run(tmp_path, 'search(ledger=budget, executor=JoblibExecutor(workers=2))\nprint("released")')
     assert out == "released\n", err
-    assert (starts(tmp_path), charges(tmp_path)) == (1, 1)
+    assert (starts(tmp_path), charges(tmp_path / "budget.db")) == (1, [True])
 
 
 ESTIMATOR = """
@@ -256,11 +252,12 @@ X = np.linspace(-1, 1, 60)[:, None]
 for n_jobs in (1, 2):
     search = PrivateSearchCV(
         Own(), {"shift": [0.0, 0.1]}, repetitions=Fixed(count=4), classes=[0, 1], nominal_rows=60,
-        n_jobs=n_jobs, random=keyed_source(4), ledger=FileSpender(f"{n_jobs}.db", epsilon=100, delta=0),
+        n_jobs=n_jobs, random=keyed_source(4), ledger=Ledger.open(f"{n_jobs}.db").create_budget("b", epsilon=100),
     )
     search.fit(X, (X[:, 0] > 0).astype(int))
     assert type(search.best_estimator_) is Own
-    print(search.best_estimator_.edge_, search.best_params_, search.ledger.spent()[0] == search.guarantee_.epsilon(0))
+    paid = search.ledger.spent().epsilon == search.guarantee_.epsilon(0)
+    print(search.best_estimator_.edge_, search.best_params_, paid)
 """
 
 
@@ -270,8 +267,8 @@ def test_a_search_with_n_jobs_needs_no_guard_and_releases_what_one_process_relea
     one, other = out.splitlines()
     assert one == other, err
     assert starts(tmp_path) == 1
-    spent = [FileSpender(tmp_path / f"{n}.db", epsilon=100, delta=0).spent() for n in (1, 2)]
-    assert spent[0] == spent[1] > (Fraction(0), Fraction(0))
+    spent = [budget_at(tmp_path / f"{n}.db").spent().epsilon for n in (1, 2)]
+    assert spent[0] == spent[1] > 0
 
 
 def test_an_executor_says_so_when_its_workers_end_while_they_start(monkeypatch):

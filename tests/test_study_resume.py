@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.budgets import charges
 from tests.clusters import wait_until
 from tests.test_cli import toml
 from tests.test_study_schema import STUDY
@@ -23,7 +22,11 @@ WAITING = [sys.executable, str(ROOT / "tests" / "waiting_study.py")]
 
 
 def start(folder, *arguments, command=LINE):
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT)}
+    environment = {
+        **os.environ,
+        "XDG_STATE_HOME": str(folder / "state"),
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}",
+    }
     return subprocess.Popen(
         [*command, "tune", "toy.toml", *arguments],
         cwd=folder,
@@ -74,8 +77,7 @@ def test_a_killed_search_resumes_with_one_charge(tmp_path):
     assert status == 0, err
     assert json.loads(out)["found"] is True
     assert len(lines(tmp_path / "begun")) == 2 + 2  # the first trial was done
-    with contextlib.closing(sqlite3.connect(tmp_path / "out" / "budget.db")) as connection:
-        assert connection.execute("SELECT settled FROM reservation").fetchall() == [(1,)]
+    assert charges(tmp_path / "out" / "budget.db") == [True]
 
 
 def lines(path):

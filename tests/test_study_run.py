@@ -14,6 +14,7 @@ from dpselect.errors import BudgetError, ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import load_study, parse_study, run_study
 from dpselect.study.settled import law_of
+from tests.budgets import charges
 from tests.test_study_schema import STUDY, changed
 
 
@@ -299,6 +300,17 @@ def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
     assert moved["epsilon"] == 4.0
     with pytest.raises(BudgetError, match="left"):
         run(tmp_path, changed("privacy", privacy), folder="second")
+
+
+@pytest.mark.parametrize("epsilon", [3.0, 9.0])
+def test_a_folder_pays_for_one_search(tmp_path, epsilon):
+    """Also when all but the charge was removed, and whatever another study may spend."""
+    run(tmp_path)
+    for name in ("release.json", "search.sealed"):
+        (tmp_path / "out" / name).unlink()
+    with pytest.raises(BudgetError, match=r"paid for another search|0 remains"):
+        run(tmp_path, changed("privacy", {**STUDY["privacy"], "epsilon": epsilon}))
+    assert charges(tmp_path / "out" / "budget.db") == [True]
 
 
 def test_ledger_and_budget_go_together():

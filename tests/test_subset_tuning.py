@@ -17,7 +17,8 @@ from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import gaussian, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic, families
-from dpselect.tuning import Categorical, FileSpender, SearchStore, split_rows, tune
+from dpselect.tuning import Categorical, SearchStore, split_rows, tune
+from tests.budgets import budget_at
 
 LAW = Harmonic(limit=10)
 
@@ -164,7 +165,7 @@ def test_the_whole_procedure(tmp_path):
     total = tune_on_subset(
         search=best_of(run(noise), law, bound="profile"), final=run(noise), sampling_rate=0.2, final_rows="rest"
     )
-    budget = FileSpender(tmp_path / "budget.db", epsilon=1.0, delta=1e-6)
+    budget = budget_at(tmp_path / "budget.db", epsilon=1.0, delta=1e-6)
     receipt = budget.reserve(total, label="tuning on a subset", identifier="study-1")
     tuning, rest = split_rows(len(rows), sampling_rate=0.2)
 

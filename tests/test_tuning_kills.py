@@ -17,13 +17,13 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL")
 
-HARNESS = Path(__file__).with_name("kill_search.py")
+ROOT = Path(__file__).parents[1]
 
 
 def killed_searches(folder, mode, count, seed=1):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, str(HARNESS), str(folder / "searches"), mode, str(count), str(seed)]
-    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tests.kill_search", str(folder / "searches"), mode, str(count), str(seed)]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     reports = [json.loads(line) for line in run.stdout.splitlines()]
     assert len(reports) == count

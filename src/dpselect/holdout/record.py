@@ -37,11 +37,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
+from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import KeyPlace, durable, key_place, state_folder
 
 __all__ = ["Record", "Turn"]
 
 _FORMAT: Final = 1
+_WHAT: Final = "a holdout on disk"
 _NONCE_BYTES: Final = 12
 _SCHEMA: Final = (
     """
@@ -174,10 +176,11 @@ class Record:
     @classmethod
     def open(cls, path: Path, *, kind: str) -> Record:
         """Find a record. Raises `StudyError` when it is none, is of a newer format, or its key is not here."""
+        refuse_while_starting(_WHAT)
         if not path.is_file():
             raise StudyError(f"{path} does not exist")
         try:
-            with closing(durable.connect(path, exclusive=False)) as connection:
+            with closing(durable.connect(path)) as connection:
                 (form,) = connection.execute("SELECT format FROM about").fetchone() or (None,)
                 if not isinstance(form, int) or form < 1:
                     raise _unusable(path)
@@ -258,7 +261,7 @@ class Record:
         tips = [_Tip(0, _first_head(self._row, bytes(self._row["sealed"])))]
         entries: list[dict[str, Any]] = []
         try:
-            with closing(durable.connect(self._path, exclusive=False)) as file:
+            with closing(durable.connect(self._path)) as file:
                 rows = file.execute("SELECT sequence, sealed FROM entry ORDER BY sequence").fetchall()
         except sqlite3.DatabaseError:
             raise _unusable(self._path) from None
@@ -331,8 +334,9 @@ def _unusable(path: Path) -> StudyError:
 @contextmanager
 def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
     """One durable transaction; errors of SQLite become `StudyError`."""
+    refuse_while_starting(_WHAT)
     try:
-        connection = durable.connect(path, exclusive=False)
+        connection = durable.connect(path)
     except sqlite3.DatabaseError:
         raise _unusable(path) from None
     try:

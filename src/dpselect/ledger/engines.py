@@ -10,47 +10,115 @@ import os
 import re
 import sqlite3
 import stat
-from collections.abc import Iterator
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import Connection, Engine, create_engine, event, exc
-from sqlalchemy.engine import make_url
-from sqlalchemy.pool import QueuePool
+from typing import Any, ClassVar
 
 from dpselect.errors import ArgumentError, missing_extra
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError, SchemaVersionError
-from dpselect.ledger.schema import APPLICATION_ID
+from dpselect.storage import durable
 
-__all__ = [
-    "READ",
-    "WRITE",
-    "check_file",
-    "file_of",
-    "network_file_system",
-    "open_engine",
-    "open_new_file",
-    "translated",
-]
+__all__ = ["APPLICATION_ID", "Database", "check_file", "file_of", "is_server", "new_file", "opened", "translated"]
 
-WRITE: dict[str, Any] = {"dpselect_write": True}
-"""Execution options of a connection whose transaction writes."""
-
-READ: dict[str, dict[str, Any]] = {"sqlite": {}, "postgresql": {"isolation_level": "REPEATABLE READ"}}
-"""Those of one that reads: one view from beginning to end."""
+APPLICATION_ID = int.from_bytes(b"dpsl", "big")
+"""In the header of a SQLite file: whose it is."""
 
 _NETWORK = re.compile(
     r"nfs[34]?|cifs|smb(fs|2|3)?|ncpfs|afs|coda|9p|ceph|lustre|gpfs|glusterfs|beegfs|orangefs|pvfs2|davfs|"
     r"fuse\.(sshfs|s3fs|glusterfs|ceph.*|davfs.*|rclone|gcsfuse)"
 )
-_PRAGMAS = (
-    *("journal_mode=WAL", "synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON"),
-    *("trusted_schema=OFF", "cell_size_check=ON"),
-)
-_NEW_PRAGMAS = ("journal_mode=DELETE", "synchronous=EXTRA", "fullfsync=ON")  # all of it is in the one file
 _MOUNTS = Path("/proc/self/mountinfo")
 _DAMAGED = ("malformed", "not a database", "file is encrypted", "no such table")
+_SERVERS = ("postgresql://", "postgres://", "postgresql+psycopg://")
+
+
+class Database:
+    """A database and one connection to it, opened when it is needed and kept. One thread at a time uses it.
+
+    Statements have :named parameters and no other colon or percent sign; rows have names.
+    """
+
+    dialect: ClassVar[str] = "sqlite"
+    begin_read: ClassVar[str] = "BEGIN"
+    begin_write: ClassVar[str] = "BEGIN IMMEDIATE"
+
+    def __init__(self, connect: Callable[[], Any]) -> None:
+        self._connect = connect
+        self._connection: Any = None
+
+    @contextmanager
+    def transaction(self, *, write: bool, lock: str | None = None) -> Iterator[None]:
+        """One view of the database; durable when it ends, or as if it had not been when it raises.
+
+        One that writes is alone: on SQLite at once, on a server by the statement `lock`.
+        """
+        self._connection = self._connection or self._connect()
+        try:
+            self._connection.execute(self.begin_write if write else self.begin_read)
+            if lock is not None and self.dialect != "sqlite":
+                self.execute(lock)
+            yield
+            if write:
+                durable.commit(self._connection)
+            else:
+                self._connection.execute("ROLLBACK")
+        except BaseException:
+            try:
+                self._connection.execute("ROLLBACK")
+            except _driver_errors():  # none is under way, or the connection is lost: opened anew the next time
+                self.close()
+            raise
+
+    def execute(self, statement: str, **values: Any) -> Any:
+        """The cursor of one statement."""
+        return self._connection.execute(self._form(statement), values or ())
+
+    def execute_all(self, statement: str, values: Iterable[Mapping[str, Any]]) -> None:
+        """One statement for each of many rows."""
+        self._connection.cursor().executemany(self._form(statement), values)
+
+    def stream(self, statement: str) -> Iterator[Any]:
+        """The rows of a statement, without holding all of them."""
+        yield from self.execute(statement)
+
+    def close(self) -> None:
+        """Close the connection, which ends what it had begun; a later use opens another."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _form(self, statement: str) -> str:
+        return statement
+
+
+class Server(Database):
+    """A PostgreSQL database."""
+
+    dialect = "postgresql"
+    begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    begin_write = "BEGIN ISOLATION LEVEL READ COMMITTED"
+
+    def stream(self, statement: str) -> Iterator[Any]:
+        """A cursor of the server's: the driver would fetch everything."""
+        with self._connection.cursor(name="dpselect") as cursor:
+            yield from cursor.execute(statement)
+
+    def _form(self, statement: str) -> str:
+        return _with_percent_signs(statement)
+
+
+@cache
+def _with_percent_signs(statement: str) -> str:
+    return re.sub(r":(\w+)", r"%(\1)s", statement)
+
+
+def is_server(place: str) -> bool:
+    """Whether a place is the URL of a server."""
+    return place.startswith(_SERVERS)
 
 
 def file_of(where: str | os.PathLike[str]) -> Path | None:
@@ -59,32 +127,28 @@ def file_of(where: str | os.PathLike[str]) -> Path | None:
     Raises `ArgumentError` for a URL of another kind, or a database in memory.
     """
     named = os.fspath(where)
-    if "://" not in named:
-        if named in ("", ":memory:"):
-            raise ArgumentError("a ledger needs a file: memory does not survive a crash")
-        return Path(named)
-    kind = named.split("://", 1)[0]
-    if kind in ("postgresql", "postgres", "postgresql+psycopg"):
+    if is_server(named):
         return None
-    if kind == "sqlite":
-        database = make_url(named).database
-        if not database or database == ":memory:":
-            raise ArgumentError("a ledger needs a file: memory does not survive a crash")
-        return Path(database)
-    raise ArgumentError(f"a ledger is a file or a postgresql:// URL, not {kind}://")
+    kind, found, _ = named.partition("://")
+    if found and kind != "sqlite":
+        raise ArgumentError(f"a ledger is a file or a postgresql:// URL, not {kind}://")
+    named = named.removeprefix("sqlite://").removeprefix("/").partition("?")[0] if found else named
+    if named in ("", ":memory:"):
+        raise ArgumentError("a ledger needs a file: memory does not survive a crash")
+    return Path(named)
 
 
-def open_engine(where: str | os.PathLike[str], *, timeout: float) -> Engine:
-    """An engine on what is there, whose every commit is on disk when it returns."""
+def opened(where: str | os.PathLike[str], *, timeout: float) -> Database:
+    """What is there, whose every commit is on disk when it returns."""
     path = file_of(where)
-    if path is None:
-        return _postgresql(os.fspath(where), timeout=timeout)
-    return _sqlite(path.absolute(), timeout=timeout, new=False)
+    if path is not None:
+        return Database(partial(_connected, path.absolute(), timeout, new=False))
+    return Server(_server(os.fspath(where), timeout))
 
 
-def open_new_file(path: Path, *, timeout: float) -> Engine:
-    """An engine on an empty file in which a ledger is to be made; closed, the file is all of it."""
-    return _sqlite(path.absolute(), timeout=timeout, new=True)
+def new_file(path: Path, *, timeout: float) -> Database:
+    """An empty file in which a ledger is to be made; closed, the file is all of it."""
+    return Database(partial(_connected, path.absolute(), timeout, new=True))
 
 
 def check_file(path: Path) -> None:
@@ -111,7 +175,7 @@ def check_file(path: Path) -> None:
         raise LedgerDamagedError(f"{path} is empty: a ledger never is, so this one was emptied. Put a copy back")
 
 
-def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
+def _check_owner(path: Path, connection: sqlite3.Connection) -> None:
     """Refuse a database that is no ledger, before anything is written to it."""
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if owner == APPLICATION_ID:
@@ -125,58 +189,52 @@ def _check_owner(connection: sqlite3.Connection, path: Path) -> None:
     raise LedgerError(f"{path} is a database, and not a ledger")
 
 
-def _sqlite(path: Path, *, timeout: float, new: bool) -> Engine:
-    def connect() -> sqlite3.Connection:
-        if not new:
-            check_file(path)
-        # mode=rw: a file that was removed meanwhile is not made anew
-        uri = f"{path.as_uri()}?mode=rw"
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
-        try:
-            if not new:
-                _check_owner(connection, path)
-            for pragma in _NEW_PRAGMAS if new else _PRAGMAS:
-                connection.execute(f"PRAGMA {pragma}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=1, max_overflow=0)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("dpselect_write")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
-
-    return engine
+def _connected(path: Path, timeout: float, *, new: bool) -> sqlite3.Connection:
+    if new:
+        connection = durable.connect(path, timeout=timeout)
+    else:
+        check_file(path)
+        connection = durable.connect(path, logged=True, timeout=timeout, check=partial(_check_owner, path))
+    connection.row_factory = _row
+    return connection
 
 
-def _postgresql(url: str, *, timeout: float) -> Engine:
+def _row(cursor: sqlite3.Cursor, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return _row_type(tuple(column[0] for column in cursor.description))._make(values)
+
+
+@cache
+def _row_type(names: tuple[str, ...]) -> Any:
+    return namedtuple("Row", names, rename=True)
+
+
+def _server(url: str, timeout: float) -> Callable[[], Any]:
+    """How to connect to a server. Raises `ArgumentError` for a URL that is none, without quoting it."""
     try:
-        import psycopg  # noqa: F401 - an optional dependency
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+        from psycopg.rows import namedtuple_row
     except ImportError:
         raise missing_extra("postgres", "a ledger on PostgreSQL") from None
-    engine = create_engine(
-        make_url(url).set(drivername="postgresql+psycopg"),
-        connect_args={"connect_timeout": max(2, int(timeout))},
-        pool_size=1,
-        max_overflow=0,
-    )
+    try:
+        settings: Any = conninfo_to_dict(url.replace("+psycopg", "", 1))
+    except psycopg.ProgrammingError:
+        raise ArgumentError("this is no postgresql:// URL: it cannot be parsed") from None
 
-    @event.listens_for(engine, "connect")
-    def settings(connection: Any, _record: Any) -> None:
-        with connection.cursor() as cursor:
-            # a server or role may have set these otherwise
-            cursor.execute("SET synchronous_commit = 'on'")
-            cursor.execute("SET default_transaction_isolation = 'read committed'")
-            cursor.execute(f"SET lock_timeout = {int(timeout * 1000)}")
-            fsync = cursor.execute("SHOW fsync").fetchone()[0]
-        connection.commit()
-        if fsync != "on":
+    settings["connect_timeout"] = max(2, int(timeout))
+
+    def connect() -> Any:
+        connection = psycopg.connect(**settings, autocommit=True, row_factory=namedtuple_row)
+        # a server or role may have set these otherwise
+        connection.execute("SET synchronous_commit = 'on'")
+        connection.execute(f"SET lock_timeout = {int(timeout * 1000)}")
+        fsync: Any = connection.execute("SHOW fsync").fetchone()
+        if fsync[0] != "on":
+            connection.close()
             raise LedgerUnavailableError("this PostgreSQL server runs without fsync: its commits are not durable")
+        return connection
 
-    return engine
+    return connect
 
 
 def network_file_system(folder: Path, *, mounts: Path = _MOUNTS) -> str | None:
@@ -198,18 +256,18 @@ def network_file_system(folder: Path, *, mounts: Path = _MOUNTS) -> str | None:
     return kind if _NETWORK.fullmatch(kind) else None
 
 
+def _driver_errors() -> tuple[type[Exception], ...]:
+    psycopg = sys.modules.get("psycopg")
+    return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
+
+
 @contextmanager
 def translated(name: str) -> Iterator[None]:
     """Turn the drivers' errors into a ledger's, without statements or values."""
     try:
         yield
-    except (exc.DBAPIError, sqlite3.Error) as error:
-        origin = getattr(error, "orig", None) or error
-        said = str(origin).strip().splitlines()[0] if str(origin).strip() else type(origin).__name__
+    except _driver_errors() as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
         if any(word in said for word in _DAMAGED):
             raise LedgerDamagedError(f"the ledger {name} cannot be read: {said}") from None
         raise LedgerUnavailableError(f"the ledger {name} cannot be used: {said}") from None
-    except exc.TimeoutError:
-        raise LedgerUnavailableError(f"the ledger {name} is busy: no connection is free") from None
-    except exc.SQLAlchemyError as error:
-        raise LedgerError(f"the ledger {name} cannot be used: {type(error).__name__}") from None

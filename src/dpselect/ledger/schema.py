@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sqlalchemy import Connection, text
-
+from dpselect.ledger.engines import APPLICATION_ID, Database
 from dpselect.ledger.refusals import LedgerDamagedError, SchemaVersionError
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]
-
-APPLICATION_ID = int.from_bytes(b"dpsl", "big")
-"""In the header of a SQLite file: whose it is."""
+__all__ = ["MIGRATIONS", "SCHEMA_VERSION", "create_tables", "is_there", "migrate", "schema_version"]
 
 SCHEMA_VERSION = 2
 
 _OLDEST = 2  # entries of version 1 said nothing about the sums after them
 
-MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
+MIGRATIONS: Mapping[int, Callable[[Database], None]] = {}
 """From a version to the next. Entries are never rewritten: a migration changes tables and the fold, not the record."""
 
 _TABLES = (
@@ -60,33 +56,32 @@ _TABLES_HERE = {
 }
 
 
-def is_there(connection: Connection) -> bool:
+def is_there(database: Database) -> bool:
     """Whether there is a ledger. Raises `LedgerDamagedError` when some of its tables are gone."""
-    found = set(connection.execute(text(_TABLES_HERE[connection.dialect.name])).scalars())
+    found = {name for (name,) in database.execute(_TABLES_HERE[database.dialect])}
     missing = {"ledger_meta", "ledger_entry", "ledger_account", "ledger_reservation"} - found
-    if connection.dialect.name == "postgresql" and len(missing) == 4:
+    if database.dialect == "postgresql" and len(missing) == 4:
         return False
     if missing:
         raise LedgerDamagedError(f"the ledger lacks its table {min(missing)}: restore a copy")
     return True
 
 
-def create_tables(connection: Connection) -> None:
+def create_tables(database: Database) -> None:
     """The tables and triggers of the current version."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    for statement in _TABLES + _TRIGGERS[connection.dialect.name]:
-        connection.exec_driver_sql(statement)
-    connection.execute(
-        text("INSERT INTO ledger_meta (key, value) VALUES ('schema', :version)"), {"version": str(SCHEMA_VERSION)}
-    )
+    if database.dialect == "sqlite":
+        database.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    for statement in _TABLES + _TRIGGERS[database.dialect]:
+        database.execute(statement)
+    database.execute("INSERT INTO ledger_meta (key, value) VALUES ('schema', '')")
+    _note_version(database, SCHEMA_VERSION)
 
 
-def schema_version(connection: Connection) -> int:
+def schema_version(database: Database) -> int:
     """The version of the tables. Raises `SchemaVersionError` for one that this library does not know."""
-    stored = connection.execute(text("SELECT value FROM ledger_meta WHERE key = 'schema'")).scalar()
-    if stored is None or not str(stored).isdecimal() or not _OLDEST <= int(stored) <= SCHEMA_VERSION:
+    row = database.execute("SELECT value FROM ledger_meta WHERE key = 'schema'").fetchone()
+    stored = None if row is None else str(row[0])
+    if stored is None or not stored.isdecimal() or not _OLDEST <= int(stored) <= SCHEMA_VERSION:
         raise SchemaVersionError(
             f"the ledger has schema version {stored!r}, and this library knows {_OLDEST} to {SCHEMA_VERSION}. Use a "
             "newer library for a later one; of an earlier one, make a new ledger whose budgets are what was left"
@@ -94,12 +89,14 @@ def schema_version(connection: Connection) -> int:
     return int(stored)
 
 
-def migrate(connection: Connection) -> None:
+def migrate(database: Database) -> None:
     """Bring older tables to the current version, within the caller's transaction."""
-    for version in range(schema_version(connection), SCHEMA_VERSION):
-        MIGRATIONS[version](connection)
-        connection.execute(
-            text("UPDATE ledger_meta SET value = :version WHERE key = 'schema'"), {"version": str(version + 1)}
-        )
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql(f"PRAGMA user_version = {version + 1}")
+    for version in range(schema_version(database), SCHEMA_VERSION):
+        MIGRATIONS[version](database)
+        _note_version(database, version + 1)
+
+
+def _note_version(database: Database, version: int) -> None:
+    database.execute("UPDATE ledger_meta SET value = :version WHERE key = 'schema'", version=str(version))
+    if database.dialect == "sqlite":
+        database.execute(f"PRAGMA user_version = {version}")

@@ -7,13 +7,11 @@ import re
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy import Engine, Executable, text
-
-from dpselect.ledger.engines import READ, WRITE, check_file, file_of, open_engine, open_new_file, translated
+from dpselect.ledger.engines import Database, check_file, file_of, new_file, opened, translated
 from dpselect.ledger.entries import ORIGIN, Body, Head
 from dpselect.ledger.refusals import (
     MAKES_IT,
@@ -30,8 +28,8 @@ from dpselect.storage import durable
 
 __all__ = ["Begin", "Store"]
 
-_LOCK = {"postgresql": text("LOCK TABLE ledger_entry IN EXCLUSIVE MODE")}
-_LOCK_CREATION = {"postgresql": text("SELECT pg_advisory_xact_lock(6450517351)")}
+_LOCK = "LOCK TABLE ledger_entry IN EXCLUSIVE MODE"
+_LOCK_CREATION = "SELECT pg_advisory_xact_lock(6450517351)"
 
 Begin = Callable[[Transaction], None]
 """Writes the first entries of a new ledger."""
@@ -49,12 +47,11 @@ class Store:
     def __init__(self, where: str | os.PathLike[str], *, timeout: float, witness: WitnessPlace) -> None:
         """Open what is at `where`, if anything is: `create` makes it. Nothing is written to disk here."""
         self._path = file_of(where)
-        self._where = where
         self._timeout = timeout
         # never a password, which may stand before the @ or after the ?
         self.name = str(self._path) if self._path else os.fspath(where).rsplit("@", 1)[-1].split("?", 1)[0]
+        self._database = opened(where, timeout=timeout)
         self._witness = witness_at(witness, is_file=self._path is not None, timeout=timeout)
-        self._engine: Engine | None = None
         self._origin: Body | None = None
         self._alone = threading.RLock()
         _STORES.add(self)
@@ -85,8 +82,6 @@ class Store:
                 return True
             if self._path is not None and not os.path.lexists(self._path):
                 return False
-            with translated(self.name):
-                self._engine = self._engine or open_engine(self._where, timeout=self._timeout)
             with self._plain(write=False) as transaction:
                 if not transaction.is_there():
                     return False
@@ -120,13 +115,11 @@ class Store:
         part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         try:
             durable.create_private(part, b"")
-            with translated(self.name):
-                engine = open_new_file(part, timeout=self._timeout)
-            try:
-                with self._plain(write=True, engine=engine) as transaction:
-                    head = self._written(transaction, begin)
-            finally:
-                engine.dispose()
+            with (
+                closing(new_file(part, timeout=self._timeout)) as database,
+                self._plain(write=True, database=database) as transaction,
+            ):
+                head = self._written(transaction, begin)
             self._warn_of_another()
             os.link(part, path)  # unlike a renaming this never replaces a file
             durable.sync_folder(path.parent)
@@ -178,7 +171,7 @@ class Store:
             yield transaction
 
     @contextmanager
-    def _transaction(self, *, write: bool, lock: Mapping[str, Executable] | None = None) -> Iterator[Transaction]:
+    def _transaction(self, *, write: bool, lock: str | None = None) -> Iterator[Transaction]:
         with self._alone:
             ledger = str(self.origin["id"])
             # read before the view begins: what is witnessed was committed, so the view has it
@@ -206,20 +199,14 @@ class Store:
 
     @contextmanager
     def _plain(
-        self, *, write: bool, lock: Mapping[str, Executable] | None = None, engine: Engine | None = None
+        self, *, write: bool, lock: str | None = None, database: Database | None = None
     ) -> Iterator[Transaction]:
         """A transaction on what is there, whatever it is."""
-        engine = engine or self._engine
-        assert engine is not None
-        with translated(self.name), self._alone, engine.connect() as plain:
-            connection = plain.execution_options(**(WRITE if write else READ[plain.dialect.name]))
-            with connection.begin():
-                statement = (lock or {}).get(connection.dialect.name)
-                if statement is not None:
-                    connection.execute(statement)
-                transaction = Transaction(connection)
-                yield transaction
-                transaction.flush()
+        database = database or self._database
+        with translated(self.name), self._alone, database.transaction(write=write, lock=lock):
+            transaction = Transaction(database)
+            yield transaction
+            transaction.flush()
 
     def before_fork(self) -> None:
         """End what runs, close connections, and keep others out until `after_fork`."""
@@ -232,8 +219,7 @@ class Store:
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""
-        if self._engine is not None:
-            self._engine.dispose()
+        self._database.close()
         if self._witness is not None:
             self._witness.close()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy import Connection, text
-
+from dpselect.ledger.engines import Database
 from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
 from dpselect.ledger.refusals import LedgerDamagedError
@@ -14,33 +14,31 @@ from dpselect.ledger.schema import create_tables, is_there, migrate, schema_vers
 
 __all__ = ["Transaction"]
 
-_END = text(
+_END = (
     "SELECT sequence, head, body, NULL AS name "
     "FROM (SELECT * FROM ledger_entry ORDER BY sequence DESC LIMIT 2) AS last "
     "UNION ALL SELECT NULL, digest, NULL, name FROM ledger_account"
 )
-_HEAD = text("SELECT sequence FROM ledger_entry WHERE head = :head")
-_ENTRY = text(
+_HEAD = "SELECT sequence FROM ledger_entry WHERE head = :head"
+_ENTRY = (
     "SELECT e.head AS head, e.body AS body, p.head AS before_head FROM ledger_entry e "
     "LEFT JOIN ledger_entry p ON p.sequence = e.sequence - 1 WHERE e.sequence = :sequence"
 )
-_ENTRIES = text("SELECT sequence, head, body FROM ledger_entry ORDER BY sequence")
-_PAGE = text("SELECT sequence, head, body FROM ledger_entry WHERE sequence > :after ORDER BY sequence LIMIT 1000")
-_APPEND = text("INSERT INTO ledger_entry (sequence, head, body) VALUES (:sequence, :head, :body)")
-_ACCOUNT = text("SELECT terms, state FROM ledger_account WHERE name = :name")
-_ACCOUNTS = text("SELECT name FROM ledger_account")
-_OPEN_ACCOUNT = text("INSERT INTO ledger_account (name, terms, state, digest) VALUES (:name, :terms, :state, :digest)")
-_SAVE_ACCOUNT = text("UPDATE ledger_account SET state = :state, digest = :digest WHERE name = :name")
-_RESERVATION = text(
-    "SELECT sequence, settled FROM ledger_reservation WHERE budget = :budget AND identifier = :identifier"
-)
-_RESERVATIONS = text("SELECT budget, identifier, sequence, settled FROM ledger_reservation")
-_BOOK = text(
+_ENTRIES = "SELECT sequence, head, body FROM ledger_entry ORDER BY sequence"
+_PAGE = "SELECT sequence, head, body FROM ledger_entry WHERE sequence > :after ORDER BY sequence LIMIT 1000"
+_APPEND = "INSERT INTO ledger_entry (sequence, head, body) VALUES (:sequence, :head, :body)"
+_ACCOUNT = "SELECT terms, state FROM ledger_account WHERE name = :name"
+_ACCOUNTS = "SELECT name FROM ledger_account"
+_OPEN_ACCOUNT = "INSERT INTO ledger_account (name, terms, state, digest) VALUES (:name, :terms, :state, :digest)"
+_SAVE_ACCOUNT = "UPDATE ledger_account SET state = :state, digest = :digest WHERE name = :name"
+_RESERVATION = "SELECT sequence, settled FROM ledger_reservation WHERE budget = :budget AND identifier = :identifier"
+_RESERVATIONS = "SELECT budget, identifier, sequence, settled FROM ledger_reservation"
+_BOOK = (
     "INSERT INTO ledger_reservation (budget, identifier, sequence, settled) "
     "VALUES (:budget, :identifier, :sequence, :settled)"
 )
-_SETTLE = text("UPDATE ledger_reservation SET settled = :settled WHERE budget = :budget AND identifier = :identifier")
-_SPENDING = text(
+_SETTLE = "UPDATE ledger_reservation SET settled = :settled WHERE budget = :budget AND identifier = :identifier"
+_SPENDING = (
     "SELECT a.terms AS terms, a.state AS state, r.sequence AS reserved, r.settled AS settled, "
     "e.head AS reserved_head, e.body AS reserved_body, p.head AS before_head "
     "FROM ledger_account a "
@@ -48,14 +46,14 @@ _SPENDING = text(
     "LEFT JOIN ledger_entry e ON e.sequence = r.sequence "
     "LEFT JOIN ledger_entry p ON p.sequence = r.sequence - 1 WHERE a.name = :budget"
 )
-_TOUCH = text("UPDATE ledger_meta SET value = value WHERE key = 'schema'")
+_TOUCH = "UPDATE ledger_meta SET value = value WHERE key = 'schema'"
 
 
 class Transaction:
     """The books of `fold`, read from the tables as needed and written back when the transaction commits."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._accounts: dict[str, Account] = {}
         self._known: dict[str, str] = {}  # the terms of what the table holds
         self._changed: set[str] = set()
@@ -72,7 +70,7 @@ class Transaction:
     def _last(self) -> tuple[Head, Head, str]:
         """The head before the last entry, its own, and its text; as stored, like the digests of the accounts."""
         if self._end is None:
-            rows = self._connection.execute(_END).all()
+            rows = self._database.execute(_END).fetchall()
             if not all(isinstance(row.head, str) and isinstance(row.sequence, int | None) for row in rows):
                 raise LedgerDamagedError("the end of the record cannot be read")
             self._kept = {row.name: row.head for row in rows if row.name is not None}
@@ -97,7 +95,7 @@ class Transaction:
 
     def prefetch(self, budget: str, identifier: str) -> None:
         """Read in one go what a reservation or a settlement needs: the database is held meanwhile."""
-        row = self._connection.execute(_SPENDING, {"budget": budget, "identifier": identifier}).one_or_none()
+        row = self._database.execute(_SPENDING, budget=budget, identifier=identifier).fetchone()
         if row is None:
             return
         if row.terms is not None:
@@ -109,7 +107,7 @@ class Transaction:
 
     def account(self, name: str) -> Account | None:
         if name not in self._accounts:
-            row = self._connection.execute(_ACCOUNT, {"name": name}).one_or_none()
+            row = self._database.execute(_ACCOUNT, name=name).fetchone()
             if row is None:
                 return None
             self._restore(name, row.terms, row.state)
@@ -132,17 +130,17 @@ class Transaction:
 
     def reservation(self, budget: str, identifier: str) -> Reservation | None:
         if (budget, identifier) not in self._reservations:
-            row = self._connection.execute(_RESERVATION, {"budget": budget, "identifier": identifier}).one_or_none()
+            row = self._database.execute(_RESERVATION, budget=budget, identifier=identifier).fetchone()
             self._reservations[budget, identifier] = None if row is None else Reservation(row.sequence, row.settled)
         return self._reservations[budget, identifier]
 
     def book(self, budget: str, identifier: str, reservation: Reservation) -> None:
         self._reservations[budget, identifier] = reservation
-        fields = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
+        fields: dict[str, Any] = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
         if reservation.settled is None:
-            self._connection.execute(_BOOK, {**fields, "sequence": reservation.sequence})
+            self._database.execute(_BOOK, **fields, sequence=reservation.sequence)
         else:
-            self._connection.execute(_SETTLE, fields)
+            self._database.execute(_SETTLE, **fields)
 
     def body(self, sequence: int) -> Body:
         return self.entry(sequence)[1]
@@ -150,7 +148,7 @@ class Transaction:
     def entry(self, sequence: int) -> tuple[str, Body]:
         """The head after an entry, and its body. Raises `LedgerDamagedError` when they do not fit each other."""
         if sequence not in self._entries:
-            row = self._connection.execute(_ENTRY, {"sequence": sequence}).one_or_none()
+            row = self._database.execute(_ENTRY, sequence=sequence).fetchone()
             if row is None:
                 raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
             self._read(Head(sequence, row.head), row.body, row.before_head)
@@ -164,8 +162,8 @@ class Transaction:
 
     def holds(self, head: str) -> int | None:
         """The entry with this head, if the record has it."""
-        found = self._connection.execute(_HEAD, {"head": head}).scalar()
-        return None if found is None else int(found)
+        row = self._database.execute(_HEAD, head=head).fetchone()
+        return None if row is None else int(row.sequence)
 
     def append(self, body: Body) -> Head:
         """Fold an entry in and append it. What it violates is raised, and then nothing of it may be committed.
@@ -178,13 +176,13 @@ class Transaction:
             digests[name] = account_digest(self._terms(name), canonical(self._accounts[name].state()))
         written = canonical({**body, BOOKS: books_digest(digests)})
         head = next_head(tip, written)
-        self._connection.execute(_APPEND, {"sequence": head.sequence, "head": head.head, "body": written})
+        self._database.execute(_APPEND, sequence=head.sequence, head=head.head, body=written)
         self._end = tip, head, written
         return head
 
     def touch(self) -> None:
         """Write without a change: the commit then syncs what a killed process wrote and did not live to sync."""
-        self._connection.execute(_TOUCH)
+        self._database.execute(_TOUCH)
 
     def flush(self) -> None:
         """Write changed accounts."""
@@ -192,9 +190,9 @@ class Transaction:
             terms, state = self._terms(name), canonical(self._accounts[name].state())
             fields = {"name": name, "state": state, "digest": account_digest(terms, state)}
             if name in self._known:
-                self._connection.execute(_SAVE_ACCOUNT, fields)
+                self._database.execute(_SAVE_ACCOUNT, **fields)
             else:
-                self._connection.execute(_OPEN_ACCOUNT, {**fields, "terms": terms})
+                self._database.execute(_OPEN_ACCOUNT, **fields, terms=terms)
                 self._known[name] = terms
         self._changed.clear()
 
@@ -203,64 +201,58 @@ class Transaction:
 
     def account_names(self) -> list[str]:
         """All budgets."""
-        return sorted(str(name) for name in self._connection.execute(_ACCOUNTS).scalars())
+        return sorted(str(name) for (name,) in self._database.execute(_ACCOUNTS))
 
     def entries(self) -> Iterator[tuple[int, str, str]]:
         """Number, head and canonical text of every entry, in order, without holding all of them."""
-        streamed = self._connection.execution_options(yield_per=1000)
-        for row in streamed.execute(_ENTRIES):
+        for row in self._database.stream(_ENTRIES):
             yield row.sequence, row.head, row.body
 
     def page(self, after: int) -> list[tuple[int, str, str]]:
         """The next thousand entries after a number."""
-        return [(row.sequence, row.head, row.body) for row in self._connection.execute(_PAGE, {"after": after})]
+        return [(row.sequence, row.head, row.body) for row in self._database.execute(_PAGE, after=after)]
 
     def reservations(self) -> Iterator[tuple[str, str, Reservation]]:
         """Every booked reservation."""
-        streamed = self._connection.execution_options(yield_per=1000)
-        for row in streamed.execute(_RESERVATIONS):
+        for row in self._database.stream(_RESERVATIONS):
             yield row.budget, row.identifier, Reservation(row.sequence, row.settled)
 
     def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
         """Append entries that were checked; `books` is their fold once they have all been read."""
-        block: list[dict[str, int | str]] = []
-        for sequence, head, body in entries:
-            block.append({"sequence": sequence, "head": head, "body": body})
-            if len(block) == 1000:
-                self._connection.execute(_APPEND, block)
-                block = []
-        if block:
-            self._connection.execute(_APPEND, block)
+        self._database.execute_all(
+            _APPEND, ({"sequence": sequence, "head": head, "body": body} for sequence, head, body in entries)
+        )
         for account in books.accounts.values():
             self.save(account)
-        booked = [
-            {"budget": budget, "identifier": identifier, "sequence": found.sequence, "settled": found.settled}
-            for (budget, identifier), found in books.reservations.items()
-        ]
-        if booked:
-            self._connection.execute(_BOOK, booked)
+        self._database.execute_all(
+            _BOOK,
+            (
+                {"budget": budget, "identifier": identifier, "sequence": found.sequence, "settled": found.settled}
+                for (budget, identifier), found in books.reservations.items()
+            ),
+        )
 
     def is_there(self) -> bool:
         """Whether there is a ledger."""
-        return is_there(self._connection)
+        return is_there(self._database)
 
     def version(self) -> int:
         """The schema version of the tables."""
-        return schema_version(self._connection)
+        return schema_version(self._database)
 
     def create_tables(self) -> None:
         """Make the tables of a new ledger."""
-        create_tables(self._connection)
+        create_tables(self._database)
 
     def migrate(self) -> None:
         """Bring older tables up to date."""
-        migrate(self._connection)
+        migrate(self._database)
 
     def check_pages(self) -> None:
         """Have SQLite read every page. Raises `LedgerDamagedError`."""
-        if self._connection.dialect.name != "sqlite":
+        if self._database.dialect != "sqlite":
             return
-        found = self._connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar()
+        (found,) = self._database.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise LedgerDamagedError(f"the file is damaged: {found}")
 

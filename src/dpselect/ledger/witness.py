@@ -19,10 +19,8 @@ import warnings
 from pathlib import Path
 from typing import Protocol
 
-from sqlalchemy import Engine, text
-
 from dpselect.errors import ArgumentError
-from dpselect.ledger.engines import open_engine, translated
+from dpselect.ledger.engines import is_server, opened, translated
 from dpselect.ledger.entries import Head
 from dpselect.ledger.refusals import (
     LedgerDamagedError,
@@ -139,12 +137,12 @@ class FileWitness:
 class ServerWitness:
     """A table in a PostgreSQL database, which many machines can share."""
 
-    _TABLE = text(
+    _TABLE = (
         "CREATE TABLE IF NOT EXISTS ledger_witness "
         "(ledger TEXT PRIMARY KEY, sequence BIGINT NOT NULL, head TEXT NOT NULL, place TEXT NOT NULL)"
     )
-    _READ = text("SELECT sequence, head FROM ledger_witness WHERE ledger = :ledger")
-    _ADVANCE = text(
+    _READ = "SELECT sequence, head FROM ledger_witness WHERE ledger = :ledger"
+    _ADVANCE = (
         "INSERT INTO ledger_witness (ledger, sequence, head, place) VALUES (:ledger, :sequence, :head, :place) "
         "ON CONFLICT (ledger) DO UPDATE SET sequence = EXCLUDED.sequence, head = EXCLUDED.head, "
         "place = EXCLUDED.place WHERE ledger_witness.sequence < EXCLUDED.sequence"
@@ -152,23 +150,22 @@ class ServerWitness:
 
     def __init__(self, url: str, *, timeout: float) -> None:
         self.name = url.rsplit("@", 1)[-1].split("?", 1)[0]
-        self._engine: Engine = open_engine(url, timeout=timeout)
-        with translated(self.name), self._engine.begin() as connection:
-            connection.execute(text("SELECT pg_advisory_xact_lock(6450517352)"))
-            connection.execute(self._TABLE)
+        self._database = opened(url, timeout=timeout)
+        creation = "SELECT pg_advisory_xact_lock(6450517352)"
+        with translated(self.name), self._database.transaction(write=True, lock=creation):
+            self._database.execute(self._TABLE)
 
     def read(self, ledger: str) -> Head | None:
-        with translated(self.name), self._engine.begin() as connection:
-            row = connection.execute(self._READ, {"ledger": ledger}).one_or_none()
+        with translated(self.name), self._database.transaction(write=False):
+            row = self._database.execute(self._READ, ledger=ledger).fetchone()
         return None if row is None else Head(row.sequence, row.head)
 
     def advance(self, ledger: str, head: Head, place: str) -> None:
-        fields = {"ledger": ledger, "sequence": head.sequence, "head": head.head, "place": place}
-        with translated(self.name), self._engine.begin() as connection:
-            connection.execute(self._ADVANCE, fields)
+        with translated(self.name), self._database.transaction(write=True):
+            self._database.execute(self._ADVANCE, ledger=ledger, sequence=head.sequence, head=head.head, place=place)
 
     def close(self) -> None:
-        self._engine.dispose()
+        self._database.close()
 
 
 def witness_at(place: WitnessPlace, *, is_file: bool, timeout: float) -> Witness | None:
@@ -190,7 +187,7 @@ def _named(place: str, timeout: float) -> Witness:
     if not isinstance(place, str) or not place:
         raise ArgumentError("witness must be True, False, a file, a folder, or a postgresql:// URL")
     if "://" in place:
-        if not place.startswith(("postgresql://", "postgres://", "postgresql+psycopg://")):
+        if not is_server(place):
             raise ArgumentError("witness: of URLs, only postgresql:// ones are known")
         return ServerWitness(place, timeout=timeout)
     path = Path(place).absolute()

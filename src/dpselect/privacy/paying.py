@@ -1,6 +1,6 @@
 """Paying for what is private: reserved before the data are looked at, settled when the output is there.
 
-This is the only place of the library that reserves and settles, beside the ledger itself and the spenders.
+This is the only place of the library that reserves and settles, beside the ledger itself.
 """
 
 from __future__ import annotations

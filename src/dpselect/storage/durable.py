@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-
-from dpselect.randomness.starting import refuse_while_starting
+from typing import Any, Final
 
 __all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_content", "sync_folder", "write_atomically"]
 
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_LOGGED: Final = ("journal_mode=WAL", "synchronous=FULL")
+_WHOLE: Final = ("journal_mode=DELETE", "synchronous=EXTRA")
+_SETTINGS: Final = ("fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF", "cell_size_check=ON")
 
 
 def sync(descriptor: int) -> None:
@@ -24,8 +27,8 @@ def sync_content(descriptor: int) -> None:
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit a transaction; on disk when this returns (the connections below are set so)."""
+def commit(connection: Any) -> None:
+    """Commit a transaction of SQLite, or of a server; on disk when this returns: whoever connects sets it so."""
     connection.execute("COMMIT")
 
 
@@ -84,21 +87,29 @@ def erase(path: Path) -> None:
     sync_folder(path.parent)
 
 
-def connect(path: Path, *, exclusive: bool) -> sqlite3.Connection:
-    """A SQLite connection whose commits are synced; the caller begins and commits.
+def connect(
+    path: Path,
+    *,
+    logged: bool = False,
+    exclusive: bool = False,
+    timeout: float = 30.0,
+    check: Callable[[sqlite3.Connection], None] | None = None,
+) -> sqlite3.Connection:
+    """A connection to a SQLite file that is there, whose commits are synced; the caller begins and commits.
 
-    An exclusive connection keeps every other process out until it is closed or its process dies.
-
-    Raises `StartingProcessError` in a child process that is being started.
+    With `logged` a write-ahead log lies beside the file, and who reads does not wait for who writes; without it all
+    that is committed is in the one file. An exclusive connection, which is logged, keeps every other process out until
+    it is closed or its process dies. `timeout` is how many seconds to wait for others; `check` may refuse the file,
+    before anything is written to it.
     """
-    refuse_while_starting("a budget, a search or a holdout on disk")
-    connection = sqlite3.connect(path, isolation_level=None, timeout=1.0 if exclusive else 30.0)
+    uri = f"{path.absolute().as_uri()}?mode=rw"  # a file that was removed meanwhile is not made anew
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=timeout, check_same_thread=False)
     try:
-        if exclusive:
-            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        connection.execute("PRAGMA journal_mode=" + ("WAL" if exclusive else "DELETE"))
-        connection.execute("PRAGMA synchronous=" + ("FULL" if exclusive else "EXTRA"))
-        connection.execute("PRAGMA fullfsync=ON")
+        if check is not None:
+            check(connection)
+        locking = ("locking_mode=EXCLUSIVE",) if exclusive else ()
+        for pragma in (*locking, *(_LOGGED if logged or exclusive else _WHOLE), *_SETTINGS):
+            connection.execute(f"PRAGMA {pragma}")
     except BaseException:
         connection.close()
         raise

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from dpselect.errors import StudyError
+from dpselect.errors import BudgetError, StudyError
+from dpselect.ledger import Budget, Ledger, LedgerMissingError
 from dpselect.privacy import Spender
+from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
 from dpselect.study.priced import Priced
 from dpselect.study.settled import budget_of
-from dpselect.tuning import FileSpender, TuneResult, tune
+from dpselect.tuning import TuneResult, tune
 from dpselect.tuning.trial import Objective
 
 __all__ = ["Watching", "search"]
@@ -66,10 +68,26 @@ def search(priced: Priced, run: Objective, *, write: Callable[[TuneResult], None
 
 @contextmanager
 def _spender(priced: Priced) -> Iterator[Spender]:
-    """The budget that the study names, or a file of its own that has room for this search and no other."""
-    price, place = priced.price, priced.settled.place
+    """The budget that the study names, or one in a ledger in its folder."""
+    place, delta = priced.settled.place, priced.price.delta
     with budget_of(priced.settled.study, place) as named:
         if named is not None:
-            yield named[1].at(delta=price.delta)
-        else:
-            yield FileSpender(place.folder / _BUDGET, epsilon=price.epsilon, delta=price.delta)
+            yield named[1].at(delta=delta)
+            return
+    with Ledger.open(place.folder / _BUDGET, witness=False) as ledger:
+        yield _own_budget(ledger, priced).at(delta=delta)
+
+
+def _own_budget(ledger: Ledger, priced: Priced) -> Budget:
+    """One that has room for this search; raises `BudgetError` where another study was charged."""
+    price, name = priced.price, priced.store.fingerprint
+    try:
+        there = {budget.name: budget for budget in ledger.budgets()}
+    except LedgerMissingError:
+        there = {}
+    if any(budget.spent().epsilon for other, budget in there.items() if other != name):
+        raise BudgetError(f"{ledger!r} has paid for another search: choose another output.folder")
+    if name in there:
+        return there[name]
+    epsilon, delta = charged_amount("epsilon", price.epsilon), charged_amount("delta", price.delta)
+    return ledger.create_budget(name, epsilon=epsilon, delta=delta, adjacency=price.search.adjacency)

@@ -4,7 +4,6 @@ from .executors import (
     InlineExecutor as InlineExecutor,
     ProcessExecutor as ProcessExecutor,
 )
-from .file_spender import FileSpender as FileSpender
 from .joblib_executor import JoblibExecutor as JoblibExecutor
 from .limits import Limits as Limits, count as count
 from .options import Execution as Execution, SearchRequest as SearchRequest, SearchStore as SearchStore

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.randomness import system_source
+from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import KeyPlace, durable
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
@@ -247,11 +248,12 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    refuse_while_starting("a search on disk")
     try:
         _make(path)
         path.chmod(0o600)
         # The folder is not synced here: SQLite does so when it makes its journal, before the first commit returns.
-        return durable.connect(path, exclusive=True)
+        return durable.connect(path, exclusive=True, timeout=1.0)
     except OSError as error:
         raise StudyError(f"the store {path} cannot be written: {error.strerror}") from None
     except sqlite3.DatabaseError as error:
