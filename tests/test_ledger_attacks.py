@@ -293,6 +293,7 @@ def test_one_that_appears_meanwhile_is_found(path):
         assert first.id == second.id
 
 
+@pytest.mark.filterwarnings("error::dpselect.ledger.LostLedgerWarning")
 def test_many_make_it_at_once(path):
     start = threading.Barrier(6)
 

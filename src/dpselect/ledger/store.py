@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,6 +19,7 @@ from dpselect.ledger.refusals import (
     LedgerDamagedError,
     LedgerMissingError,
     LedgerUnavailableError,
+    LostLedgerWarning,
     StaleRecordError,
 )
 from dpselect.ledger.schema import SCHEMA_VERSION
@@ -120,8 +122,15 @@ class Store:
                 self._plain(write=True, database=database) as transaction,
             ):
                 head = self._written(transaction, begin)
-            self._warn_of_another()
+            lost = self._witness.last_at(self._place) if isinstance(self._witness, FolderWitness) else None
             os.link(part, path)  # unlike a renaming this never replaces a file
+            if lost is not None:  # only now: a ledger that another process makes meanwhile is not lost
+                warnings.warn(
+                    f"another ledger was at {self._place} before, with {lost.sequence} entries, and is gone: what was "
+                    "spent from it is not in the new one",
+                    LostLedgerWarning,
+                    stacklevel=2,
+                )
             durable.sync_folder(path.parent)
         except FileExistsError:
             return None  # another process was quicker
@@ -145,10 +154,6 @@ class Store:
         transaction.flush()
         self._check_witness(transaction, self._seen(str(_begun(transaction)["id"])))
         return transaction.tip()
-
-    def _warn_of_another(self) -> None:
-        if isinstance(self._witness, FolderWitness):
-            self._witness.warn_if_seen(self._place)
 
     @property
     def _place(self) -> str:

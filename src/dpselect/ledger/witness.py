@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +26,6 @@ from dpselect.ledger.entries import Head
 from dpselect.ledger.refusals import (
     LedgerDamagedError,
     LedgerUnavailableError,
-    LostLedgerWarning,
     UnwitnessedWarning,
 )
 from dpselect.storage import HeadFile, KeptHead, state_folder
@@ -92,21 +92,14 @@ class FolderWitness:
                 stacklevel=2,
             )
 
-    def warn_if_seen(self, place: str) -> None:
-        """Warn when another ledger was used at a place last."""
+    def last_at(self, place: str) -> KeptHead | None:
+        """The head of a ledger that was used at a place last."""
         for path in self.folder.glob("*.head"):
-            try:
+            with suppress(OSError, ValueError):
                 kept = HeadFile(path).read()
-            except (OSError, ValueError):
-                continue
-            if kept is not None and kept.place == place:
-                warnings.warn(
-                    f"another ledger was at {place} before, with {kept.sequence} entries, and is gone: what was spent "
-                    "from it is not in the new one",
-                    LostLedgerWarning,
-                    stacklevel=2,
-                )
-                return
+                if kept is not None and kept.place == place:
+                    return kept
+        return None
 
     def close(self) -> None:
         pass
