@@ -83,7 +83,8 @@ class Database:
 
     def stream(self, statement: str) -> Iterator[Any]:
         """The rows of a statement, without holding all of them."""
-        yield from self.execute(statement)
+        for row in self.execute(statement):  # not `yield from`, which would close the cursor, after its connection even
+            yield row
 
     def close(self) -> None:
         """Close the connection, which ends what it had begun; a later use opens another."""
