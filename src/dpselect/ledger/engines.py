@@ -83,8 +83,7 @@ class Database:
 
     def stream(self, statement: str) -> Iterator[Any]:
         """The rows of a statement, without holding all of them."""
-        for row in self.execute(statement):  # not `yield from`, which would close the cursor, after its connection even
-            yield row
+        return iter(self.execute(statement))
 
     def close(self) -> None:
         """Close the connection, which ends what it had begun; a later use opens another."""
