@@ -28,7 +28,6 @@ from dpselect.adaptive.median_bounds import (
     advanced_composition,
     exact_exponential_failure,
     exponential_median_blocks,
-    exponential_median_epsilon,
     least_exponential_blocks,
     search_median_blocks,
 )
@@ -138,8 +137,6 @@ def test_composition_and_median_bounds() -> None:
     assert close(exponential_median_blocks(grid_size=1001, **common), 1584.7179)
     assert close(exponential_median_blocks(grid_size=HUGE, **common), 7577.1443)
     assert least_exponential_blocks(grid_size=1001, **common) == 1461
-    inverse = exponential_median_epsilon(grid_size=1001, failure_probability=0.05, blocks=1584.7179, accuracy=0.25)
-    assert close(inverse, 0.1)
     smooth = 4 / 0.025 * math.log(999 * 0.95 / 0.1)
     assert close(smooth, 1465.287)
     assert abs(least_exponential_blocks(grid_size=1001, **common) - smooth) < 8  # one tooth of the rounding

@@ -16,7 +16,6 @@ __all__ = [
     "advanced_composition",
     "exact_exponential_failure",
     "exponential_median_blocks",
-    "exponential_median_epsilon",
     "least_exponential_blocks",
     "search_median_blocks",
     "search_steps",
@@ -59,16 +58,6 @@ def exponential_median_blocks(
     """
     size, beta, epsilon, accuracy = _parameters(grid_size, failure_probability, epsilon, accuracy)
     return 4.0 * (math.log(size) - math.log(beta)) / (epsilon * accuracy)
-
-
-def exponential_median_epsilon(
-    *, grid_size: int, failure_probability: SupportsFloat, blocks: SupportsFloat, accuracy: SupportsFloat
-) -> float:
-    """The same solved for epsilon. Source: Feldman, Steinke 2017, Theorem 3.1."""
-    blocks = number("blocks", blocks, above=0.0)
-    return exponential_median_blocks(
-        grid_size=grid_size, failure_probability=failure_probability, epsilon=blocks, accuracy=accuracy
-    )
 
 
 def exact_exponential_failure(*, grid_size: int, blocks: int, epsilon: SupportsFloat, accuracy: SupportsFloat) -> float:

@@ -47,11 +47,6 @@ class AnalysisPlan:
     reason: str
     break_even: int
 
-    @property
-    def mean_error(self) -> float | None:
-        """What `AdaptiveMeans` certifies for functions into [0, 1], when only means of those are asked for."""
-        return next((one.error for one in self.options if one.name == "gaussian_means"), None)
-
 
 def plan_analysis(
     *,

@@ -106,14 +106,6 @@ class Binomial(_Power):
         p = self.probability
         return (self.trials - 1) * math.log1p(-math.expm1(-epsilon) * p / (math.exp(-epsilon) + (1.0 - p)))
 
-    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray:
-        """(n - 1) log(1 + p (exp(loss) - 1) + p / (1 - p) divergence).
-
-        Koskela, Redberg, Wang 2024 (arXiv 2402.06701), for binomial K.
-        """
-        p = self.probability
-        return np.asarray((self.trials - 1) * np.log1p(p * np.expm1(loss) + p / (1.0 - p) * divergence))
-
     @property
     def _n(self) -> int:
         return self.trials

@@ -141,14 +141,6 @@ class Repetitions(ABC):
         """
         return None
 
-    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray | None:  # noqa: ARG002
-        """A bound on that shift for every event, from the run's hockey-stick divergence at each `loss` >= 0, or None.
-
-        The best of K runs is then (loss + shift, E[K] divergence)-private at every loss (Koskela, Redberg and Wang
-        2024, arXiv 2402.06701); the smallest shift over the losses may be taken.
-        """
-        return None
-
     def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:  # noqa: ARG002
         """Bounds on the Renyi divergence of the best of K runs, of the kind of Lemma 7, without the outcome K = 0."""
         return ()

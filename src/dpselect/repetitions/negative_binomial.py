@@ -173,13 +173,6 @@ class _NegativeBinomial(Repetitions):
             -math.expm1(-epsilon) * (1.0 - self.gamma) / (math.exp(-epsilon) + self.gamma)
         )
 
-    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray:
-        """(eta + 1) log(exp(loss) + (1 / gamma - 1) divergence).
-
-        Koskela, Redberg, Wang 2024 (arXiv 2402.06701), for truncated negative binomial K.
-        """
-        return np.asarray((self.eta + 1.0) * np.log(np.exp(loss) + (1.0 - self.gamma) / self.gamma * divergence))
-
     def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:
         """The refined Theorem 2 (Papernot, Steinke 2022), its second order optimised, 1 and infinity included."""
 

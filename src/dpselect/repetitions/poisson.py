@@ -80,10 +80,6 @@ class _PoissonLike(Repetitions):
         """The rate times tanh(epsilon / 2), at v = 1 / (1 + exp(epsilon)): log phi' is linear in v."""
         return self._slope * math.tanh(epsilon / 2.0)
 
-    def divergence_shift(self, loss: FloatArray, divergence: FloatArray) -> FloatArray:
-        """The rate times (exp(loss) - 1 + divergence): Koskela, Redberg, Wang 2024 (arXiv 2402.06701), Poisson K."""
-        return np.asarray(self._slope * (np.expm1(loss) + divergence))
-
     def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:
         """Papernot, Steinke 2022, Theorem 6 with the largest hat_epsilon it admits.
 

@@ -33,7 +33,6 @@ from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.promises import promise
 
 __all__ = [
-    "dummy_probability_bound",
     "dummy_runs_needed",
     "reciprocal_shift",
     "select_among_dummies",
@@ -65,19 +64,11 @@ def theorem_c_1(base: Guarantee, *, gamma: SupportsFloat, sharpened: bool = True
     return pure_dp(epsilon=(2.0 * base.pure_epsilon + extra) * ROUND_UP, adjacency=base.adjacency)
 
 
-def dummy_probability_bound(*, runs: int, gamma: SupportsFloat, mean_weight: SupportsFloat) -> float:
-    """(gamma + 1) / (N p gamma + 1): how often nothing but a dummy is released, p the mean weight of a draw.
-
-    Source: Liu, Talwar 2019, Theorem C.1.
-    """
-    runs = integer("runs", runs, at_least=1)
-    gamma = number("gamma", gamma, above=0.0, below=0.25)
-    p = number("mean_weight", mean_weight, at_least=0.0, at_most=1.0)
-    return min((gamma + 1.0) / (runs * p * gamma + 1.0), 1.0)
-
-
 def dummy_runs_needed(*, gamma: SupportsFloat, mean_weight: SupportsFloat, dummy_probability: SupportsFloat) -> int:
-    """The number of runs at which `dummy_probability_bound` is small enough: ((1+gamma)/beta - 1) / (p gamma).
+    """The number N of runs at which nothing but a dummy is released with probability beta at most.
+
+    That probability is at most (gamma + 1) / (N p gamma + 1), p the mean weight of a draw. Source: Liu, Talwar 2019,
+    Theorem C.1.
 
     >>> dummy_runs_needed(gamma=0.1, mean_weight=1 / 20, dummy_probability=0.05)
     4200

@@ -14,7 +14,6 @@ import math
 from typing import SupportsFloat
 
 from dpselect.accounting.best_of_k.feasible_region import symmetric_trade_off, trade_offs
-from dpselect.accounting.candidates.percentile_sparse_vector import HaltingCutoffs
 from dpselect.accounting.candidates.sampled_percentile import (
     SmoothedCount,
     SmoothedOdds,
@@ -29,7 +28,6 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
 
 __all__ = [
-    "sampled_halting_cutoffs",
     "sampled_sparse_vector",
     "smoothed_count",
     "smoothed_odds",
@@ -246,37 +244,6 @@ def _price(
         adjacency=base.adjacency,
         theorem=f"search by sampling (Liu, Talwar 2019, {source}, {how})",
         terms=terms,
-    )
-
-
-def sampled_halting_cutoffs(
-    statistic: SmoothedOdds,
-    *,
-    slack: SupportsFloat,
-    epsilon: SupportsFloat,
-    target: SupportsFloat,
-    queries: int,
-    failure_probability: SupportsFloat,
-) -> HaltingCutoffs:
-    """The passing probabilities that a sparse vector by sampling tells apart: its smoothed odds within
-    ((R+1)/beta)^(6S/epsilon) exp(slack) of those of `target`, S the sensitivity.
-
-    Each fails with probability beta + delta/2 at most, delta that of the smoothing, which must be at least
-    `concentration_smoothing`. 0 and 1 mean that nothing is promised: take more samples. The inequality is inverted
-    exactly, so the factors of the printed corollaries (some wrong) are not used. Source: Liu, Talwar 2019, Theorem 4.4.
-    """
-    slack = number("slack", slack, above=0.0, below=1.0)
-    epsilon = number("epsilon", epsilon, above=0.0)
-    target = number("target", target, above=0.0, below=1.0)
-    queries = integer("queries", queries, at_least=1, at_most=1 << 1000)
-    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
-    power = 6.0 * statistic.sensitivity / epsilon
-    centre = statistic.statistic(statistic.samples * target)
-    wide = power * math.log((queries + 1.0) / beta) + slack
-    return HaltingCutoffs(
-        low=statistic.probability(centre - wide),
-        high=statistic.probability(centre + wide),
-        sure=statistic.probability(centre - power * math.log(beta) + slack),
     )
 
 
