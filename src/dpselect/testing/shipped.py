@@ -18,7 +18,7 @@ from dpselect.audit.callables import collected
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 
-__all__ = ["Shipped", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part"]
+__all__ = ["Shipped", "audited", "cheaper", "label", "looped", "number_or_nan", "priced_once", "pure_part"]
 
 Data = TypeVar("Data")
 
@@ -65,6 +65,19 @@ class Shipped:
             delta = self.planted * claim.failure
             return approximate_dp(epsilon=claim.pure_epsilon, delta=delta, adjacency=claim.adjacency)
         return cheaper(claim, self.planted, delta=claim.failure if math.isfinite(claim.pure_epsilon) else 1e-3)
+
+
+Make = Callable[[], Subject]
+
+
+def audited(entries: list[Shipped], *covers: str, **settings: Any) -> Callable[[Make], Make]:
+    """Enter the subject that the function makes among the entries of its file, with the settings of `Shipped`."""
+
+    def enter(make: Make) -> Make:
+        entries.append(Shipped(make=make, covers=covers, **settings))
+        return make
+
+    return enter
 
 
 def looped(

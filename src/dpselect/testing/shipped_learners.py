@@ -23,9 +23,11 @@ from dpselect.learners import (
 from dpselect.mechanisms import noisy_count, noisy_count_guarantee
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["LEARNERS"]
+
+LEARNERS: list[Shipped] = []
 
 Table = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
@@ -40,6 +42,7 @@ OPPOSED = (table(1), (np.array([[1.0], [1.0]]), np.array([1, 0])))
 CLASSES: dict[str, Any] = {"classes": [0, 1], "nominal_rows": 1}
 
 
+@audited(LEARNERS, "learners.OutputPerturbationClassifier", draws=150, many=10_000, planted=0.2)
 def output_perturbation() -> Subject:
     """`OutputPerturbationClassifier`: the weight of the only feature."""
     make = partial(OutputPerturbationClassifier, epsilon=1.0, regularization=1.0, fit_intercept=False, **CLASSES)
@@ -68,6 +71,7 @@ def moved(model: Any) -> float:
     return float(np.sum(weights[:, 1] - weights[:, 0]))
 
 
+@audited(LEARNERS, "learners.DPSGDClassifier", draws=100, many=6_000, planted=0.15)
 def gradient_descent() -> Subject:
     """`DPSGDClassifier`: two steps, one row more."""
     make = partial(DPSGDClassifier, **STEPS)
@@ -79,6 +83,7 @@ def gradient_descent() -> Subject:
     )
 
 
+@audited(LEARNERS, "learners.EarlyStopping", draws=100, many=50, heavy=True)
 def early_stopping() -> Subject:
     """`EarlyStopping` with a `PrivateValidation`: where training ended, and the weights."""
     fixed = {**STEPS, "noise_multiplier": 2.0}
@@ -106,6 +111,7 @@ class Always:
         return np.ones(len(X), dtype=np.int64)
 
 
+@audited(LEARNERS, "learners.PrivateValidation", draws=500, planted=0.8)
 def private_validation() -> Subject:
     """`PrivateValidation`: a noisy count of right predictions."""
     return looped(
@@ -116,6 +122,7 @@ def private_validation() -> Subject:
     )
 
 
+@audited(LEARNERS, "learners.PrivateThresholdClassifier", draws=200, many=6_000, planted=0.3)
 def threshold_classifier() -> Subject:
     """`PrivateThresholdClassifier`."""
     make = partial(
@@ -129,6 +136,7 @@ def threshold_classifier() -> Subject:
     )
 
 
+@audited(LEARNERS, "learners.PrivateRectangleClassifier", draws=200, many=5_000)
 def rectangle_classifier() -> Subject:
     """`PrivateRectangleClassifier` on one column."""
     make = partial(
@@ -157,6 +165,7 @@ GATE: dict[str, Any] = {
 }
 
 
+@audited(LEARNERS, "learners.gated_release", draws=200, many=6_000, planted=0.8)
 def gate() -> Subject:
     """`gated_release` with one row more for training and for the test: a large model, whose error is smaller too."""
     return looped(
@@ -175,6 +184,7 @@ def gate() -> Subject:
     )
 
 
+@audited(LEARNERS, "learners.gated_logistic_regression", draws=100, many=4_000)
 def gated_regression() -> Subject:
     """`gated_logistic_regression`: a training row more."""
     fixed: dict[str, Any] = {
@@ -197,19 +207,3 @@ def gated_regression() -> Subject:
     prices = [gated_logistic_regression(*ONE_MORE[0], *held_out, random=source, **fixed).guarantee for _ in range(20)]
     claim = pure_dp(epsilon=max(price.pure_epsilon for price in prices))
     return looped("gated logistic regression", run, ONE_MORE, claim)
-
-
-LEARNERS = (
-    Shipped(
-        make=output_perturbation, covers=("learners.OutputPerturbationClassifier",), draws=150, many=10_000, planted=0.2
-    ),
-    Shipped(make=gradient_descent, covers=("learners.DPSGDClassifier",), draws=100, many=6_000, planted=0.15),
-    Shipped(make=early_stopping, covers=("learners.EarlyStopping",), draws=100, many=50, heavy=True),
-    Shipped(make=private_validation, covers=("learners.PrivateValidation",), draws=500, planted=0.8),
-    Shipped(
-        make=threshold_classifier, covers=("learners.PrivateThresholdClassifier",), draws=200, many=6_000, planted=0.3
-    ),
-    Shipped(make=rectangle_classifier, covers=("learners.PrivateRectangleClassifier",), draws=200, many=5_000),
-    Shipped(make=gate, covers=("learners.gated_release",), draws=200, many=6_000, planted=0.8),
-    Shipped(make=gated_regression, covers=("learners.gated_logistic_regression",), draws=100, many=4_000),
-)

@@ -30,9 +30,11 @@ from dpselect.mechanisms import (
 )
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
 from dpselect.randomness import RandomSource, discrete_gaussian_array, discrete_laplace_array, keyed_source
-from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["NOISE"]
+
+NOISE: list[Shipped] = []
 
 Array = NDArray[Any]
 
@@ -42,6 +44,7 @@ def arrays(name: str, noise: Any, claim: Guarantee) -> Subject:
     return Subject(name=name, draw=lambda neighbour, count, random: int(neighbour) + noise(count, random), claim=claim)
 
 
+@audited(NOISE, "mechanisms.noisy_count", draws=2000, planted=0.9)
 def counts_with_laplace_noise() -> Subject:
     """`noisy_count` with pure privacy."""
     return looped(
@@ -52,6 +55,7 @@ def counts_with_laplace_noise() -> Subject:
     )
 
 
+@audited(NOISE, "mechanisms.noisy_count", draws=1000, planted=0.5)
 def counts_with_gaussian_noise() -> Subject:
     """`noisy_count` with concentrated privacy."""
     return looped(
@@ -62,16 +66,19 @@ def counts_with_gaussian_noise() -> Subject:
     )
 
 
+@audited(NOISE, "mechanisms.discrete_laplace", draws=2000, planted=0.9)
 def laplace_on_integers() -> Subject:
     """`discrete_laplace`."""
     return looped("discrete Laplace", lambda x, random: x + discrete_laplace(1.0, random), (0, 1), pure_dp(epsilon=1.0))
 
 
+@audited(NOISE, "mechanisms.discrete_gaussian", draws=1000, planted=0.5)
 def gaussian_on_integers() -> Subject:
     """`discrete_gaussian`."""
     return looped("discrete Gaussian", lambda x, random: x + discrete_gaussian(1.0, random), (0, 1), zcdp(rho=0.5))
 
 
+@audited(NOISE, "randomness.discrete_laplace_array", draws=20_000, planted=0.9)
 def arrays_of_laplace_noise() -> Subject:
     """`discrete_laplace_array`."""
     return arrays(
@@ -79,11 +86,13 @@ def arrays_of_laplace_noise() -> Subject:
     )
 
 
+@audited(NOISE, "randomness.discrete_gaussian_array", draws=20_000, planted=0.5)
 def arrays_of_gaussian_noise() -> Subject:
     """`discrete_gaussian_array`."""
     return arrays("discrete Gaussian, array", lambda n, random: discrete_gaussian_array(1.0, n, random), zcdp(rho=0.5))
 
 
+@audited(NOISE, "mechanisms.gaussian_steps", draws=20_000, planted=0.5)
 def steps_of_gaussian_noise() -> Subject:
     """`gaussian_steps`: a post-processing of continuous Gaussian noise."""
     steps = 2.0**24
@@ -94,6 +103,7 @@ def steps_of_gaussian_noise() -> Subject:
     return Subject(name="Gaussian noise on a grid", draw=draw, claim=gaussian(noise_multiplier=1.0))
 
 
+@audited(NOISE, "mechanisms.SparseVector", draws=1000, planted=0.4)
 def sparse_vector() -> Subject:
     """`SparseVector`, one query at a time: three negatives and a positive, all of which move."""
     price = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5, "max_positives": 1}
@@ -111,6 +121,7 @@ def sparse_vector() -> Subject:
     return looped("sparse vector", run, ((0.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 0.0)), claim)
 
 
+@audited(NOISE, "mechanisms.SparseVector", draws=200, many=10_000, planted=0.4)
 def sparse_vector_batch() -> Subject:
     """`SparseVector.above_many`: two positives among four queries, all of which move."""
     price = {"epsilon_threshold": 2.0, "epsilon_queries": 4.0, "max_positives": 2}
@@ -124,6 +135,7 @@ def sparse_vector_batch() -> Subject:
     return looped("sparse vector, batches", run, (quiet, 1.0 - quiet), claim)
 
 
+@audited(NOISE, "mechanisms.SparseRelease", draws=150, many=8_000, planted=0.4)
 def sparse_release() -> Subject:
     """`SparseRelease` of one entry: found or not, and its value."""
     mechanism = SparseRelease(epsilon_threshold=0.25, epsilon_queries=0.25, epsilon_release=0.5, max_positives=1)
@@ -144,6 +156,7 @@ def told(yes: bool, epsilon: float, random: RandomSource) -> int:
     return int(random.bernoulli(1.0 / (1.0 + math.exp(-epsilon if yes else epsilon)), 1)[0])
 
 
+@audited(NOISE, "mechanisms.ProposeTestRelease", draws=1000, planted=0.8)
 def propose_test_release() -> Subject:
     """`ProposeTestRelease` at an even bet, with randomised response for the answer."""
     return looped(
@@ -156,6 +169,7 @@ def propose_test_release() -> Subject:
     )
 
 
+@audited(NOISE, "mechanisms.ProposeTestRelease", draws=1000, planted=0.5, of_delta=True)
 def propose_test_release_of_inadmissible_data() -> Subject:
     """`ProposeTestRelease` where the answer tells the data: all that protects them is the test, for delta."""
     mechanism = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.1)
@@ -167,6 +181,7 @@ def propose_test_release_of_inadmissible_data() -> Subject:
     )
 
 
+@audited(NOISE, "mechanisms.Cascade", draws=500, planted=0.6)
 def cascade() -> Subject:
     """`Cascade` of two such stages, whose distances move in opposite directions: no answer, then an answer."""
     both = Cascade([STAGE, STAGE])
@@ -179,6 +194,7 @@ def cascade() -> Subject:
     return looped("cascade of tests", run, ((EVEN, EVEN - 1), (EVEN - 1, EVEN)), both.guarantee.worst())
 
 
+@audited(NOISE, "mechanisms.TrimmedMean", draws=300, many=8_000, planted=0.8)
 def trimmed_mean() -> Subject:
     """`TrimmedMean` whose distance is 2, an even bet, and 1; the middle moves by the width as well."""
     mechanism = TrimmedMean(width=1.0, granularity=1.0, epsilon_test=2.0, epsilon_answer=1.0, delta=0.009)
@@ -190,6 +206,7 @@ def trimmed_mean() -> Subject:
     )
 
 
+@audited(NOISE, "mechanisms.InterquantileRange", draws=200, many=8_000, planted=0.3)
 def interquantile_range() -> Subject:
     """`InterquantileRange` on data whose width and distance move when one row changes (a search by exact laws)."""
     mechanism = InterquantileRange(
@@ -210,6 +227,7 @@ def interquantile_range() -> Subject:
     )
 
 
+@audited(NOISE, "mechanisms.laplace_reduction", draws=20_000, planted=0.5)
 def growing_laplace() -> Subject:
     """`laplace_reduction`: both levels. The entries of one vector are as many independent draws."""
     fixed = {"epsilons": [0.5, 1.0], "sensitivity": 1}
@@ -222,6 +240,7 @@ def growing_laplace() -> Subject:
     return Subject(name="Laplace noise that is reduced", draw=draw, claim=claim)
 
 
+@audited(NOISE, "mechanisms.laplace_reduction", draws=200, many=6_000, planted=0.7)
 def growing_laplace_until() -> Subject:
     """`release_until`: the number of levels depends on what was released, and the last one tells most."""
     epsilons = [0.25, 0.5, 1.0]
@@ -235,6 +254,7 @@ def growing_laplace_until() -> Subject:
     return looped("Laplace noise until a level is large", run, (0, 1), claim)
 
 
+@audited(NOISE, "mechanisms.release_until_above", draws=150, many=6_000, planted=0.5)
 def growing_laplace_tested() -> Subject:
     """`release_until_above`: a private test ends it."""
     epsilons = [1.0, 2.0]
@@ -253,6 +273,7 @@ def growing_laplace_tested() -> Subject:
     return looped("Laplace noise until a test passes", run, (0, 1), claim)
 
 
+@audited(NOISE, "mechanisms.brownian_reduction", draws=5000, planted=0.5, heavy=True)
 def growing_gaussian() -> Subject:
     """`brownian_reduction`: the last of two levels, which tells all. The entries are independent draws."""
     fixed = {"noise_multipliers": [4.0, 1.0], "delta": 1e-3, "sensitivity": 1.0}
@@ -264,34 +285,3 @@ def growing_gaussian() -> Subject:
 
     claim = brownian_reduction(0.0, **fixed, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
     return Subject(name="Gaussian noise that is reduced", draw=draw, claim=claim)
-
-
-NOISE = (
-    Shipped(make=counts_with_laplace_noise, covers=("mechanisms.noisy_count",), draws=2000, planted=0.9),
-    Shipped(make=counts_with_gaussian_noise, covers=("mechanisms.noisy_count",), draws=1000, planted=0.5),
-    Shipped(make=laplace_on_integers, covers=("mechanisms.discrete_laplace",), draws=2000, planted=0.9),
-    Shipped(make=gaussian_on_integers, covers=("mechanisms.discrete_gaussian",), draws=1000, planted=0.5),
-    Shipped(make=arrays_of_laplace_noise, covers=("randomness.discrete_laplace_array",), draws=20_000, planted=0.9),
-    Shipped(make=arrays_of_gaussian_noise, covers=("randomness.discrete_gaussian_array",), draws=20_000, planted=0.5),
-    Shipped(make=steps_of_gaussian_noise, covers=("mechanisms.gaussian_steps",), draws=20_000, planted=0.5),
-    Shipped(make=sparse_vector, covers=("mechanisms.SparseVector",), draws=1000, planted=0.4),
-    Shipped(make=sparse_vector_batch, covers=("mechanisms.SparseVector",), draws=200, many=10_000, planted=0.4),
-    Shipped(make=sparse_release, covers=("mechanisms.SparseRelease",), draws=150, many=8_000, planted=0.4),
-    Shipped(make=propose_test_release, covers=("mechanisms.ProposeTestRelease",), draws=1000, planted=0.8),
-    Shipped(
-        make=propose_test_release_of_inadmissible_data,
-        covers=("mechanisms.ProposeTestRelease",),
-        draws=1000,
-        planted=0.5,
-        of_delta=True,
-    ),
-    Shipped(make=cascade, covers=("mechanisms.Cascade",), draws=500, planted=0.6),
-    Shipped(make=trimmed_mean, covers=("mechanisms.TrimmedMean",), draws=300, many=8_000, planted=0.8),
-    Shipped(make=interquantile_range, covers=("mechanisms.InterquantileRange",), draws=200, many=8_000, planted=0.3),
-    Shipped(make=growing_laplace, covers=("mechanisms.laplace_reduction",), draws=20_000, planted=0.5),
-    Shipped(make=growing_laplace_until, covers=("mechanisms.laplace_reduction",), draws=200, many=6_000, planted=0.7),
-    Shipped(
-        make=growing_laplace_tested, covers=("mechanisms.release_until_above",), draws=150, many=6_000, planted=0.5
-    ),
-    Shipped(make=growing_gaussian, covers=("mechanisms.brownian_reduction",), draws=5000, planted=0.5, heavy=True),
-)

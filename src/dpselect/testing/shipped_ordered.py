@@ -30,9 +30,13 @@ from dpselect.ordered import (
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["ORDERED"]
+
+ORDERED: list[Shipped] = []
+
+POINT = "ordered.interior_point"
 
 MOVED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 7, 7, 7, 7]))
 ADDED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 0, 7, 7, 7, 7]))
@@ -86,6 +90,7 @@ def point(method: Any, rows: int = 3, **options: Any) -> Callable[[], Subject]:
     return make
 
 
+@audited(ORDERED, POINT, draws=200, many=8_000, planted=0.6)
 def counted_interior_point() -> Subject:
     """`interior_point` behind a noisy count."""
     return released(
@@ -97,6 +102,7 @@ def counted_interior_point() -> Subject:
     )
 
 
+@audited(ORDERED, "ordered.cumulative_interior_point", draws=200, many=5_000)
 def cumulative() -> Subject:
     """`cumulative_interior_point` by itself."""
     parameters = tuned_cumulative(3, EPSILON, 0.02, 0.2, 1)
@@ -123,6 +129,7 @@ def one_quantile(mechanism: Any) -> Callable[[], Subject]:
     return make
 
 
+@audited(ORDERED, "ordered.quantile", draws=300, many=10_000, planted=0.7)
 def replaced_median() -> Subject:
     """`quantile` under replace-one."""
     return released(
@@ -134,6 +141,7 @@ def replaced_median() -> Subject:
     )
 
 
+@audited(ORDERED, "ordered.quantile_interval", draws=100, many=5_000, planted=0.25)
 def interval() -> Subject:
     """`quantile_interval`."""
     return released(
@@ -171,6 +179,7 @@ def two_quantiles(method: Any) -> Callable[[], Subject]:
     return make
 
 
+@audited(ORDERED, "ordered.private_range", draws=150, many=5_000, planted=0.15)
 def public_range() -> Subject:
     """`private_range`: the signs and the sizes of its two ends."""
 
@@ -236,6 +245,7 @@ def rectangle(slicing: Any) -> Callable[[], Subject]:
 SCORES = ([1, 0, 0], [0, 1, 1])
 
 
+@audited(ORDERED, "ordered.maximize_over_runs", draws=300, many=10_000, planted=0.5)
 def over_runs() -> Subject:
     """`maximize_over_runs`."""
     return released(
@@ -267,6 +277,7 @@ def by_interior_point(method: Any) -> Callable[[], Subject]:
     return make
 
 
+@audited(ORDERED, "ordered.maximize_quasi_concave", draws=300, many=10_000, planted=0.5)
 def quasi_concave() -> Subject:
     """`maximize_quasi_concave`."""
     return released(
@@ -278,6 +289,7 @@ def quasi_concave() -> Subject:
     )
 
 
+@audited(ORDERED, "ordered.ReorderSliceCompute", draws=200, many=5_000, planted=0.1)
 def slices() -> Subject:
     """`ReorderSliceCompute`: the sizes of two noisy slices."""
 
@@ -301,29 +313,23 @@ METHODS = (  # rows at either end, draws, planted
     ("binary_search", 3, 8_000, 0.25),
 )
 FINE = {"delta": 0.02, "failure_probability": 0.2}
-POINT = "ordered.interior_point"
 
-ORDERED = (
+ORDERED += [
     Shipped(make=point("exponential"), covers=(POINT,), draws=300, many=12_000, planted=0.5),
     *(
         Shipped(make=point(method, rows, **FINE), covers=(POINT,), draws=100, many=many, planted=planted)
         for method, rows, many, planted in METHODS
     ),
     Shipped(make=point("cumulative", 320, adjacency="replace_one", **FINE), covers=(POINT,), draws=100, many=5_000),
-    Shipped(make=counted_interior_point, covers=(POINT,), draws=200, many=8_000, planted=0.6),
-    Shipped(make=cumulative, covers=("ordered.cumulative_interior_point",), draws=200, many=5_000),
     *(
         Shipped(make=one_quantile(mechanism), covers=("ordered.quantile",), draws=300, many=12_000, planted=planted)
         for mechanism, planted in (("exponential", 0.6), ("permute_and_flip", 0.8))
     ),
-    Shipped(make=replaced_median, covers=("ordered.quantile",), draws=300, many=10_000, planted=0.7),
-    Shipped(make=interval, covers=("ordered.quantile_interval",), draws=100, many=5_000, planted=0.25),
     *(
         Shipped(make=two_quantiles(method), covers=("ordered.quantiles",), draws=100, many=6_000, planted=planted)
         for method, planted in (("joint", 0.2), ("recursive", 0.1), ("tree", 0.4), ("independent", 0.2))
     ),
     Shipped(make=two_quantiles("slice"), covers=("ordered.quantiles",), draws=600, many=5_000, heavy=True),
-    Shipped(make=public_range, covers=("ordered.private_range",), draws=150, many=5_000, planted=0.15),
     *(
         Shipped(
             make=threshold(positives, method),
@@ -344,7 +350,6 @@ ORDERED = (
         )
         for slicing, draws in (("plain", 200), ("noisy", 1000))
     ),
-    Shipped(make=over_runs, covers=("ordered.maximize_over_runs",), draws=300, many=10_000, planted=0.5),
     *(
         Shipped(
             make=by_interior_point(method),
@@ -356,6 +361,4 @@ ORDERED = (
         )
         for method, many, planted in (("exponential", 20_000, 0.5), ("cumulative", 500, None))
     ),
-    Shipped(make=quasi_concave, covers=("ordered.maximize_quasi_concave",), draws=300, many=10_000, planted=0.5),
-    Shipped(make=slices, covers=("ordered.ReorderSliceCompute",), draws=200, many=5_000, planted=0.1),
-)
+]

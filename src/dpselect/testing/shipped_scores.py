@@ -5,6 +5,9 @@ One score rises and all others fall, which moves the best one's probability the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from dpselect.audit import Subject
 from dpselect.mechanisms import (
     ChoosingMechanism,
@@ -19,70 +22,61 @@ from dpselect.mechanisms import (
     permute_and_flip,
     report_noisy_max,
 )
-from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["SCORES"]
+
+SCORES: list[Shipped] = []
 
 SWING = ([1.0, *[0.0] * 7], [0.0, *[1.0] * 7])
 RISE = ([1.0, *[0.0] * 7], [0.0] * 8)
 """Monotonic scores: one row raises one of them."""
 EPSILON = 1.0
+Drawing = ExponentialMechanism | PermuteAndFlip | ReportNoisyMax
 
 
+def chosen(name: str, choose: Callable[..., int], mechanism: Callable[..., Drawing], **options: Any) -> Subject:
+    """What `choose` returns of scores of sensitivity 1, at the price of the mechanism with the same options."""
+    fixed = {"sensitivity": 1.0, "epsilon": EPSILON, **options}
+    return looped(
+        name,
+        lambda scores, random: choose(scores, **fixed, random=random),
+        RISE if options.get("monotonic") else SWING,
+        mechanism(**fixed).guarantee,
+    )
+
+
+@audited(SCORES, "mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism", draws=1500, planted=0.6)
 def exponential() -> Subject:
     """`exponential_mechanism`."""
-    return looped(
-        "exponential mechanism",
-        lambda scores, random: exponential_mechanism(scores, sensitivity=1.0, epsilon=EPSILON, random=random),
-        SWING,
-        ExponentialMechanism(sensitivity=1.0, epsilon=EPSILON).guarantee,
-    )
+    return chosen("exponential mechanism", exponential_mechanism, ExponentialMechanism)
 
 
+@audited(SCORES, "mechanisms.exponential_mechanism", draws=1500, planted=0.6)
 def exponential_of_counts() -> Subject:
     """`exponential_mechanism` with monotonic scores and half the noise."""
-    return looped(
-        "exponential mechanism, monotonic",
-        lambda scores, random: exponential_mechanism(
-            scores, sensitivity=1.0, epsilon=EPSILON, monotonic=True, random=random
-        ),
-        RISE,
-        ExponentialMechanism(sensitivity=1.0, epsilon=EPSILON, monotonic=True).guarantee,
-    )
+    return chosen("exponential mechanism, monotonic", exponential_mechanism, ExponentialMechanism, monotonic=True)
 
 
+@audited(SCORES, "mechanisms.permute_and_flip", "mechanisms.PermuteAndFlip", draws=1500, planted=0.8)
 def permute_and_flip_() -> Subject:
     """`permute_and_flip`."""
-    return looped(
-        "permute-and-flip",
-        lambda scores, random: permute_and_flip(scores, sensitivity=1.0, epsilon=EPSILON, random=random),
-        SWING,
-        PermuteAndFlip(sensitivity=1.0, epsilon=EPSILON).guarantee,
-    )
+    return chosen("permute-and-flip", permute_and_flip, PermuteAndFlip)
 
 
+@audited(SCORES, "mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax", draws=1500, planted=0.7)
 def noisy_max() -> Subject:
     """`report_noisy_max` with Laplace noise."""
-    return looped(
-        "report noisy max",
-        lambda scores, random: report_noisy_max(scores, sensitivity=1.0, epsilon=EPSILON, random=random),
-        SWING,
-        ReportNoisyMax(sensitivity=1.0, epsilon=EPSILON).guarantee,
-    )
+    return chosen("report noisy max", report_noisy_max, ReportNoisyMax)
 
 
+@audited(SCORES, "mechanisms.report_noisy_max", draws=1500, planted=0.8)
 def noisy_max_exponential() -> Subject:
     """`report_noisy_max` with exponential noise."""
-    return looped(
-        "report noisy max, exponential noise",
-        lambda scores, random: report_noisy_max(
-            scores, sensitivity=1.0, epsilon=EPSILON, noise="exponential", random=random
-        ),
-        SWING,
-        ReportNoisyMax(sensitivity=1.0, epsilon=EPSILON, noise="exponential").guarantee,
-    )
+    return chosen("report noisy max, exponential noise", report_noisy_max, ReportNoisyMax, noise="exponential")
 
 
+@audited(SCORES, "mechanisms.TopK", draws=300, many=8_000, planted=0.5)
 def best_two() -> Subject:
     """`TopK` of five."""
     best = TopK(count=2, sensitivity=1.0, epsilon=4.0)
@@ -94,6 +88,7 @@ def best_two() -> Subject:
     )
 
 
+@audited(SCORES, "mechanisms.ChoosingMechanism", draws=1500, planted=0.3, of_delta=True)
 def choosing() -> Subject:
     """`ChoosingMechanism`: one row makes a candidate that was not there."""
     mechanism = ChoosingMechanism(growth=1, epsilon=EPSILON, delta=0.05)
@@ -105,6 +100,7 @@ def choosing() -> Subject:
     )
 
 
+@audited(SCORES, "mechanisms.ChoosingMechanism", draws=1500, planted=0.5)
 def choosing_at_the_threshold() -> Subject:
     """`ChoosingMechanism` where stopping is an even bet."""
     mechanism = ChoosingMechanism(growth=1, epsilon=EPSILON, delta=0.001)
@@ -117,6 +113,7 @@ def choosing_at_the_threshold() -> Subject:
     )
 
 
+@audited(SCORES, "mechanisms.LargeMarginMechanism", draws=300, many=10_000, planted=0.4)
 def large_margin() -> Subject:
     """`LargeMarginMechanism` where no margin is found: with one, both data sets choose the same.
 
@@ -132,6 +129,7 @@ def large_margin() -> Subject:
     )
 
 
+@audited(SCORES, "mechanisms.GeneralisedExponentialMechanism", draws=1500, planted=0.6)
 def generalised_exponential() -> Subject:
     """`GeneralisedExponentialMechanism` with one candidate of small sensitivity, against which all others move.
 
@@ -148,6 +146,7 @@ def generalised_exponential() -> Subject:
     )
 
 
+@audited(SCORES, "mechanisms.SmoothSensitivityMechanism", draws=100, many=2_000)
 def smooth_sensitivity() -> Subject:
     """`SmoothSensitivityMechanism`: both the scores and their bounds move."""
     mechanism = SmoothSensitivityMechanism(
@@ -160,52 +159,3 @@ def smooth_sensitivity() -> Subject:
         (([2.0, 0.0, 0.0], [1.0, 1.0, 1.0]), ([1.0, 1.0, 1.0], [grown, grown, grown])),
         mechanism.guarantee,
     )
-
-
-SCORES = (
-    Shipped(
-        make=exponential,
-        covers=("mechanisms.exponential_mechanism", "mechanisms.ExponentialMechanism"),
-        draws=1500,
-        planted=0.6,
-    ),
-    Shipped(make=exponential_of_counts, covers=("mechanisms.exponential_mechanism",), draws=1500, planted=0.6),
-    Shipped(
-        make=permute_and_flip_,
-        covers=("mechanisms.permute_and_flip", "mechanisms.PermuteAndFlip"),
-        draws=1500,
-        planted=0.8,
-    ),
-    Shipped(
-        make=noisy_max, covers=("mechanisms.report_noisy_max", "mechanisms.ReportNoisyMax"), draws=1500, planted=0.7
-    ),
-    Shipped(make=noisy_max_exponential, covers=("mechanisms.report_noisy_max",), draws=1500, planted=0.8),
-    Shipped(make=best_two, covers=("mechanisms.TopK",), draws=300, many=8_000, planted=0.5),
-    Shipped(
-        make=choosing,
-        covers=("mechanisms.ChoosingMechanism",),
-        draws=1500,
-        planted=0.3,
-        of_delta=True,
-    ),
-    Shipped(make=choosing_at_the_threshold, covers=("mechanisms.ChoosingMechanism",), draws=1500, planted=0.5),
-    Shipped(
-        make=large_margin,
-        covers=("mechanisms.LargeMarginMechanism",),
-        draws=300,
-        many=10_000,
-        planted=0.4,
-    ),
-    Shipped(
-        make=generalised_exponential,
-        covers=("mechanisms.GeneralisedExponentialMechanism",),
-        draws=1500,
-        planted=0.6,
-    ),
-    Shipped(
-        make=smooth_sensitivity,
-        covers=("mechanisms.SmoothSensitivityMechanism",),
-        draws=100,
-        many=2_000,
-    ),
-)

@@ -49,13 +49,21 @@ from dpselect.selection import (
     select_without_threshold_by_hand,
 )
 from dpselect.selection.best import best_outcome
-from dpselect.testing.shipped import Shipped, label, looped, number_or_nan
+from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["LAWS", "SELECTORS", "best_of_draws"]
+
+SELECTORS: list[Shipped] = []
 
 EPSILON = 0.5
 BASE = pure_dp(epsilon=EPSILON)
 TINY = 0.02
+TRIES = ("above.threshold_stopping", "above.Geometric")
+THRESHOLDS: dict[str, Any] = {
+    "thresholds": [2.0, 1.0],
+    "target": 0.5,
+    "statistic": SmoothedCount(samples=10, smoothing=2.0, sensitivity=2.0),
+}
 
 
 def response(better: bool, random: RandomSource) -> tuple[float, int]:
@@ -84,16 +92,20 @@ def candidates(run: Callable[[bool, RandomSource], tuple[float, int]]) -> tuple[
 
 def selector(
     name: str,
-    select: Callable[[Candidate, RandomSource], Any],
+    select: Callable[..., Release],
     *prices: str,
     run: Callable[[bool, RandomSource], tuple[float, int]] = response,
-    number: Callable[[Any], float] = number_or_nan,
+    **options: Any,
 ) -> Subject:
-    """What `select(candidate, random)` releases; the claim is what the release says, which no data can change."""
-    pair = candidates(run)
-    claim = select(pair[0], keyed_source(0)).guarantee
-    where = [f"dpselect.selection.{price}" for price in prices]
-    return looped(name, lambda candidate, random: number(select(candidate, random).value), pair, claim, priced_by=where)
+    """What `select(candidate, **options)` releases; the claim is what the release says, which no data can change."""
+    pair, fixed = candidates(run), partial(select, guarantee=BASE, **options)
+    return looped(
+        name,
+        lambda candidate, random: number_or_nan(fixed(candidate, random=random).value),
+        pair,
+        fixed(pair[0], random=keyed_source(0)).guarantee,
+        priced_by=[f"dpselect.selection.{price}" for price in prices],
+    )
 
 
 def best_of_draws(law: Repetitions) -> Subject:
@@ -124,17 +136,13 @@ LAWS: tuple[Repetitions, ...] = (
 )
 
 
+@audited(SELECTORS, "selection.select_best", draws=500, planted=0.5)
 def best_of_some() -> Subject:
     """`select_best` itself."""
-    law = Geometric(gamma=0.2)
-    return selector(
-        "best of K",
-        lambda candidate, random: select_best(candidate, repetitions=law, guarantee=BASE, random=random),
-        "best.best_of",
-        run=split,
-    )
+    return selector("best of K", select_best, "best.best_of", run=split, repetitions=Geometric(gamma=0.2))
 
 
+@audited(SELECTORS, "repetitions.split_counts", draws=500, planted=0.5)
 def best_of_split_counts() -> Subject:
     """`split_counts`: the K runs of a mixture of two candidates, counted beforehand."""
     law = Geometric(gamma=0.2)
@@ -148,66 +156,47 @@ def best_of_split_counts() -> Subject:
     return looped("best of K, counted beforehand", run, (False, True), best_of(BASE, law))
 
 
+@audited(SELECTORS, "selection.select_above", draws=1000, planted=0.8)
 def above_a_threshold() -> Subject:
     """`select_above`."""
-    return selector(
-        "first above a threshold",
-        lambda candidate, random: select_above(
-            candidate, threshold=1.0, stop_probability=0.1, guarantee=BASE, random=random
-        ),
-        "above.threshold_stopping",
-        "above.Geometric",
-    )
+    return selector("first above a threshold", select_above, *TRIES, threshold=1.0, stop_probability=0.1)
 
 
+@audited(SELECTORS, "selection.select_above", draws=200, many=8_000, planted=0.5)
 def above_a_threshold_with_a_limit() -> Subject:
     """`select_above` with a limit, below which the number of tries is drawn anew."""
-    return selector(
-        "first above a threshold, limited",
-        lambda candidate, random: select_above(
-            candidate, threshold=1.0, stop_probability=0.1, max_runs=5, guarantee=BASE, random=random
-        ),
-        "above.threshold_stopping",
-        "above.Geometric",
-    )
+    options: dict[str, Any] = {"threshold": 1.0, "stop_probability": 0.1, "max_runs": 5}
+    return selector("first above a threshold, limited", select_above, *TRIES, **options)
 
 
+@audited(SELECTORS, "selection.select_acceptable", draws=1000, planted=0.6)
 def acceptable() -> Subject:
     """`select_acceptable`."""
     return selector(
         "conditional sampling",
-        lambda candidate, random: select_acceptable(
-            candidate, acceptable=lambda score, _: score >= 1.0, floor=0.05, guarantee=BASE, random=random
-        ),
+        select_acceptable,
         "conditional.conditional_sampling",
         "conditional.Geometric",
         run=split,
+        acceptable=lambda score, _: score >= 1.0,
+        floor=0.05,
     )
 
 
+@audited(SELECTORS, "selection.amplify", draws=1000, planted=0.7)
 def amplified() -> Subject:
     """`amplify`."""
-    return selector(
-        "amplified",
-        lambda candidate, random: amplify(
-            candidate, mean=0.3, margin=0.2, failure_probability=0.5, guarantee=BASE, random=random
-        ),
-        "above.threshold_stopping",
-        "above.Geometric",
-    )
+    return selector("amplified", amplify, *TRIES, mean=0.3, margin=0.2, failure_probability=0.5)
 
 
+@audited(SELECTORS, "selection.select_with_dummies", draws=1000, many=4000, heavy=True)
 def among_dummies() -> Subject:
     """`select_with_dummies`."""
-    return selector(
-        "drawn by weight among dummies",
-        lambda candidate, random: select_with_dummies(
-            candidate, threshold=1.0, runs=20, gamma=0.24, guarantee=BASE, random=random
-        ),
-        "dummies.select_among_dummies",
-    )
+    where = "dummies.select_among_dummies"
+    return selector("drawn by weight among dummies", select_with_dummies, where, threshold=1.0, runs=20, gamma=0.24)
 
 
+@audited(SELECTORS, "selection.select_increasing", "selection.PrivateCandidate", draws=1000, planted=0.3)
 def increasing() -> Subject:
     """`select_increasing`: two levels, the second at twice the price."""
     levels = [PrivateCandidate(response_of(better), BASE) for better in (False, True)]
@@ -229,6 +218,7 @@ def response_of(better: bool) -> Candidate:
     return partial(response, better)
 
 
+@audited(SELECTORS, "selection.select_first_by_percentile", "selection.PercentileSparseVector", draws=500, planted=0.5)
 def by_percentile() -> Subject:
     """`select_first_by_percentile` of four queries; log-odds move by two epsilon of a run."""
     streams = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0])
@@ -241,6 +231,7 @@ def by_percentile() -> Subject:
     )
 
 
+@audited(SELECTORS, "selection.select_first_by_sampling", "selection.SampledSparseVector", draws=300, many=5000)
 def by_sampling() -> Subject:
     """`select_first_by_sampling` of two queries, ten runs each."""
     statistic = SmoothedOdds(samples=10, smoothing=2.0, sensitivity=3.0)
@@ -260,46 +251,29 @@ def by_sampling() -> Subject:
     )
 
 
+@audited(SELECTORS, "selection.search_threshold", draws=500, many=5000)
 def threshold_found() -> Subject:
     """`search_threshold`: two thresholds by ten runs."""
-    statistic = SmoothedCount(samples=10, smoothing=2.0, sensitivity=2.0)
-    return selector(
-        "threshold found by sampling",
-        lambda candidate, random: search_threshold(
-            candidate,
-            thresholds=[2.0, 1.0],
-            target=0.5,
-            guarantee=BASE,
-            statistic=statistic,
-            epsilon=3.0,
-            random=random,
-        ),
-        "one_sided.threshold_search",
-        run=split,
-    )
+    where = "one_sided.threshold_search"
+    return selector("threshold found by sampling", search_threshold, where, run=split, **THRESHOLDS, epsilon=3.0)
 
 
+@audited(SELECTORS, "selection.select_without_threshold_by_hand", draws=1000, many=1000, heavy=True)
 def threshold_found_and_used() -> Subject:
     """`select_without_threshold_by_hand`."""
-    statistic = SmoothedCount(samples=10, smoothing=2.0, sensitivity=2.0)
     return selector(
         "selection without a threshold",
-        lambda candidate, random: select_without_threshold_by_hand(
-            candidate,
-            thresholds=[2.0, 1.0],
-            target=0.5,
-            guarantee=BASE,
-            statistic=statistic,
-            epsilon=2.0,
-            stop_probability=0.1,
-            random=random,
-        ),
+        select_without_threshold_by_hand,
         "without_threshold.without_threshold",
         "one_sided.threshold_search",
         run=split,
+        **THRESHOLDS,
+        epsilon=2.0,
+        stop_probability=0.1,
     )
 
 
+@audited(SELECTORS, "selection.select_hyperparameters", draws=300, many=10_000, planted=0.3)
 def hyperparameters() -> Subject:
     """`select_hyperparameters`: both data sets change, and the price is that of one person in both."""
     law = Geometric(gamma=0.2)
@@ -324,6 +298,7 @@ def hyperparameters() -> Subject:
     return looped("hyperparameters", run, (False, True), claim, priced_by=where)
 
 
+@audited(SELECTORS, "selection.select_best", "selection.noisy_score_candidate", draws=300, many=12_000, planted=0.25)
 def noisy_scores() -> Subject:
     """`noisy_score_candidate` within `select_best`."""
     law = Geometric(gamma=0.2)
@@ -347,46 +322,6 @@ def law_entry(law: Repetitions) -> Shipped:
     return Shipped(make=make, covers=(f"repetitions.{kind}", "selection.select_best"), draws=1000, planted=0.5)
 
 
-SELECTORS = (
+SELECTORS += [
     *(law_entry(law) for law in LAWS),
-    Shipped(make=best_of_some, covers=("selection.select_best",), draws=500, planted=0.5),
-    Shipped(make=best_of_split_counts, covers=("repetitions.split_counts",), draws=500, planted=0.5),
-    Shipped(make=above_a_threshold, covers=("selection.select_above",), draws=1000, planted=0.8),
-    Shipped(
-        make=above_a_threshold_with_a_limit, covers=("selection.select_above",), draws=200, many=8_000, planted=0.5
-    ),
-    Shipped(make=acceptable, covers=("selection.select_acceptable",), draws=1000, planted=0.6),
-    Shipped(make=amplified, covers=("selection.amplify",), draws=1000, planted=0.7),
-    Shipped(make=among_dummies, covers=("selection.select_with_dummies",), draws=1000, many=4000, heavy=True),
-    Shipped(
-        make=increasing, covers=("selection.select_increasing", "selection.PrivateCandidate"), draws=1000, planted=0.3
-    ),
-    Shipped(
-        make=by_percentile,
-        covers=("selection.select_first_by_percentile", "selection.PercentileSparseVector"),
-        draws=500,
-        planted=0.5,
-    ),
-    Shipped(
-        make=by_sampling,
-        covers=("selection.select_first_by_sampling", "selection.SampledSparseVector"),
-        draws=300,
-        many=5000,
-    ),
-    Shipped(make=threshold_found, covers=("selection.search_threshold",), draws=500, many=5000),
-    Shipped(
-        make=threshold_found_and_used,
-        covers=("selection.select_without_threshold_by_hand",),
-        draws=1000,
-        many=1000,
-        heavy=True,
-    ),
-    Shipped(make=hyperparameters, covers=("selection.select_hyperparameters",), draws=300, many=10_000, planted=0.3),
-    Shipped(
-        make=noisy_scores,
-        covers=("selection.select_best", "selection.noisy_score_candidate"),
-        draws=300,
-        many=12_000,
-        planted=0.25,
-    ),
-)
+]

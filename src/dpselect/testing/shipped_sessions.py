@@ -31,9 +31,11 @@ from dpselect.holdout.gaussian import plan_gaussian
 from dpselect.holdout.scores import METRICS, Scored
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.testing.shipped import Shipped, looped
+from dpselect.testing.shipped import Shipped, audited, looped
 
 __all__ = ["SESSIONS"]
+
+SESSIONS: list[Shipped] = []
 
 MOVED = ([0, 0, 0, 7, 7, 7], [0, 0, 7, 7, 7, 7])
 GRID = integer_grid(0, 7)
@@ -57,6 +59,7 @@ def session(name: str, answers: Answers, pair: tuple[Any, Any], claim: Guarantee
     return Subject(name=name, draw=draw, claim=claim)
 
 
+@audited(SESSIONS, "adaptive.exponential_median", draws=500, planted=0.6)
 def exponential_medians() -> Subject:
     """`exponential_median`."""
     return looped(
@@ -67,6 +70,7 @@ def exponential_medians() -> Subject:
     )
 
 
+@audited(SESSIONS, "adaptive.search_median", "adaptive.SearchNoise", draws=500, planted=0.4)
 def searched_medians() -> Subject:
     """`search_median`, with the noise of `SearchNoise`."""
     noise = SearchNoise.of_deviation(3, 2.0)
@@ -92,6 +96,7 @@ def analysis(data: NDArray[Any], random: RandomSource) -> AdaptiveAnalysis:
     )
 
 
+@audited(SESSIONS, "adaptive.AdaptiveAnalysis", draws=400, many=5_000)
 def estimates() -> Subject:
     """`AdaptiveAnalysis.estimate`."""
 
@@ -104,6 +109,7 @@ def estimates() -> Subject:
     return session("adaptive medians", lambda data, random: [x.value for x in answers(data, random)], pair, claim)
 
 
+@audited(SESSIONS, "adaptive.AdaptiveAnalysis", draws=300, many=300, heavy=True)
 def choices() -> Subject:
     """`AdaptiveAnalysis.choose`."""
 
@@ -118,6 +124,7 @@ def choices() -> Subject:
     return session("adaptive choices", lambda data, random: [x.value for x in answers(data, random)], pair, claim)
 
 
+@audited(SESSIONS, "adaptive.Verification", "adaptive.AdaptiveAnalysis", draws=30, many=30, heavy=True)
 def verifications() -> Subject:
     """`AdaptiveAnalysis.verify`: one run of a `Verification`, how many of at most 20 answers come before a no."""
 
@@ -143,6 +150,7 @@ def verifications() -> Subject:
     return looped("verification", lambda data, random: run(data, random)[0], pair, claim)
 
 
+@audited(SESSIONS, "adaptive.AdaptiveMeans", draws=100, many=200, heavy=True)
 def means() -> Subject:
     """`AdaptiveMeans.mean`."""
 
@@ -155,6 +163,7 @@ def means() -> Subject:
     return session("adaptive means", lambda data, random: [x.value for x in answers(data, random)], pair, claim)
 
 
+@audited(SESSIONS, "adaptive.MultiplicativeWeights", draws=20, many=20, heavy=True)
 def multiplicative_weights() -> Subject:
     """`MultiplicativeWeights`: one question."""
 
@@ -192,16 +201,7 @@ def holdout(name: str, metric: str, plan: Any) -> Callable[[], Subject]:
 ROWS = 1000
 LIMITS = {"rows": ROWS, "failure_probability": 0.25, "tolerance": 0.01}
 
-SESSIONS = (
-    Shipped(make=exponential_medians, covers=("adaptive.exponential_median",), draws=500, planted=0.6),
-    Shipped(make=searched_medians, covers=("adaptive.search_median", "adaptive.SearchNoise"), draws=500, planted=0.4),
-    Shipped(make=estimates, covers=("adaptive.AdaptiveAnalysis",), draws=400, many=5_000),
-    Shipped(make=choices, covers=("adaptive.AdaptiveAnalysis",), draws=300, many=300, heavy=True),
-    Shipped(
-        make=verifications, covers=("adaptive.Verification", "adaptive.AdaptiveAnalysis"), draws=30, many=30, heavy=True
-    ),
-    Shipped(make=means, covers=("adaptive.AdaptiveMeans",), draws=100, many=200, heavy=True),
-    Shipped(make=multiplicative_weights, covers=("adaptive.MultiplicativeWeights",), draws=20, many=20, heavy=True),
+SESSIONS += [
     Shipped(
         make=holdout("gaussian", "accuracy", lambda: plan_gaussian(questions=2, **LIMITS)),  # type: ignore[arg-type]
         covers=("holdout.Holdout",),
@@ -221,4 +221,4 @@ SESSIONS = (
         many=200,
         heavy=True,
     ),
-)
+]
