@@ -29,6 +29,7 @@ ROOMS = (
     "mechanisms",
     "numerics",
     "ordered",
+    "preprocessing",
     "privacy",
     "randomness",
     "repetitions",

@@ -328,6 +328,7 @@ UNPAID: dict[str, str] = {
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
     r"ordered\.(Ordered|Rectangle\.predict|open_column|SqlTable|\w+\.__call__|quasi_concave_hull)": _PART,
     r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
+    r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
     r"ordered\.median": "hands all options on to `quantile`",
     r"selection\.\w+\.(above|__call__)": _SESSION,
     r"selection\.(\w+_mixture|\w+_candidate|laplace_log_odds|log_odds|increasing_budgets_guarantee)": _PART,

@@ -16,6 +16,7 @@ ROOMS = (
         "learners",
         "mechanisms",
         "ordered",
+        "preprocessing",
         "privacy",
         "privacy.output",
         "privacy.profile",

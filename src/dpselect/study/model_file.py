@@ -132,6 +132,7 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> 
         len(description.classes),
         description.nominal_rows or 1.0,
         description.adjacency,
+        columns,
     )
     features = sum(len(column.categories or (0,)) for column in columns.values())
     estimator = recipe.empty_fit(description.noise, description.parameters, features)

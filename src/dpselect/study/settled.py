@@ -85,7 +85,8 @@ def settle(study: Study, place: Place) -> Settled:
     nominal = study.privacy.nominal_rows
     private_share = study.validation.fraction if study.validation.data == "private" else 0.0
     tested = None if study.test is None else study.test.source
-    recipe = recipe_of(study, nominal_rows=None if nominal is None else nominal * (1.0 - private_share))
+    trained = None if nominal is None else nominal * (1.0 - private_share)
+    recipe = recipe_of(study, nominal_rows=trained, columns=columns)
     features = sum(len(column.categories or (0,)) for column in columns.values())
     return Settled(
         study=study,
@@ -188,10 +189,12 @@ def _public_table(
 
 def _largest(recipe: Recipe, space: Space, features: int) -> tuple[Any, ...]:
     """The weights of the largest model in the space, made without data: what every slot must have room for."""
-    sizes = space.describe().get("hidden_units", {})
-    widest = max(sizes.get("choices", [sizes.get("high", 0)]))
-    drawn = {"hidden_units": widest} if sizes else {}
+    laws = space.describe()
+    sizes = laws.get("hidden_units", {})
+    drawn = {"hidden_units": max(sizes.get("choices", [sizes.get("high", 0)]))} if sizes else {}
+    choices = [drawn | {"map": name} for name in laws["map"]["choices"]] if "map" in laws else [drawn]
     try:
-        return tuple(recipe.empty_fit(1.0, drawn, features).weights_)
+        models = [tuple(recipe.empty_fit(1.0, choice, features).weights_) for choice in choices]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
+    return max(models, key=lambda weights: sum(w.size for w in weights))

@@ -27,6 +27,7 @@ from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, ref
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
+from dpselect.preprocessing import MAPS
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.promises import promise
 from dpselect.tuning import Space
@@ -91,7 +92,7 @@ def is_free(node: Any) -> bool:
     """Whether a step learns nothing from private rows. Of the exact types: what inherits from them may learn."""
     if node is None or (isinstance(node, str) and node in ("passthrough", "drop")):
         return True
-    return type(node) is PublicTransformer or type(node) in _ROW_BY_ROW
+    return type(node) in (PublicTransformer, *_ROW_BY_ROW, *(MAPS[name] for name in MAPS))
 
 
 def dense(estimator: Any) -> Any:
@@ -168,8 +169,9 @@ def _refusal(step: Any, path: str) -> str:
     if hasattr(step, "transform") and not hasattr(step, "predict"):
         return (
             f"{name}{_where(path)} learns from the data it is fitted to, without privacy. Fit it on public data and "
-            f"declare it, PublicTransformer({name}(...).fit(public)); or use a private one with a guarantee. (What has "
-            "nothing to learn and treats each row by itself may be declared public too.)"
+            f"declare it, PublicTransformer({name}(...).fit(public)); or use a private one with a guarantee, or what "
+            "learns nothing, as the maps of dpselect.preprocessing do. (What has nothing to learn and treats each row "
+            "by itself may be declared public too.)"
         )
     return (
         f"{name}{_where(path)} has no guarantee: use a private learner (dpselect.learners, diffprivlib), or an "

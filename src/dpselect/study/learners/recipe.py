@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
+from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.study.learners.kind import LEARNERS
-from dpselect.study.schema import Study
+from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
+from dpselect.study.schema import Column, Study
 
 __all__ = ["Recipe", "recipe_of"]
 
@@ -28,7 +30,8 @@ _RESERVED: Final = frozenset({"classes", "nominal_rows", "adjacency", "random", 
 class Recipe:
     """How a study's runs are trained: an estimator from noise, drawn parameters and public numbers.
 
-    `nominal_rows` is the public number of training rows, None when it is the (public) true one.
+    `nominal_rows` is the public number of training rows, None when it is the (public) true one. `columns` are needed
+    where there is a map.
     """
 
     kind: str
@@ -36,6 +39,7 @@ class Recipe:
     classes: int
     nominal_rows: float | None
     adjacency: Adjacency
+    columns: Mapping[str, Column] = field(default_factory=dict)
 
     @property
     def noise_name(self) -> str:
@@ -49,12 +53,15 @@ class Recipe:
     def estimator(self, noise: float, drawn: Mapping[str, Any], random: RandomSource | None) -> Any:
         """An unfitted estimator. `noise` is the noise multiplier, or one over epsilon for output perturbation."""
         kind = LEARNERS[self.kind]
-        settings = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
+        asked = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
+        of_maps = {"map", *map_parameters(*MAPS)}
+        settings = {name: value for name, value in asked.items() if name not in of_maps}
         if "adjacency" in kind.estimator().get_params():
             settings["adjacency"] = self.adjacency.value
-        return kind.estimator(
+        learner = kind.estimator(
             **settings, classes=list(range(self.classes)), nominal_rows=self.nominal_rows, random=random
         )
+        return MappedLearner(*map_for(asked["map"], self.columns, asked), learner) if "map" in asked else learner
 
     def guarantee(self, noise: float) -> Guarantee:
         """What one run promises; the same for every setting in the space."""
@@ -74,14 +81,18 @@ class Recipe:
         return estimator.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
 
 
-def recipe_of(study: Study, *, nominal_rows: float | None) -> Recipe:
-    """Check the learner's table and the space against the learner; raises `StudyError` naming the key."""
+def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str, Column] | None = None) -> Recipe:
+    """Check the learner's table and the space against the learner; raises `StudyError` naming the key.
+
+    `columns`: the public facts about the feature columns, needed where there is a map.
+    """
     kind = LEARNERS[study.learner.name]
-    known = set(kind.estimator().get_params())
     shared = study.learner.parameters
-    for table, names in (("learner", shared), ("space", study.space)):
+    known = {"map", *kind.estimator().get_params()}
+    in_learner = known | map_parameters(*_maps(study))
+    for table, names, here in (("learner", shared, in_learner), ("space", study.space, known)):
         for name in names:
-            if name not in known or name in _RESERVED:
+            if name not in here or name in _RESERVED:
                 raise StudyError(f"{table}.{name}: unknown key for learner {study.learner.name!r}")
             if name == kind.noise_name:
                 raise StudyError(f"{table}.{name}: the noise follows from the [privacy] table")
@@ -90,7 +101,8 @@ def recipe_of(study: Study, *, nominal_rows: float | None) -> Recipe:
             raise StudyError(f"space.{name}: enters the guarantee, so every run must share it; put it under [learner]")
         if name in shared:
             raise StudyError(f"space.{name}: is under [learner] too")
-    recipe = Recipe(study.learner.name, shared, len(study.data.classes), nominal_rows, study.privacy.adjacency)
+    classes, adjacency = len(study.data.classes), study.privacy.adjacency
+    recipe = Recipe(study.learner.name, shared, classes, nominal_rows, adjacency, columns or {})
     try:
         recipe.guarantee(1.0)
     except AdjacencyError as error:
@@ -98,3 +110,18 @@ def recipe_of(study: Study, *, nominal_rows: float | None) -> Recipe:
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
     return recipe
+
+
+def _maps(study: Study) -> list[str]:
+    """The maps that the study names; raises `StudyError` for what is none."""
+    named = study.learner.parameters
+    found = [("learner.map", named["map"])] if "map" in named else []
+    if "map" in study.space:
+        law = study.space["map"]
+        if law.get("law") != "categorical":
+            raise StudyError('space.map: needs the law "categorical", with names of maps as choices')
+        found += [("space.map", choice) for choice in law.get("choices") or ()]
+    for key, name in found:
+        if name not in MAPS:
+            raise StudyError(f"{key}: no such map; one of {', '.join(MAPS)}")
+    return [name for _, name in found]

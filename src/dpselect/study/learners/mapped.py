@@ -1,0 +1,104 @@
+"""Rows that go through a map before they train: what the key `map` of a study means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.preprocessing import MAPS, RowMap
+from dpselect.privacy import Guarantee
+from dpselect.study.schema import Column
+
+__all__ = ["MappedLearner", "map_for", "map_parameters"]
+
+Array = NDArray[np.float64]
+
+# follow from the columns that the study declares
+_FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
+
+
+@dataclass
+class MappedLearner:
+    """A learner behind a map of the rows. What is learnt is what the learner learns; the map is public.
+
+    `spans` are the units of the encoded columns, shape (features,): how far apart the bounds of a column are, 1 for an
+    indicator.
+    """
+
+    rows_map: RowMap
+    spans: Array
+    learner: Any
+
+    def fit(self, X: Array, y: Any) -> MappedLearner:
+        """Train on rows as a study encodes them."""
+        self.rows_map.fit(X)
+        self.learner.fit(self._images(X), y)
+        return self
+
+    def predict(self, X: Array) -> Any:
+        """The learner's answers for encoded rows."""
+        return self.learner.predict(self._images(X))
+
+    def predict_proba(self, X: Array) -> Any:
+        """The learner's probabilities for encoded rows."""
+        return self.learner.predict_proba(self._images(X))
+
+    def guarantee(self) -> Guarantee:
+        """The learner's: a map costs nothing."""
+        guarantee: Guarantee = self.learner.guarantee()
+        return guarantee
+
+    def get_params(self) -> dict[str, Any]:
+        """The learner's parameters."""
+        parameters: dict[str, Any] = self.learner.get_params()
+        return parameters
+
+    def set_params(self, **parameters: Any) -> None:
+        """Set parameters of the learner."""
+        self.learner.set_params(**parameters)
+
+    @property
+    def weights_(self) -> tuple[Array, ...]:
+        """What was learnt."""
+        weights: tuple[Array, ...] = self.learner.weights_
+        return weights
+
+    @weights_.setter
+    def weights_(self, weights: tuple[Array, ...]) -> None:
+        self.learner.weights_ = weights
+
+    def _images(self, X: Array) -> Array:
+        images: Array = self.rows_map.transform(X * self.spans)
+        return images
+
+
+def map_parameters(*names: str) -> frozenset[str]:
+    """The parameters of the maps of these names that a study may set; raises `ArgumentError` for an unknown name."""
+    found = (MAPS[name]().get_params() for name in names)
+    return frozenset[str]().union(*found) - _FROM_COLUMNS
+
+
+def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[RowMap, Array]:
+    """The map of this name for the rows of a study with these columns, and the units of its columns.
+
+    `settings` may hold other parameters too. Raises `ArgumentError` for an unknown name.
+    """
+    bounds: list[tuple[float, float]] = []
+    indicators: list[list[int]] = []
+    spans: list[float] = []
+    for column in columns.values():
+        if column.categories is not None:
+            indicators.append([len(spans) + i for i in range(len(column.categories))])
+            spans += [1.0] * len(column.categories)
+        elif column.bounds is not None:
+            span = min(column.bounds[1] - column.bounds[0], np.finfo(np.float64).max)
+            bounds.append((0.0, span))
+            spans.append(span)
+    parameters = MAPS[name]().get_params()
+    facts = {"bounds": bounds, "indicators": indicators}
+    known = {key: value for key, value in facts.items() if key in parameters}
+    return MAPS[name](**known, **{key: settings[key] for key in settings if key in parameters}), np.array(spans)
