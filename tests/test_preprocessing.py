@@ -30,7 +30,7 @@ from dpselect.preprocessing import (
     RowDirection,
     RowStandardization,
 )
-from dpselect.preprocessing.row_map import EXPECTED_FAILED_CHECKS
+from dpselect.preprocessing.public_map import EXPECTED_FAILED_CHECKS
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import load_model, parse_study, run_study
@@ -235,12 +235,12 @@ def test_a_search_over_maps_costs_what_a_search_over_nothing_costs():
     learner = OutputPerturbationClassifier(epsilon=20.0, classes=["early", "late"], nominal_rows=100)
     options = {"repetitions": Fixed(count=2), "score_epsilon": 1.0, "nominal_rows": 120, "random": keyed_source(1)}
     maps = [RowDirection(bounds=(0, 13)), CenteredScale(bounds=(0, 13)), RowStandardization()]
-    searched = PrivateSearchCV(make_pipeline(maps[0], learner), {"direction": maps}, **options)
+    searched = PrivateSearchCV(make_pipeline(maps[0], learner), {"rowdirection": maps}, **options)
     plain = PrivateSearchCV(learner, {}, **options)
     assert searched.plan(X).guarantee.epsilon(0.0) == plain.plan(X).guarantee.epsilon(0.0)
     X[0, 0] = math.nan
     found = searched.fit(X, y)
-    assert found.best_params_["direction"] in maps
+    assert found.best_params_["rowdirection"] in maps
     assert found.best_estimator_.predict(X[:1]).shape == (1,)
 
 

@@ -5,5 +5,5 @@ from .directions import RowDirection as RowDirection
 from .gradients import OrientedGradients as OrientedGradients
 from .joined import DirectionAndCosines as DirectionAndCosines
 from .logarithmic import LogScale as LogScale
-from .row_map import MAPS as MAPS, RowMap as RowMap, TableMap as TableMap
+from .public_map import MAPS as MAPS, PublicMap as PublicMap, TableMap as TableMap
 from .standardized import RowStandardization as RowStandardization

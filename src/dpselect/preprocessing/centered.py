@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.preprocessing.row_map import MAPS, TableMap, within_unit_ball
+from dpselect.preprocessing.public_map import MAPS, TableMap, within_unit_ball
 
 __all__ = ["CenteredScale"]
 

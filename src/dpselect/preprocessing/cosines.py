@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import integer
-from dpselect.preprocessing.row_map import MAPS, Encoded, TableMap, within_unit_ball
+from dpselect.preprocessing.public_map import MAPS, Encoded, TableMap, within_unit_ball
 
 __all__ = ["Cosines", "cosines"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.preprocessing.row_map import MAPS, TableMap, directions
+from dpselect.preprocessing.public_map import MAPS, TableMap, directions
 
 __all__ = ["RowDirection"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, expect, integer
-from dpselect.preprocessing.row_map import MAPS, RowMap, directions
+from dpselect.preprocessing.public_map import MAPS, PublicMap, directions
 
 __all__ = ["OrientedGradients"]
 
@@ -23,7 +23,7 @@ _FAINT: Final = 0.05
 
 @MAPS.register("oriented-gradients")
 @dataclass(kw_only=True, eq=False, repr=False)
-class OrientedGradients(RowMap):
+class OrientedGradients(PublicMap):
     """Histograms of oriented gradients (Dalal, Triggs 2005): the strength of an image's edges by place and direction.
 
     A row holds the pixels of a grey image, line by line. Each square of `cell` by `cell` pixels, half a square apart

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.preprocessing.cosines import Cosines, cosines
-from dpselect.preprocessing.row_map import MAPS, directions, within_unit_ball
+from dpselect.preprocessing.public_map import MAPS, directions, within_unit_ball
 
 __all__ = ["DirectionAndCosines"]
 
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 @MAPS.register("joint")
 class DirectionAndCosines(Cosines):
-    """`RowDirection` beside `Cosines`, each divided by the root of 2: a straight line is among what can be learnt quickly.
+    """`RowDirection` beside `Cosines`, each divided by the root of 2: straight lines are learnt quickly too.
 
     Of use for classification with few rows or little privacy.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.preprocessing.centered import CenteredScale
-from dpselect.preprocessing.row_map import MAPS
+from dpselect.preprocessing.public_map import MAPS
 
 __all__ = ["LogScale"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.learners.fixed_point import truncate
-from dpselect.preprocessing.row_map import MAPS, RowMap, directions
+from dpselect.preprocessing.public_map import MAPS, PublicMap, directions
 
 __all__ = ["RowStandardization"]
 
@@ -14,7 +14,7 @@ Array = NDArray[np.float64]
 
 
 @MAPS.register("standardized")
-class RowStandardization(RowMap):
+class RowStandardization(PublicMap):
     """From each row its own mean is taken, and what is left is scaled to norm 1.
 
     For rows whose cells are all of one kind: pixels, spectra, counts of words. Brightness and contrast go. A cell that

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.preprocessing import MAPS, RowMap
+from dpselect.preprocessing import MAPS, PublicMap
 from dpselect.privacy import Guarantee
 from dpselect.study.schema import Column
 
@@ -29,7 +29,7 @@ class MappedLearner:
     indicator.
     """
 
-    rows_map: RowMap
+    rows_map: PublicMap
     spans: Array
     learner: Any
 
@@ -82,7 +82,7 @@ def map_parameters(*names: str) -> frozenset[str]:
     return frozenset[str]().union(*found) - _FROM_COLUMNS
 
 
-def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[RowMap, Array]:
+def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[PublicMap, Array]:
     """The map of this name for the rows of a study with these columns, and the units of its columns.
 
     `settings` may hold other parameters too. Raises `ArgumentError` for an unknown name.

@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError, expect, integer
 from dpselect.learners.rows import doubles, table_shape, unit_rows
 from dpselect.registry import Registry
 
-__all__ = ["EXPECTED_FAILED_CHECKS", "MAPS", "Encoded", "RowMap", "TableMap", "directions", "within_unit_ball"]
+__all__ = ["EXPECTED_FAILED_CHECKS", "MAPS", "Encoded", "PublicMap", "TableMap", "directions", "within_unit_ball"]
 
 Array = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ EXPECTED_FAILED_CHECKS: Final = {
 """For `sklearn.utils.estimator_checks.check_estimator(..., expected_failed_checks=EXPECTED_FAILED_CHECKS)`."""
 
 
-class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A scikit-learn transformer that learns nothing: what becomes of a row depends on that row and public constants.
 
     So it is private at no price, whatever the data. `fit` looks at the shape and the names of the columns only. No
@@ -77,10 +77,10 @@ class RowMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, A
         return tags
 
 
-MAPS: Final = Registry[type[RowMap]]("map", room="dpselect.preprocessing")
+MAPS: Final = Registry[type[PublicMap]]("map", room="dpselect.preprocessing")
 """The maps by the name that a study gives them: `MAPS.register("name")(Map)`.
 
-Who registers a map declares that it keeps what `RowMap` says; `PrivateSearchCV` charges nothing for it.
+Who registers a map declares that it keeps what `PublicMap` says; `PrivateSearchCV` charges nothing for it.
 """
 
 
@@ -107,7 +107,7 @@ class Encoded:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TableMap(RowMap):
+class TableMap(PublicMap):
     """A map of tables whose columns are numbers with public bounds, or indicators of public categories.
 
     Attributes:
