@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpselect.privacy.losses.composition import Losses
 
-__all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "on_mesh"]
+__all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "lower_hull", "on_mesh"]
 
 Array = NDArray[np.float64]
 
@@ -71,11 +71,11 @@ def on_mesh(curve: Callable[[Array], Array], width: float) -> Curve:
     epsilons = np.asarray(np.arange(points) * width, dtype=np.float64)
     # a product of two floating-point numbers may lie above the point that it stands for
     values = np.clip(curve(epsilons * (1.0 - 4.0 * _UNIT)), 0.0, 1.0)
-    values = _lower_hull(epsilons, np.minimum.accumulate(np.asarray(values, dtype=np.float64)))
+    values = lower_hull(epsilons, np.minimum.accumulate(np.asarray(values, dtype=np.float64)))
     return values, np.zeros(values.size)
 
 
-def _lower_hull(epsilons: Array, values: Array) -> Array:
+def lower_hull(epsilons: Array, values: Array) -> Array:
     """The largest function below `values` that is convex in exp(epsilon); as it is where it is so up to rounding."""
     falls = (values[:-1] - values[1:]) / -np.expm1(epsilons[:-1] - epsilons[1:])
     tails = values[:-1] + falls * np.exp(epsilons[0] - epsilons[1])

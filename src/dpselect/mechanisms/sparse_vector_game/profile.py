@@ -1,0 +1,141 @@
+"""The game's privacy profile: the smallest value over the shifts of the threshold noise, and its convex minorant."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
+from dpselect.mechanisms.sparse_vector_game.renyi import coins_of, likely_shifts, rough_epsilon
+from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
+from dpselect.privacy.losses.connect_the_dots import lower_hull
+from dpselect.privacy.profile import SymmetricProfile
+
+__all__ = ["GameProfile", "playable"]
+
+Array = NDArray[np.float64]
+
+_LEAST, _MOST = 1e-6, 2.0
+_MOST_POSITIVES = 1000
+_LARGEST_LOSS = 300.0
+_MOST_CELLS = 1 << 17
+_MOST_SHIFTS = 14
+_RESOLVED = 1e-18
+_FAR = 1e-8
+
+
+def playable(game: SparseVectorGame) -> bool:
+    """Whether the game is solved: a loss of 2e-6 to 4 for a positive, at most 1000 positives, not too many cells."""
+    return (
+        _LEAST <= game.query_rate <= _MOST
+        and game.positives <= _MOST_POSITIVES
+        and all(_reach(game, one, s) < _LARGEST_LOSS for one in game.orientations for s in _solved(game, one)[:1])
+    )
+
+
+def _solved(game: SparseVectorGame, orientation: Orientation) -> tuple[float, ...]:
+    """The shifts for which the game is solved: those that may be best and have few enough cells."""
+    likely = likely_shifts(game, orientation)
+    likely = likely[:: -(-len(likely) // _MOST_SHIFTS)]
+    return tuple(s for s in likely if _reach(game, orientation, s) <= _MOST_CELLS * game.mesh) or likely[:1]
+
+
+def _reach(game: SparseVectorGame, orientation: Orientation, shift: float) -> float:
+    """How far epsilons are kept: where hardly any delta is left, or no loss."""
+    place = game.shifts(orientation).index(shift)
+    return min(float(rough_epsilon(game, orientation, _RESOLVED)[place]), game.pure_epsilon)
+
+
+@lru_cache(maxsize=64)
+def _deltas(game: SparseVectorGame, orientation: Orientation, shift: float) -> Array:
+    """A bound on delta at epsilon = 0, mesh, 2 mesh, ... with one shift of the threshold noise."""
+    place = game.shifts(orientation).index(shift)
+    width, reach = game.mesh, _reach(game, orientation, shift)
+    loss = game.threshold_loss(orientation, shift)
+    drawn = laplace_spread(loss, width)
+    release = laplace_spread(game.release_rate, width) if game.release_rate > 0.0 else None
+    between = [spread for spread in (drawn if game.restarts and loss > 0.0 else None, release) if spread is not None]
+    first = drawn
+    for _ in range(0 if game.restarts else game.thresholds - 1):
+        first = first.twice(drawn)
+    above = min(reach, float(rough_epsilon(game, orientation, _FAR)[place]))
+    mesh = Mesh.between(-reach - first.reach * width, above + first.reach * width, width)
+    coins = coins_of(game, orientation, shift)
+    if game.limited:
+        values = limited_values(mesh, coins, game.positives, cast(int, game.queries))
+    else:
+        values = game_values(mesh, coins, game.positives, between=between, last=release)
+    at = first.expected(mesh, values)[: 1 - mesh.first][::-1]
+    return np.minimum.accumulate(at * (1.0 + 2.0**-40))
+
+
+@dataclass(frozen=True)
+class GameProfile(SymmetricProfile):
+    """The privacy profile of a sparse vector with any number of queries, each chosen after the answers before it.
+
+    Attained without noise on the threshold. Source: docs/theory/sparse-vector.md, Theorems 1 and 2.
+    """
+
+    game: SparseVectorGame
+    theorem: str = "sparse vector, as a game of coins"
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded up: chords in exp(epsilon) between the points that are known."""
+        known, width = _least(self.game), self.game.mesh
+        asked = np.asarray(epsilons, dtype=np.float64) * (1.0 - 2.0**-50)
+        place = np.minimum(np.floor(asked / width), known.size - 2.0)
+        share = np.clip(np.expm1(asked - place * width) / math.expm1(width) - 2.0**-40, 0.0, 1.0)
+        left = place.astype(np.int64)
+        return np.asarray(known[left] * (1.0 - share) + known[left + 1] * share) * (1.0 + 2.0**-40)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest epsilon with one shift of the threshold noise; the best one is looked for from a near one."""
+        return max(_best_epsilon(self.game, one, float(delta)) for one in self.game.orientations)
+
+
+@lru_cache(maxsize=64)
+def _least(game: SparseVectorGame) -> Array:
+    """The convex minorant of the best shift's delta at each point; of monotonic queries for the dearer direction."""
+    found = []
+    for one in game.orientations:
+        tables = [_deltas(game, one, shift) for shift in _solved(game, one)]
+        longest = max(map(len, tables))
+        least = np.min([np.append(t, np.full(longest - len(t), t[-1])) for t in tables], axis=0)
+        found.append(lower_hull(np.asarray(np.arange(longest) * game.mesh), np.asarray(least, dtype=np.float64)))
+    longest = max(map(len, found))
+    return np.max([np.append(t, np.full(longest - len(t), t[-1])) for t in found], axis=0)
+
+
+@lru_cache(maxsize=1024)
+def _best_epsilon(game: SparseVectorGame, orientation: Orientation, delta: float) -> float:
+    shifts = _solved(game, orientation)
+    rough = rough_epsilon(game, orientation, min(max(delta, 1e-300), 0.5))
+    everything = game.shifts(orientation)
+    order = [float(rough[everything.index(s)]) for s in shifts]
+    start = int(np.argmin(order))
+    best = _epsilon(game, orientation, shifts[start], delta)
+    for step in (-1, 1):
+        place = start + step
+        while 0 <= place < len(shifts) and (found := _epsilon(game, orientation, shifts[place], delta)) < best:
+            best, place = found, place + step
+    return best
+
+
+def _epsilon(game: SparseVectorGame, orientation: Orientation, shift: float, delta: float) -> float:
+    """The first point of the table at which delta is reached, or a point on the chord before it. Rounded up."""
+    table, width = _deltas(game, orientation, shift), game.mesh
+    reached = np.flatnonzero(table <= delta)
+    if not reached.size:
+        return math.inf
+    last = int(reached[0])
+    if last == 0:
+        return 0.0
+    before, after = float(table[last - 1]), float(table[last])
+    share = (before - delta) / (before - after) * (1.0 + 2.0**-40)
+    return min((last - 1) * width + math.log1p(min(share, 1.0) * math.expm1(width)), last * width) * (1.0 + 2.0**-40)

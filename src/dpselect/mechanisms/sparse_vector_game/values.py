@@ -1,0 +1,125 @@
+"""The value of the game: what solves its recursion from above, every error counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.mechanisms.sparse_vector_game.coins import Coins
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, place
+
+__all__ = ["game_values", "limited_values"]
+
+Array = NDArray[np.float64]
+
+_RELATIVE = 1e-8
+_ABSOLUTE = 1e-19
+"""An iteration ends where its residual is at most this share of the value, plus this; what is left of it is added."""
+
+_ROUNDING = 2.0**-46
+"""Relative error of one application of the recursion in double precision, many times over."""
+
+_MOST_ITERATIONS = 400
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """At each loss x the value at x + loss, times a weight: where it lies in padded values, and two factors."""
+
+    start: int
+    low: float
+    high: float
+
+    @classmethod
+    def all(cls, weights: Array, losses: Array, width: float, pad: int) -> list[_Reads]:
+        found = []
+        for weight, loss in zip(weights.tolist(), losses.tolist(), strict=True):
+            cell, share = place(loss, width)
+            found.append(cls(cell + pad, weight * (1.0 - share), weight * share))
+        return found
+
+    def __call__(self, padded: Array, out: Array) -> Array:
+        size = out.shape[-1]
+        np.multiply(padded[..., self.start : self.start + size], self.low, out=out)
+        out += self.high * padded[..., self.start + 1 : self.start + 1 + size]
+        return out
+
+
+def _prepared(mesh: Mesh, coins: Coins) -> tuple[int, list[_Reads], list[_Reads], Array]:
+    """How far the coins reach, what they read, and the value without positives."""
+    largest = np.concatenate((np.abs(coins.negative_loss), np.abs(coins.positive_loss)))
+    pad = int(np.max(largest, initial=0.0) / mesh.width) + 3
+    negative = _Reads.all(coins.negative, coins.negative_loss, mesh.width, pad)
+    positive = _Reads.all(coins.positive, coins.positive_loss, mesh.width, pad)
+    return pad, negative, positive, np.maximum(-np.expm1(-mesh.losses), 0.0) * (1.0 + _ROUNDING)
+
+
+def game_values(
+    mesh: Mesh, coins: Coins, positives: int, *, between: Sequence[Spread] = (), last: Spread | None = None
+) -> Array:
+    """At each loss x of the mesh an upper bound on v(x), the value of the game with so many positives.
+
+    v_0(x) = (1 - exp(-x))_+ and v_k is the least solution above v_(k-1) of
+
+        v_k(x) = max over the coins (p, p') of  (1 - p) v_(k-1)(x + log (1-p)/(1-p')) + p v_k(x + log p / p').
+
+    What lies above its image under the recursion on the mesh, with chords in exp(-x) between its points, lies above
+    v_k. An iteration stops at values U whose images exceed them by at most r U + a,
+    and U is raised by (r + e) / (1 - P) of itself and a / (1 - P), with P the largest p and e the rounding: the result
+    lies above its image, whatever the iteration did.
+
+    Args:
+        mesh: where values are kept.
+        coins: the vertices of polygons around all coins of the game.
+        positives: how many there are.
+        between: laws of losses that are suffered after each positive but the last, independent of everything.
+        last: the one after the last positive.
+
+    Source: docs/theory/sparse-vector.md, Theorem 3.
+    """
+    pad, negative, positive, value = _prepared(mesh, coins)
+    share = 1.0 / (1.0 - coins.stay)
+    padded, here = np.empty(mesh.size + 2 * pad), np.empty(mesh.size)
+    older = value
+    for k in range(1, positives + 1):
+        after = value
+        for spread in between if k > 1 else () if last is None else (last,):
+            after = spread.expected(mesh, after)
+        after = np.maximum(after, value)
+        mesh.padded(after, pad, padded)
+        gains = [read(padded, np.empty(mesh.size)) for read in positive]
+        # where the iteration starts is a guess: as much is gained as by the positive before
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = np.where(older > 0.0, value / older, 1.0)
+        guess = np.maximum.accumulate(np.clip(after * np.minimum(growth, 2.0), after, 1.0))
+        excess = np.zeros(mesh.size)
+        for _ in range(_MOST_ITERATIONS):
+            mesh.padded(guess, pad, padded)
+            image = after.copy()
+            for read, gain in zip(negative, gains, strict=True):
+                np.maximum(image, read(padded, here) + gain, out=image)
+            excess = image - guess
+            if np.all(excess <= _RELATIVE * guess + _ABSOLUTE):
+                break
+            guess = np.minimum(image, 1.0)
+        left = np.divide(excess - _ABSOLUTE, guess, out=np.zeros(mesh.size), where=excess > _ABSOLUTE)
+        raised = guess * (1.0 + (float(np.max(left)) + _ROUNDING) * share) + _ABSOLUTE * share
+        older, value = value, np.minimum(raised * (1.0 + _ROUNDING), 1.0)
+    return value
+
+
+def limited_values(mesh: Mesh, coins: Coins, positives: int, queries: int) -> Array:
+    """The same with at most so many queries: v_(k,q), by one application of the recursion for each of them."""
+    pad, negative, positive, nothing = _prepared(mesh, coins)
+    values = np.tile(nothing, (min(positives, queries) + 1, 1))
+    here, gain = np.empty_like(values[1:]), np.empty_like(values[1:])
+    for _ in range(queries):
+        padded = mesh.padded(values, pad)
+        most = np.maximum(values[1:], values[:-1])
+        for stays, leaves in zip(negative, positive, strict=True):
+            np.maximum(most, stays(padded[1:], here) + leaves(padded[:-1], gain), out=most)
+        values[1:] = np.minimum(most * (1.0 + _ROUNDING), 1.0)
+    return np.asarray(values[-1])

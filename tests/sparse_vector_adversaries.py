@@ -1,0 +1,107 @@
+"""Adversaries of the sparse vector, played out exactly: what its game may not fall below."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+
+def geometric_tail(a):
+    """P(k >= u) of discrete Laplace noise with P(k) ~ a^|k|."""
+    return lambda u: a**u / (1 + a) if u >= 0 else 1 - a ** (1 - u) / (1 + a)
+
+
+def laplace_tail(rate):
+    """P(nu >= u) of Laplace noise."""
+    return lambda u: 0.5 * math.exp(-rate * u) if u >= 0 else 1 - 0.5 * math.exp(rate * u)
+
+
+def best_adaptive(tail, threshold, *, levels, moves, queries, positives, growth, fresh=False):
+    """The largest sum of (w - growth w')_+ over the leaves, of all deterministic strategies with these queries.
+
+    `threshold` lists (noise, probability). A query of level t is positive when noise >= t + threshold noise, on the
+    neighbour t + threshold noise - d with d in `moves`. The adversary sees the answers alone: its state is the joint
+    weight of the history and of each threshold noise, on either data set. With `fresh` the threshold noise is drawn
+    again after each positive.
+    """
+    noises = [r for r, _ in threshold]
+    start = tuple(p for _, p in threshold)
+    here = {t: np.array([tail(t + r) for r in noises]) for t in levels}
+    there = {(t, d): np.array([tail(t + r - d) for r in noises]) for t in levels for d in moves}
+
+    @cache
+    def value(w, v, left, asked):
+        best = max(sum(w) - growth * sum(v), 0.0)
+        if left == 0 or asked == 0:
+            return best
+        upper, lower = np.array(w), np.array(v)
+        for (t, _), q in there.items():
+            p = here[t]
+            yes, yes_too = upper * p, lower * q
+            if fresh:
+                yes, yes_too = yes.sum() * np.array(start), yes_too.sum() * np.array(start)
+            found = value(tuple(yes.tolist()), tuple(yes_too.tolist()), left - 1, asked - 1)
+            found += value(tuple((upper * (1 - p)).tolist()), tuple((lower * (1 - q)).tolist()), left, asked - 1)
+            best = max(best, found)
+        return best
+
+    return value(start, start, positives, queries)
+
+
+def moments_of_sequence(tail, threshold, queries, positives, order):
+    """log of sum w^a w'^(1-a) over the leaves of a fixed sequence of queries (level, move), cut at the positives."""
+    noises, p = [r for r, _ in threshold], np.array([p for _, p in threshold])
+    states = {0: [(p, p)]}
+    leaves = []
+    for t, d in queries:
+        up = np.array([tail(t + r) for r in noises])
+        down = np.array([tail(t + r - d) for r in noises])
+        following = {}
+        for k, pairs in states.items():
+            for w, v in pairs:
+                following.setdefault(k, []).append((w * (1 - up), v * (1 - down)))
+                yes = (w * up, v * down)
+                if k + 1 == positives:
+                    leaves.append(yes)
+                else:
+                    following.setdefault(k + 1, []).append(yes)
+        states = following
+    leaves += [pair for pairs in states.values() for pair in pairs]
+    return math.log(sum(w.sum() ** order * v.sum() ** (1 - order) for w, v in leaves))
+
+
+def signed_counts(tail, threshold, *, level, positives, spread=0.5, for_positive=1, for_negative=0, size=1024):
+    """The law of a sum over a session on both data sets, one query after another drawn as up or as down by a fair coin.
+
+    Queries that are up have level `level` + spread and move down, the others the reverse, so that the neighbour has the
+    two exchanged. The sum counts each answer with a sign by which query it answers and whether it is positive.
+    `threshold` lists (noise, probability); the transform of the law is ((s(z) / (1 - f(z)))^c given the noise.
+    """
+    noise, mass = (np.array(part) for part in zip(*threshold, strict=True))
+    z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
+
+    def law(up, down):
+        up, down = up[:, None], down[:, None]
+        positive = 0.5 * (up * z**-for_positive + down * z**for_positive)
+        negative = 0.5 * ((1 - up) * z**for_negative + (1 - down) * z**-for_negative)
+        return np.fft.irfft(mass @ (positive / (1 - negative)) ** positives, size)
+
+    rows = [np.array([tail(level + r + sign * spread) for r in noise]) for sign in (1, -1)]
+    return law(*rows), law(*rows[::-1])
+
+
+def hockey_stick(upper, lower, epsilon):
+    """sum of (p - exp(epsilon) q)_+."""
+    return float(np.sum(np.maximum(upper - math.exp(epsilon) * lower, 0.0)))
+
+
+def laplace_nodes(rate, *, reach=30.0, panels=24, points=8):
+    """Laplace noise as finitely many (noise, probability): a quadrature."""
+    edges = np.linspace(-reach / rate, reach / rate, panels + 1)
+    x, w = np.polynomial.legendre.leggauss(points)
+    centres, half = 0.5 * (edges[1:] + edges[:-1]), 0.5 * np.diff(edges)
+    nodes = (centres[:, None] + half[:, None] * x).ravel()
+    masses = (half[:, None] * w).ravel() * 0.5 * rate * np.exp(-rate * np.abs(nodes))
+    return list(zip(nodes.tolist(), (masses / masses.sum()).tolist(), strict=True))
