@@ -12,7 +12,7 @@ variants in their Figure 1; their Algorithms 3 to 6 are wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -202,39 +202,38 @@ def corrected(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: i
 
 def releases_noisy_value(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
     """Their Algorithm 3 (lecture notes of 2011): a positive answer is the noisy query that was compared."""
-    return SparseVectorLaw(
-        game=Game(4, 0.0, 1, 2.0, ceiling=8.0),
-        threshold_scale=1.0 / epsilon_threshold,
+    return replace(
+        corrected(epsilon_threshold, epsilon_queries, c),
         query_scale=c / epsilon_queries,
-        max_positives=c,
         releases_value=True,
+        game=Game(4, 0.0, 1, 2.0, ceiling=8.0),
     )
 
 
 def query_noise_without_c(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """Their Algorithm 4 (Lee, Clifton 2014): the query noise does not grow with the cap."""
-    return SparseVectorLaw(
-        game=Game(4, -3.0, 2, 0.0),
-        threshold_scale=1.0 / epsilon_threshold,
-        query_scale=1.0 / epsilon_queries,
-        max_positives=c,
+    return replace(
+        corrected(epsilon_threshold, epsilon_queries, c), query_scale=1.0 / epsilon_queries, game=Game(4, -3.0, 2, 0.0)
     )
 
 
-def no_query_noise(epsilon_threshold: float = 0.5, _epsilon_queries: float = 0.5, _c: int = 2) -> SparseVectorLaw:
+def no_query_noise(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """Their Algorithm 5 (Stoddard, Chen, Machanavajjhala 2014): no query noise and no cap."""
-    return SparseVectorLaw(
-        game=Game(1, -3.0, 1, 0.0), threshold_scale=1.0 / epsilon_threshold, query_scale=0.0, max_positives=None
+    return replace(
+        corrected(epsilon_threshold, epsilon_queries, c),
+        query_scale=0.0,
+        max_positives=None,
+        game=Game(1, -3.0, 1, 0.0),
     )
 
 
-def no_cap(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, _c: int = 2) -> SparseVectorLaw:
+def no_cap(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """Their Algorithm 6 (Chen et al. 2015): query noise without the cap in it, and no halting."""
-    return SparseVectorLaw(
-        game=Game(8, -3.0, 8, 3.0),
-        threshold_scale=1.0 / epsilon_threshold,
+    return replace(
+        corrected(epsilon_threshold, epsilon_queries, c),
         query_scale=1.0 / epsilon_queries,
         max_positives=None,
+        game=Game(8, -3.0, 8, 3.0),
     )
 
 
@@ -242,62 +241,40 @@ def keeps_every_positive_of_a_pass(
     epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1
 ) -> SparseVectorLaw:
     """The right noise for c positives, but all of a batch's positives are accepted, not the first c."""
-    return SparseVectorLaw(
-        game=Game(4, -2.0, 4, 0.0),
-        threshold_scale=1.0 / epsilon_threshold,
-        query_scale=2.0 * c / epsilon_queries,
-        max_positives=None,
-    )
+    return replace(corrected(epsilon_threshold, epsilon_queries, c), max_positives=None, game=Game(4, -2.0, 4, 0.0))
 
 
 def threshold_noise_refreshed(
     epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1
 ) -> SparseVectorLaw:
     """A new threshold noise for every query, charged once: negative answers are no longer free."""
-    return SparseVectorLaw(
-        game=Game(16, -4.0, 1, 4.0),
-        threshold_scale=1.0 / epsilon_threshold,
-        query_scale=2.0 * c / epsilon_queries,
-        max_positives=c,
-        threshold_noise="fresh",
+    return replace(
+        corrected(epsilon_threshold, epsilon_queries, c), threshold_noise="fresh", game=Game(16, -4.0, 1, 4.0)
     )
 
 
-def no_threshold_noise(_epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
+def no_threshold_noise(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
     """Only the queries are noisy: every negative answer leaks."""
-    return SparseVectorLaw(
-        game=Game(8, -2.0, 1, 0.0), threshold_scale=0.0, query_scale=2.0 * c / epsilon_queries, max_positives=c
-    )
+    return replace(corrected(epsilon_threshold, epsilon_queries, c), threshold_scale=0.0, game=Game(8, -2.0, 1, 0.0))
 
 
 def query_noise_reused(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """One noise for all queries: the answers sort the queries exactly."""
-    return SparseVectorLaw(
-        game=Game(1, -3.0, 1, 0.0),
-        threshold_scale=1.0 / epsilon_threshold,
-        query_scale=2.0 * c / epsilon_queries,
-        max_positives=c,
-        query_noise="once",
-    )
+    return replace(corrected(epsilon_threshold, epsilon_queries, c), query_noise="once", game=Game(1, -3.0, 1, 0.0))
 
 
 def query_noise_halved(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 1) -> SparseVectorLaw:
     """The scale for monotonic queries, used for any."""
-    return SparseVectorLaw(
-        game=Game(8, -2.0, 1, 0.0),
-        threshold_scale=1.0 / epsilon_threshold,
-        query_scale=c / epsilon_queries,
-        max_positives=c,
+    return replace(
+        corrected(epsilon_threshold, epsilon_queries, c), query_scale=c / epsilon_queries, game=Game(8, -2.0, 1, 0.0)
     )
 
 
 def scales_swapped(epsilon_threshold: float = 0.5, epsilon_queries: float = 0.5, c: int = 2) -> SparseVectorLaw:
     """The query's scale on the threshold and the threshold's on the queries."""
-    return SparseVectorLaw(
-        game=Game(4, -3.0, 2, 0.0),
-        threshold_scale=2.0 * c / epsilon_queries,
-        query_scale=1.0 / epsilon_threshold,
-        max_positives=c,
+    right = corrected(epsilon_threshold, epsilon_queries, c)
+    return replace(
+        right, threshold_scale=right.query_scale, query_scale=right.threshold_scale, game=Game(4, -3.0, 2, 0.0)
     )
 
 
