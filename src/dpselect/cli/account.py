@@ -12,7 +12,7 @@ import typer
 
 from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError
 from dpselect.numerics import rounded_down, rounded_up
@@ -63,7 +63,7 @@ def account(
     only_winner_seen: Annotated[
         bool, typer.Option("--only-winner-seen", help=_STUDY_ONLY + "declare that nobody saw more than the winner.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the epsilon of running a private mechanism a random number of times and keeping the best.
 

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.cli.described import BASE_HELP, base_of
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
@@ -69,7 +69,7 @@ def audit(
     key: Annotated[
         str | None, typer.Option(help="Repeat the same draws, of subjects that draw as they are told.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Try to show that a mechanism leaks more than it claims. It never proves that one does not.
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, choose_plan
 from dpselect.holdout.files import read_columns
@@ -42,7 +42,6 @@ _Delta = Annotated[float, typer.Option(help="The delta that goes with --epsilon.
 _Mechanism = Annotated[str, typer.Option(help=f"best, {', '.join(MECHANISMS)}.")]
 _Size = Annotated[int | None, typer.Option(help="Rows a block, for mechanism blocks. [default: the most certified]")]
 _Where = Annotated[Path, typer.Option("--holdout", help="The holdout's file.")]
-_Json = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 
 
 @holdout_app.command()
@@ -67,7 +66,7 @@ def create(
     key_variable: Annotated[
         str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
     ] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Seal labels into a holdout: what may be asked and what is certified is fixed here.
 
@@ -117,7 +116,7 @@ def score(
         float | None, typer.Option(help="The score you take it to be: yes is cheap, no comes with a score.")
     ] = None,
     prediction_column: Annotated[str, typer.Option(help="The column of predictions.")] = "prediction",
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
     place = Holdout.open(holdout)
@@ -142,7 +141,7 @@ def score(
 def status(
     file: Annotated[Path | None, typer.Argument(metavar="HOLDOUT", help="The holdout's file.")] = None,
     holdout: Annotated[Path | None, typer.Option("--holdout", help="The same.")] = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """What was asked, what is left, what is certified. Costs nothing."""
     place = file or holdout
@@ -175,7 +174,7 @@ def plan(
     delta: _Delta = 1e-6,
     mechanism: _Mechanism = "best",
     subsample_size: _Size = None,
-    as_json: _Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Before there are any labels: what is certified for how many rows, beside fresh rows for every score."""
     if (rows is None) == (error is None):

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
 from dpselect.numerics import rounded_down, rounded_up
@@ -26,7 +27,6 @@ ledger_app = typer.Typer(
 )
 
 Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or a postgresql:// URL.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
 @ledger_app.command()

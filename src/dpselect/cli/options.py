@@ -1,7 +1,9 @@
-"""Words that several commands share."""
+"""Flags that several commands share."""
 
-from typing import Final
+from typing import Annotated
 
-__all__ = ["JSON_HELP"]
+import typer
 
-JSON_HELP: Final = "Print one JSON object on standard output."
+__all__ = ["AsJson"]
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]

@@ -13,8 +13,8 @@ from dpselect.accounting import calibrate, plan as weigh, plan_subset
 from dpselect.accounting.planning.plan import Goal, LawPlan
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption
 from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
-from dpselect.cli.options import JSON_HELP
-from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched
+from dpselect.cli.options import AsJson
+from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched, two_numbers
 from dpselect.errors import ArgumentError
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Guarantee
@@ -51,7 +51,7 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option(help="Draw epsilon against utility to this file (.png, .svg or .html).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Choose the law of the number of runs, and the noise of one run, for a total or for a goal.
 
@@ -77,7 +77,7 @@ def plan(
             delta=delta,
             repetitions=None if repetitions is None else law_of(repetitions),
             expected_quantile=expected_quantile,
-            success=_pair(success),
+            success=two_numbers("success", "CHANCE:WANTED", success),
             mean_runs=mean_runs,
             runs_99=runs_99,
             max_runs=max_runs,
@@ -95,7 +95,7 @@ def plan(
         return
     goal = Goal(
         expected_quantile=expected_quantile,
-        success=_pair(success),
+        success=two_numbers("success", "CHANCE:WANTED", success),
         mean_runs=mean_runs,
         runs_99=runs_99,
         max_runs=max_runs,
@@ -120,16 +120,6 @@ def plan(
         typer.echo(json.dumps({"delta": delta, "options": [_row(option, parameter) for option in found.options]}))
         return
     _print_table(found, parameter, goal)
-
-
-def _pair(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    chance, _, wanted = text.partition(":")
-    try:
-        return float(chance), float(wanted)
-    except ValueError:
-        raise ArgumentError(f"success must be CHANCE:WANTED, two numbers, got {text!r}") from None
 
 
 def _rates(text: str) -> list[float]:

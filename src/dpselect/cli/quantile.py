@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
@@ -65,7 +65,7 @@ def quantile(
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
     budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs."""
     number("--epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 
 __all__ = ["report"]
 
@@ -16,7 +16,7 @@ __all__ = ["report"]
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a release, as `dpselect tune` wrote it.")],
     output: Annotated[Path | None, typer.Option(help="Write the page here, in place of report.html there.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make report.html again, from release.json and facts.json alone: no data are read, nothing is spent."""
     from dpselect.study import remake_report  # scikit-learn takes a second to import

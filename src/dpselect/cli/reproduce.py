@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError
 from dpselect.randomness import keyed_source
 from dpselect.reproduce import PAPERS, Context, Paper, Part, Reproduction, describe, paper_named, tables, write
@@ -35,7 +35,7 @@ def reproduce(
         list[str] | None,
         typer.Option(help="Data that you give: mnist=FOLDER with its four files, or mnist=FILE.npz."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Rerun the figures and tables of a paper: the paper's value, ours and the optimal one, side by side.
 

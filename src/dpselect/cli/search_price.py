@@ -20,6 +20,7 @@ __all__ = [
     "priced",
     "run_price",
     "searched",
+    "two_numbers",
 ]
 
 RATIO_HELP = (
@@ -29,19 +30,24 @@ RATIO_HELP = (
 SUBSET_HELP = "Search on a random subset, then one final run on the 'rest' of the rows or on 'all'."
 
 
-def parse_ratio(text: str | None) -> tuple[float, float] | None:
-    """Two numbers, or `ArgumentError`.
+def two_numbers(name: str, form: str, text: str | None) -> tuple[float, float] | None:
+    """What an option gives as `form`, or `ArgumentError`.
 
-    >>> parse_ratio("0.8:1.25")
+    >>> two_numbers("proposal_ratio", "LOWER:UPPER", "0.8:1.25")
     (0.8, 1.25)
     """
     if text is None:
         return None
-    lower, _, upper = text.partition(":")
+    one, _, other = text.partition(":")
     try:
-        return float(lower), float(upper)
+        return float(one), float(other)
     except ValueError:
-        raise ArgumentError(f"proposal_ratio must be LOWER:UPPER, two numbers, got {text!r}") from None
+        raise ArgumentError(f"{name} must be {form}, two numbers, got {text!r}") from None
+
+
+def parse_ratio(text: str | None) -> tuple[float, float] | None:
+    """The option --proposal-ratio."""
+    return two_numbers("proposal_ratio", "LOWER:UPPER", text)
 
 
 def parse_final_rows(text: str) -> Any:

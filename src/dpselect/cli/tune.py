@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import JSON_HELP
+from dpselect.cli.options import AsJson
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.errors import ArgumentError, NothingFoundWarning
@@ -46,7 +46,7 @@ def tune(
             help="Show trial counts. They reveal the secret number of runs: for the operator's eyes only.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help=JSON_HELP)] = False,
+    as_json: AsJson = False,
     schema: Annotated[  # noqa: ARG001 - eager: its callback prints and leaves
         bool,
         typer.Option("--schema", callback=_schema, is_eager=True, help="Print the JSON schema of study files."),
