@@ -30,7 +30,7 @@ from dpselect.repetitions import (
     ZeroTruncatedPoisson,
     capped,
 )
-from dpselect.repetitions.negative_binomial import refined_theorem_2, theorem_2
+from dpselect.repetitions.negative_binomial_theorems import refined_theorem_2, theorem_2
 from dpselect.testing.exact import FinitePair, best_of_masses, finite_guarantee, hockey_stick, renyi_divergence
 
 NEGATIVE_BINOMIALS = [

@@ -16,7 +16,7 @@ from dpselect.numerics import minimise
 from dpselect.privacy import gaussian, pure_dp
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi, log_delta_at_orders
 from dpselect.repetitions import Fixed, Geometric, Logarithmic, Poisson, TruncatedNegativeBinomial
-from dpselect.repetitions.negative_binomial import corollary_4
+from dpselect.repetitions.negative_binomial_theorems import corollary_4
 from dpselect.repetitions.poisson import theorem_6
 from dpselect.testing.exact import FinitePair, renyi_divergence
 

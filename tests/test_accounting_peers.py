@@ -16,7 +16,7 @@ from dpselect.accounting import best_of
 from dpselect.privacy import dp_sgd, gaussian, laplace, zcdp
 from dpselect.privacy.renyi import LinearRenyi, log_delta_at_orders
 from dpselect.repetitions import Poisson, TruncatedNegativeBinomial
-from dpselect.repetitions.negative_binomial import theorem_2
+from dpselect.repetitions.negative_binomial_theorems import theorem_2
 from dpselect.repetitions.poisson import theorem_6
 
 ORDERS = np.array(rdp_privacy_accountant.DEFAULT_RDP_ORDERS)

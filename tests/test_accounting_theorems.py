@@ -32,12 +32,12 @@ from dpselect.repetitions import (
     Uniform,
     ZeroTruncatedPoisson,
 )
-from dpselect.repetitions.negative_binomial import (
+from dpselect.repetitions.negative_binomial import second_order_cost
+from dpselect.repetitions.negative_binomial_theorems import (
     corollary_3,
     corollary_4,
     refined_theorem_2,
     theorem_2,
-    theorem_2_constant,
 )
 from dpselect.repetitions.poisson import corollary_21, theorem_6
 
@@ -111,7 +111,7 @@ class TestTheorem2:
             law = negative_binomial(eta)
 
             def constant(t, law=law):
-                return theorem_2_constant(law=law, hat_order=1 + np.exp(t), hat_epsilon=RHO * (1 + np.exp(t)))
+                return second_order_cost(law, 1 + np.exp(t), RHO * (1 + np.exp(t)))
 
             hat = 1.0 + math.exp(minimise(constant, -5.0, 10.0)[0])
             found = refined_theorem_2(law=law, order=8.0, epsilon=0.8, hat_order=hat, hat_epsilon=RHO * hat)

@@ -30,7 +30,7 @@ from dpselect.repetitions import (
     TruncatedNegativeBinomial,
     Uniform,
 )
-from dpselect.repetitions.negative_binomial import theorem_2
+from dpselect.repetitions.negative_binomial_theorems import theorem_2
 
 LAWS = [Harmonic(limit=4), Uniform(limit=4), Fixed(count=3), Binomial(trials=4, probability=0.6)]
 LAWS += [Geometric(gamma=0.3).at_most(4), Fixed(count=1)]

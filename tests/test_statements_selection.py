@@ -22,7 +22,7 @@ from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector
 from dpselect.accounting.candidates.threshold import liu_talwar_theorem_3_1
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.repetitions import Geometric, Poisson, TruncatedNegativeBinomial
-from dpselect.repetitions.negative_binomial import corollary_3, corollary_4, theorem_2
+from dpselect.repetitions.negative_binomial_theorems import corollary_3, corollary_4, theorem_2
 from dpselect.repetitions.poisson import corollary_21, theorem_6
 from dpselect.testing.exact import FinitePair, hockey_stick, renyi_divergence
 from tests.selection_laws import first_above_law, first_positive_law, hockey_sticks, log_ratio, sampled_search_law

@@ -13,11 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Self, SupportsFloat
+from functools import cached_property, partial
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betaincc, gammaln
 
 from dpselect.errors import ArgumentError, number
@@ -27,18 +26,13 @@ from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
 from dpselect.repetitions.heavy_tail import draw_decreasing_tail
 from dpselect.repetitions.law import Family, FloatArray, Repetitions, repetition_law
-from dpselect.repetitions.one_run import OneRun, RenyiForm, orders_above_one
+from dpselect.repetitions.one_run import OneRun, RenyiForm
 
 __all__ = [
     "Geometric",
     "Logarithmic",
     "TruncatedNegativeBinomial",
-    "corollary_3",
-    "corollary_4",
-    "refined_theorem_2",
     "second_order_cost",
-    "theorem_2",
-    "theorem_2_constant",
 ]
 
 _SMALLEST_GAMMA = 1e-100
@@ -176,11 +170,9 @@ class _NegativeBinomial(Repetitions):
     def renyi_forms(self, run: OneRun) -> tuple[RenyiForm, ...]:
         """The refined Theorem 2 (Papernot, Steinke 2022), its second order optimised, 1 and infinity included."""
 
-        def constant(orders: FloatArray, epsilons: FloatArray) -> FloatArray:
-            return second_order_cost(self, orders, epsilons)
-
         at_one = (1.0 + self.eta) * math.log(1.0 / self.gamma)
         at_infinity = (1.0 + self.eta) * run.pure_epsilon
+        constant = partial(second_order_cost, self)
         best = min(run.smallest(constant, constant(run.orders, run.epsilons), zooms=2)[1], at_one, at_infinity)
         log_mean = math.log(self.mean)
         return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
@@ -294,84 +286,11 @@ class Logarithmic(_NegativeBinomial):
         return cls(gamma=_gamma_for(0.0, mean))
 
 
-def theorem_2(
-    *, law: _NegativeBinomial, order: ArrayLike, epsilon: ArrayLike, hat_order: ArrayLike, hat_epsilon: ArrayLike
-) -> FloatArray:
-    """epsilon + (1+eta)(1 - 1/hat_order) hat_epsilon + (1+eta) log(1/gamma)/hat_order + log E[K]/(order - 1).
-
-    For K truncated negative binomial; the base is (order, epsilon)- and (hat_order, hat_epsilon)-Renyi private,
-    hat_order >= 1 (at 1 hat_epsilon does not matter). Source: Papernot, Steinke 2022, Theorem 2 (page 5).
-    """
-    h = _hat_orders(hat_order)
-    middle = (1.0 - 1.0 / h) * _at_one(h, hat_epsilon) + math.log(1.0 / law.gamma) / h
-    return np.asarray(
-        np.asarray(epsilon) + (1.0 + law.eta) * middle + math.log(law.mean) / (orders_above_one(order) - 1.0)
-    )
-
-
-def refined_theorem_2(
-    *, law: _NegativeBinomial, order: ArrayLike, epsilon: ArrayLike, hat_order: ArrayLike, hat_epsilon: ArrayLike
-) -> FloatArray:
-    """Theorem 2 with log(1/gamma) replaced by log(1/gamma - 1 + exp(-(hat_order - 1) hat_epsilon)): never larger.
-
-    The last but one line of the proof; it does not decrease in hat_epsilon, so an upper bound may stand for it.
-    Source: Papernot, Steinke 2022, Theorem 2 (page 5).
-    """
-    constant = theorem_2_constant(law=law, hat_order=hat_order, hat_epsilon=hat_epsilon)
-    return np.asarray(np.asarray(epsilon) + constant + math.log(law.mean) / (orders_above_one(order) - 1.0))
-
-
-def theorem_2_constant(*, law: _NegativeBinomial, hat_order: ArrayLike, hat_epsilon: ArrayLike) -> FloatArray:
-    """The part of the refined Theorem 2 that does not depend on the order; minimise it over hat_order once a curve."""
-    h = _hat_orders(hat_order)
-    return second_order_cost(law, h, _at_one(h, hat_epsilon))
-
-
 def second_order_cost(law: _NegativeBinomial, hat_orders: FloatArray, hat_epsilons: FloatArray) -> FloatArray:
-    """`theorem_2_constant` at orders above 1, unchecked."""
+    """The part of the refined Theorem 2 that does not depend on the order, unchecked; minimise it once a curve."""
     excess = hat_orders - 1.0
     tail = np.log((1.0 - law.gamma) / law.gamma + np.exp(-excess * hat_epsilons))
     return np.asarray((1.0 + law.eta) * (excess * hat_epsilons + tail) / hat_orders)
-
-
-def _hat_orders(hat_order: ArrayLike) -> FloatArray:
-    h = np.asarray(hat_order, dtype=np.float64)
-    if not np.all(h >= 1.0):
-        raise ArgumentError("hat_order must be at least 1")
-    return h
-
-
-def _at_one(hat_order: FloatArray, hat_epsilon: ArrayLike) -> FloatArray:
-    """hat_epsilon, with anything (inf too) replaced by 0 where hat_order is 1."""
-    return np.where(hat_order == 1.0, 0.0, np.asarray(hat_epsilon, dtype=np.float64))
-
-
-def corollary_3(*, law: _NegativeBinomial, epsilon: SupportsFloat) -> float:
-    """(2 + eta) epsilon: the pure privacy of the best of K runs, for every gamma.
-
-    Source: Papernot, Steinke 2022, Corollary 3 (page 6). `pure_shift` is smaller for every gamma.
-
-    >>> corollary_3(law=Geometric(gamma=0.1), epsilon=1.0)
-    3.0
-    """
-    return (2.0 + law.eta) * number("epsilon", epsilon, at_least=0.0)
-
-
-def corollary_4(*, law: _NegativeBinomial, order: ArrayLike, rho: SupportsFloat) -> FloatArray:
-    """The closed form for a rho-zCDP base, already closed monotonically in the order.
-
-    With L = log E[K] and order0 = 1 + sqrt(L / rho): rho (m - 1) + L / (m - 1) + 2 (1+eta) sqrt(rho log(1/gamma))
-    - eta rho at m = max(order, order0). Raises `ArgumentError` for rho > log(1/gamma), where the formula, printed
-    without that condition's consequence, is not a bound: use `theorem_2` with hat_order = 1 there.
-    Source: Papernot, Steinke 2022, Corollary 4 (page 6).
-    """
-    rho = number("rho", rho, above=0.0)
-    span = math.log(1.0 / law.gamma)
-    if rho > span:
-        raise ArgumentError(f"rho must be at most log(1/gamma) = {span:g}, got {rho!r}")
-    log_mean = math.log(law.mean)
-    excess = np.maximum(orders_above_one(order) - 1.0, math.sqrt(log_mean / rho))
-    return np.asarray(rho * excess + log_mean / excess + 2.0 * (1.0 + law.eta) * math.sqrt(rho * span) - law.eta * rho)
 
 
 def _full(eta: float, a: float) -> float:

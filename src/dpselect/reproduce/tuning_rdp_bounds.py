@@ -15,7 +15,7 @@ from dpselect.accounting import best_of
 from dpselect.privacy import gaussian, zcdp
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi, log_delta_at_orders
 from dpselect.repetitions import Logarithmic, Poisson, Repetitions, TruncatedNegativeBinomial
-from dpselect.repetitions.negative_binomial import corollary_4
+from dpselect.repetitions.negative_binomial_theorems import corollary_4
 from dpselect.repetitions.poisson import theorem_6
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 

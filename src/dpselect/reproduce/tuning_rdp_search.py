@@ -20,7 +20,7 @@ from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, compose, dp_sgd
 from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.repetitions import Poisson, Repetitions, TruncatedNegativeBinomial
-from dpselect.repetitions.negative_binomial import theorem_2
+from dpselect.repetitions.negative_binomial_theorems import theorem_2
 from dpselect.repetitions.poisson import theorem_6
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 from dpselect.reproduce.tuning_rdp_bounds import DELTA, LAWS, mean_at
