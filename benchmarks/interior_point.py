@@ -2,7 +2,7 @@
 
     python benchmarks/interior_point.py [--trials 40] [--epsilon 1 0.1] [--bits 10 16 32 64 256] [--time] [--scaling]
 
-For every method, domain and epsilon: the rows that `interior_point_rows` claims for success with probability 0.99 at
+For every method, domain and epsilon: the rows that `InteriorPoint.rows` claims for success with probability 0.99 at
 delta = 1e-6 (add or remove one row; "cumulative" replaces one), the successes over eight shapes of data at exactly that
 many rows, the worst shape, and the worst shape at half as many rows. `--time` adds processor time on 10**6 rows,
 `--scaling` time and memory over sizes and domains. TreeLog as printed is in those only: it needs 1.1e5 rows at
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from dpselect.ordered import interior_point, interior_point_rows
+from dpselect.ordered import InteriorPoint, interior_point
 from dpselect.ordered.interior_points.rows import METHODS, Method
 from dpselect.randomness import keyed_source
 
@@ -73,7 +73,7 @@ def table(epsilons: list[float], sizes: list[int], trials: int) -> None:
             for method in METHODS[:5]:
                 adjacency = "replace_one" if method == "cumulative" else "add_or_remove_one"
                 asked = {"domain_size": 1 << bits, "epsilon": epsilon, "delta": DELTA, "adjacency": adjacency}
-                rows = interior_point_rows(method, **asked)
+                rows = InteriorPoint(method=method, **asked).rows
                 assert rows is not None
                 hits, runs, worst = success(method, bits, rows, epsilon, adjacency, trials)
                 _, _, half = success(method, bits, rows // 2, epsilon, adjacency, max(trials // 4, 1))

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from dpselect.ordered import median, private_range, quantile_interval, quantiles, quantiles_guarantee
+from dpselect.ordered import Quantiles, median, private_range, quantile_interval, quantiles
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 
@@ -45,7 +45,7 @@ print(f"between {low:,.0f} and {high:,.0f}, 95 % sure")
 
 # %%
 deciles = [i / 10 for i in range(1, 10)]
-price = quantiles_guarantee(qs=deciles, epsilon=1.0)
+price = Quantiles(qs=deciles, epsilon=1.0).guarantee
 print(f"price {price.epsilon(delta=0):.3f}")
 found = quantiles(salaries, qs=deciles, lower=0, upper=1e7, epsilon=1.0, granularity=100, random=random)
 print("deciles", [f"{value:,.0f}" for value in found.value])

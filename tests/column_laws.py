@@ -12,7 +12,7 @@ from decimal import Decimal
 import numpy as np
 
 from dpselect.ordered import open_column
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered.sources.declared import Column
 
 ORDINARY = 1000
 
@@ -47,7 +47,7 @@ OBJECTS = [
 
 def ranks(values, **public):
     """Rows of each code, and the domain they are codes of: all that the law of an answer depends on."""
-    declared = declare_column(values, **public)
+    declared = Column(values, **public)
     column = declared.ranked()
     window = column.window(1, max(column.total, 1))
     assert window.before == window.after == 0

@@ -19,12 +19,11 @@ from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, depth_scores, draw_dyadic
 from dpselect.ordered.interior_points.interior_point import (
-    choose_method,
-    cumulative_interior_point,
+    CumulativeInteriorPoint,
+    InteriorPoint,
     interior_point,
-    interior_point_guarantee,
 )
-from dpselect.ordered.interior_points.rows import METHODS, binary_search_noise, interior_point_rows, plan_method
+from dpselect.ordered.interior_points.rows import METHODS, binary_search_noise, plan_method
 from dpselect.ordered.interior_points.search_tree import heavy_path, interior_scores
 from dpselect.ordered.interior_points.stable_choice import StableChoice
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
@@ -162,15 +161,18 @@ def test_the_binary_search_is_one_gaussian_mechanism():
 def test_rows_beside_known_numbers():
     """Exponential mechanism and binary search (replace-one) from closed forms; the dyadic method at most these."""
     bits = (16, 32, 64, 256, 1024)
-    rows = {m: [interior_point_rows(m, domain_size=2**b, epsilon=1, delta=1e-6) for b in bits] for m in METHODS[:2]}
+    rows = {
+        m: [InteriorPoint(method=m, domain_size=2**b, epsilon=1, delta=1e-6).rows for b in bits] for m in METHODS[:2]
+    }
     for found, closed in zip(rows["exponential"], (32, 54, 98, 365, 1429), strict=True):
         assert closed - 2 <= found <= closed
     assert all(found <= known for found, known in zip(rows["dyadic"], (165, 169, 173, 181, 188), strict=True))
     searched = [
-        interior_point_rows("binary_search", domain_size=2**b, epsilon=1, delta=1e-6, adjacency=SWAP) for b in bits
+        InteriorPoint(method="binary_search", domain_size=2**b, epsilon=1, delta=1e-6, adjacency=SWAP).rows
+        for b in bits
     ]
     assert searched == [110, 164, 244, 535, 1155]
-    assert interior_point_rows("exponential", domain_size=2**64, epsilon=0.1) in (979, 980)
+    assert InteriorPoint(method="exponential", domain_size=2**64, epsilon=0.1).rows in (979, 980)
 
 
 def test_exact_failure_of_the_exponential_mechanism():
@@ -180,7 +182,7 @@ def test_exact_failure_of_the_exponential_mechanism():
     run = 2 * sum(math.exp(k) for k in range(1, 50))
     assert (2**64 - 98) / (2**64 - 98 + run) == pytest.approx(0.00304743551, rel=1e-8)
     for size, epsilon, failure in ((2**64, 1.0, 0.01), (1000, 0.3, 0.2), (2, 1.0, 0.01)):
-        rows = interior_point_rows("exponential", domain_size=size, epsilon=epsilon, failure_probability=failure)
+        rows = InteriorPoint(method="exponential", domain_size=size, epsilon=epsilon, failure_probability=failure).rows
 
         def worst(count, size=size, epsilon=epsilon):
             return (size - 1) / (size - 1 + math.exp(epsilon * math.ceil(count / 2)))
@@ -197,7 +199,9 @@ def test_other_budgets_beside_known_numbers():
     ):
         for method, rows in known.items():
             adjacency = SWAP if method == "binary_search" else ADD
-            found = interior_point_rows(method, domain_size=2**64, epsilon=epsilon, delta=delta, adjacency=adjacency)
+            found = InteriorPoint(
+                method=method, domain_size=2**64, epsilon=epsilon, delta=delta, adjacency=adjacency
+            ).rows
             assert 0.85 * rows < found <= rows
 
 
@@ -215,27 +219,27 @@ def test_auto_is_one_public_choice():
         given = {"expected_rows": expected} if expected is not None else {}
         release = interior_point([3] * count, **asked, **given, adjacency=adjacency, random=keyed_source(1))
         public = given if given or adjacency is ADD else {"expected_rows": count}
-        before = interior_point_guarantee(**asked, **public, adjacency=adjacency)
+        before = InteriorPoint(**asked, **public, adjacency=adjacency).guarantee
         assert release.guarantee.terms == before.terms
         assert release.guarantee.epsilon(1e-6) == before.epsilon(1e-6)
-        assert before.terms["method"] == choose_method(**asked, **public, adjacency=adjacency)
+        assert before.terms["method"] == InteriorPoint(**asked, **public, adjacency=adjacency).plan.method
     # under add-or-remove-one nothing but the declared numbers decides
     found = {interior_point([3] * n, **asked, random=keyed_source(1)).guarantee.terms["method"] for n in (0, 9, 9000)}
     assert found == {"dyadic"}
-    for ask in (interior_point_guarantee, choose_method):
+    for ask in ("guarantee", "plan", "rows"):
         with pytest.raises(ArgumentError, match="expected_rows"):
-            ask(**asked, adjacency=SWAP)
-    assert choose_method(**asked, expected_rows=0, adjacency=SWAP) == "dyadic"
+            getattr(InteriorPoint(**asked, adjacency=SWAP), ask)
+    assert InteriorPoint(**asked, expected_rows=0, adjacency=SWAP).plan.method == "dyadic"
 
 
 def test_the_choice_is_from_public_numbers():
-    assert choose_method(domain_size=2**64, epsilon=1, delta=1e-6) == "exponential"
-    assert choose_method(domain_size=2**256, epsilon=1, delta=1e-6) == "dyadic"
-    assert choose_method(domain_size=2**256, epsilon=1) == "exponential"
-    assert choose_method(domain_size=2**256, epsilon=1, delta=1e-6, expected_rows=1000) == "exponential"
-    assert choose_method(domain_size=2**256, epsilon=1, delta=1e-6, expected_rows=100) == "dyadic"
-    assert choose_method(domain_size=2**100, epsilon=1, delta=1e-6) == "exponential"
-    assert choose_method(domain_size=2**120, epsilon=1, delta=1e-6) == "dyadic"
+    assert InteriorPoint(domain_size=2**64, epsilon=1, delta=1e-6).plan.method == "exponential"
+    assert InteriorPoint(domain_size=2**256, epsilon=1, delta=1e-6).plan.method == "dyadic"
+    assert InteriorPoint(domain_size=2**256, epsilon=1).plan.method == "exponential"
+    assert InteriorPoint(domain_size=2**256, epsilon=1, delta=1e-6, expected_rows=1000).plan.method == "exponential"
+    assert InteriorPoint(domain_size=2**256, epsilon=1, delta=1e-6, expected_rows=100).plan.method == "dyadic"
+    assert InteriorPoint(domain_size=2**100, epsilon=1, delta=1e-6).plan.method == "exponential"
+    assert InteriorPoint(domain_size=2**120, epsilon=1, delta=1e-6).plan.method == "dyadic"
 
 
 @pytest.mark.parametrize("adjacency", [ADD, SWAP])
@@ -244,10 +248,10 @@ def test_guarantees_stay_within_the_budget(method, adjacency):
     for size, epsilon, delta in ((2**10, 1.0, 1e-6), (2**64, 0.1, 1e-9), (2**256, 3.0, 1e-6)):
         if method == "cumulative" and adjacency is ADD:
             with pytest.raises(ArgumentError):
-                interior_point_guarantee(domain_size=size, epsilon=1, delta=1e-6, method=method, adjacency=adjacency)
+                InteriorPoint(domain_size=size, epsilon=1, delta=1e-6, method=method, adjacency=adjacency).guarantee
             return
         asked = {"domain_size": size, "epsilon": epsilon, "delta": delta, "method": method}
-        g = interior_point_guarantee(**asked, adjacency=adjacency)
+        g = InteriorPoint(**asked, adjacency=adjacency).guarantee
         assert g.adjacency is adjacency
         assert 0.85 * epsilon < g.epsilon(delta) <= epsilon
         if method == "exponential":
@@ -267,7 +271,7 @@ def test_noise_of_the_binary_search():
 @pytest.mark.parametrize("method", METHODS[:5])
 def test_success_at_the_calculated_size(method, adjacency):
     """Eight shapes at the calculated size, ten times: more than 6 failures of 80 at a rate of 1 per cent: 2e-6."""
-    rows = interior_point_rows(method, domain_size=2**64, epsilon=1, delta=1e-6, adjacency=adjacency)
+    rows = InteriorPoint(method=method, domain_size=2**64, epsilon=1, delta=1e-6, adjacency=adjacency).rows
     if rows is None:
         assert (method, adjacency) == ("cumulative", ADD)
         return
@@ -293,7 +297,7 @@ def test_huge_domains(method):
     asked = {"domain_size": 2**256, "epsilon": 2, "delta": 1e-6, "method": method, "adjacency": SWAP}
     if method == "tree_log_printed":
         asked |= {"epsilon": 18, "delta": 1e-3}
-    rows = interior_point_rows(**asked)
+    rows = InteriorPoint(**asked).rows
     failed = 0
     for name, points in shapes(rows + rows % 2, 256, random.Random(7)).items():
         release = interior_point(points, **asked, random=keyed_source(name))
@@ -356,7 +360,7 @@ def test_few_rows_never_fail_loudly(method, count):
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 17])
 def test_tiny_domains(method, size):
     asked = {"domain_size": size, "epsilon": 1, "delta": 1e-6, "method": method, "adjacency": SWAP}
-    rows = interior_point_rows(method, **{k: v for k, v in asked.items() if k != "method"})
+    rows = InteriorPoint(method=method, **{k: v for k, v in asked.items() if k != "method"}).rows
     release = interior_point([size - 1] * max(rows, 1), **asked, random=keyed_source(5))
     assert release.value == size - 1
     assert interior_point([], **asked, random=keyed_source(6)).value in (None, *range(size))
@@ -428,7 +432,7 @@ def test_containers_of_all_kinds():
 def test_the_cumulative_release():
     p = tuned_cumulative(20, 1.0, 1e-6, 0.01, 2)
     codes = array([500 + i % 9 for i in range(6000)])
-    release = cumulative_interior_point(codes, bits=20, parameters=p, distance=2, random=keyed_source(1))
+    release = CumulativeInteriorPoint(bits=20, parameters=p, distance=2)(codes, random=keyed_source(1))
     assert 500 <= release.value <= 508
     assert release.guarantee.epsilon(1e-6) <= 1 + 1e-9
     assert release.guarantee.adjacency is SWAP
@@ -470,7 +474,9 @@ def test_wrong_values_are_named_without_being_shown():
 def test_plans_say_no_where_there_is_none():
     assert plan_method("dyadic", 16, 1.0, 0.0, 0.01, ADD) is None
     assert plan_method("cumulative", 16, 1.0, 1e-6, 0.01, ADD) is None
-    assert interior_point_rows("tree_log", domain_size=16, epsilon=1, delta=0.01, failure_probability=0.01) is None
+    assert (
+        InteriorPoint(method="tree_log", domain_size=16, epsilon=1, delta=0.01, failure_probability=0.01).rows is None
+    )
 
 
 # ---------------------------------------------------------------- statistical audit
@@ -484,7 +490,7 @@ def test_statistics_of_neighbours(method):
     times the claimed epsilon on an event of probability a quarter would be seen almost surely.
     """
     runs, epsilon = 300, 0.5
-    half = interior_point_rows(method, domain_size=2**20, epsilon=epsilon, delta=1e-6) // 2
+    half = InteriorPoint(method=method, domain_size=2**20, epsilon=epsilon, delta=1e-6).rows // 2
     points = [0] * half + [2**20 - 1] * half
     pair = ([*points, 2**20 - 1, 2**20 - 1], points)  # two rows apart, so at twice the budget
     found = []
@@ -526,5 +532,5 @@ def test_the_table_of_the_page_is_the_calculators():
     for epsilon, bits, method, rows, hits, runs in lines:
         adjacency = SWAP if method == "cumulative" else ADD
         asked = {"domain_size": 1 << int(bits), "epsilon": float(epsilon), "delta": 1e-6, "adjacency": adjacency}
-        assert interior_point_rows(method, **asked) == int(rows)
+        assert InteriorPoint(method=method, **asked).rows == int(rows)
         assert int(hits) >= 0.97 * int(runs)

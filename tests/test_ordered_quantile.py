@@ -14,11 +14,12 @@ from hypothesis import given, settings, strategies as st
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.ordered import median, private_range, quantile, quantile_interval
 from dpselect.ordered.domains import Binades, Doubles, Grid, Timestamps, WholeNumbers
-from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code, exponential_interior_point, window_of
+from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.order_statistics.intervals import SortedColumn, draw_code, window_of
 from dpselect.ordered.order_statistics.one import quantile_rate, rank_error
 from dpselect.ordered.order_statistics.small_domain import draw_flipped
 from dpselect.ordered.sources.columns import ChunkedColumn, PaddedColumn
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource, keyed_source
 
@@ -224,15 +225,11 @@ def test_large_whole_numbers_keep_their_order_among_powers_of_two():
 def test_interior_point_facts():
     # straddle data: half at a-1, half at a; N - 2 points have score 0, the two others n/2
     # failure (N - 2)/(N - 2 + 2 exp(n/2)) at N = 2**64: 0.975114567 for n = 80, 0.208873739 for n = 90, .0048 for 98
-    random, middle = keyed_source(11), 2**63
+    draws_of, middle = SecretDraws(keyed_source(11)), 2**63
     draws = 1500
     for count, failure in ((80, 0.975114567), (90, 0.208873739), (98, 0.00481243696)):
         rows = np.array([middle - 1] * (count // 2) + [middle] * (count // 2), dtype=np.uint64)
-        missed = sum(
-            exponential_interior_point(rows, lower=0, upper=2**64 - 1, epsilon=1, monotonic=True, random=random)
-            not in (middle - 1, middle)
-            for _ in range(draws)
-        )
+        missed = sum(draws_of.interior(rows, 2**64, 1.0) not in (middle - 1, middle) for _ in range(draws))
         # five deviations: wrong with probability below 1e-5 on right code, and a factor 2 in the rate is 100 away
         assert abs(missed - draws * failure) <= 5 * math.sqrt(draws * failure * (1 - failure)) + 1
 
@@ -249,11 +246,9 @@ def test_score_is_monotone_under_insertion():
 
 def test_integers_beyond_64_bits():
     rows = [2**300 + i for i in range(200)]
-    found = exponential_interior_point(rows, lower=0, upper=2**400, epsilon=5, monotonic=True, random=keyed_source(1))
+    found = SecretDraws(keyed_source(1)).interior(rows, 2**400, 5.0)
     assert rows[0] <= found <= rows[-1]
-    assert found != exponential_interior_point(
-        [], lower=0, upper=2**400, epsilon=5, monotonic=True, random=keyed_source(1)
-    )
+    assert found != SecretDraws(keyed_source(1)).interior([], 2**400, 5.0)
 
 
 def test_a_sorted_column_of_any_length_is_hardly_read():
@@ -324,7 +319,7 @@ def test_missing_rows_are_not_in_the_column():
 
 def test_weights_count_as_copies():
     rows, weights = np.array([5.0, 1.0, 3.0, 1.0, math.nan]), np.array([1.0, 0.25, 0.0, 9.0, 1.0])
-    declared = declare_column(rows, lower=0.0, upper=8.0, granularity=1.0, weights=weights)
+    declared = Column(rows, lower=0.0, upper=8.0, granularity=1.0, weights=weights)
     column, domain = declared.ranked(), declared.domain
     assert declared.units == 1024
     copies = [1] * (256 + 1024) + [5] * 1024  # 9 is cut off to the largest weight, 0 counts nothing

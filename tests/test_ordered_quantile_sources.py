@@ -24,7 +24,7 @@ from dpselect.ordered.order_statistics.intervals import SortedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.columns import ChunkedColumn
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered.sources.declared import Column
 from dpselect.randomness import keyed_source
 
 FLOATS = np.array([3.5, np.nan, -2.0, 3.5, 1e300, np.inf, -np.inf, 0.1, 7.25, 7.25, 7.25, 2.0])
@@ -256,7 +256,7 @@ def test_the_domain_does_not_depend_on_the_rows(name):
     bounds = {"lower": 0, "upper": 3}
     if name == "moments":
         bounds = {side: np.datetime64(bound, "s") for side, bound in bounds.items()}
-    domains = [declare_column(rows, assume_sorted=name == "sorted", **bounds).domain for rows in EMPTY_AND_ONE[name]]
+    domains = [Column(rows, assume_sorted=name == "sorted", **bounds).domain for rows in EMPTY_AND_ONE[name]]
     assert domains[0] == domains[1]
 
 

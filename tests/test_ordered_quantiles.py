@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.ordered import quantiles, quantiles_guarantee, quantiles_plan
+from dpselect.ordered import Quantiles, quantiles
 from dpselect.ordered.domains import Grid, WholeNumbers
 from dpselect.ordered.order_statistics.intervals import SortedColumn, window_of
 from dpselect.ordered.order_statistics.recursive import cutting_tree, equal_share, recursive_codes
@@ -51,7 +51,7 @@ def recursive_law(rows, plan, size, weight):
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_the_law_of_recursive_cuts_is_within_epsilon_in_rational_arithmetic(qs, adjacency):
     size, base = 3, 2
-    plan = quantiles_plan(epsilon=1.0, qs=qs, method="recursive", adjacency=adjacency)
+    plan = Quantiles(epsilon=1.0, qs=qs, method="recursive", adjacency=adjacency)
     units = math.lcm(*((rate * cut.share * Fraction(1)).denominator * rate.denominator for cut, rate in zip(plan.cuts, plan.rates, strict=True)))  # fmt: skip # noqa: E501
 
     def weight(exponent):
@@ -79,7 +79,7 @@ def test_the_law_of_recursive_cuts_is_within_epsilon_in_rational_arithmetic(qs, 
 @pytest.mark.statistical
 def test_cuts_follow_the_enumerated_law():
     rows, size, draws = np.array([0, 1, 1, 3, 3, 3, 4]), 5, 2500
-    plan = quantiles_plan(epsilon=3.0, qs=THREE, method="recursive")
+    plan = Quantiles(epsilon=3.0, qs=THREE, method="recursive")
     law = recursive_law(rows.tolist(), plan, size, lambda exponent: math.exp(exponent))
     order = [cut.index for cut in plan.cuts]
     random = keyed_source(3)
@@ -143,11 +143,11 @@ def test_shares_add_up_to_at_most_epsilon():
     for parts in range(1, 50):
         for epsilon in (1.0, 0.1, math.pi):
             assert Fraction(equal_share(epsilon, parts)) * parts <= Fraction(epsilon)
-            assert quantiles_guarantee(epsilon=epsilon, qs=[0.5], method="independent").pure_epsilon <= epsilon
+            assert Quantiles(epsilon=epsilon, qs=[0.5], method="independent").guarantee.pure_epsilon <= epsilon
     many = [k / 100 for k in range(1, 100)]
     for method in ("recursive", "independent"):
         for adjacency in (ADD, REPLACE):
-            assert quantiles_guarantee(epsilon=0.7, qs=many, method=method, adjacency=adjacency).epsilon(0) <= 0.7
+            assert Quantiles(epsilon=0.7, qs=many, method=method, adjacency=adjacency).guarantee.epsilon(0) <= 0.7
 
 
 @pytest.mark.statistical
@@ -211,7 +211,7 @@ def test_chunks_count_a_heavy_atom_where_they_collect_none_of_it():
 
 
 def test_a_single_quantile_and_wrong_arguments():
-    assert quantiles_plan(epsilon=1.0, qs=[0.5, 0.5]).method == "independent"
+    assert Quantiles(epsilon=1.0, qs=[0.5, 0.5]).chosen == "independent"
     with pytest.raises(ArgumentError, match="qs"):
         quantiles([1.0], qs=[], lower=0, upper=1, epsilon=1.0)
     with pytest.raises(BoundUnavailableError, match="recursive"):
@@ -246,7 +246,7 @@ def test_tree_noise_is_calibrated_and_without_noise_it_is_exact(monkeypatch, adj
     rows = np.sort(np.random.default_rng(2).integers(0, 121, 997))
     qs = [Fraction(k, 40) for k in range(1, 40)]
     released = quantiles(rows, qs=qs, lower=0, upper=120, epsilon=0.75, adjacency=adjacency)
-    assert released.plan.method == "tree"
+    assert released.plan.chosen == "tree"
     assert scales == [2 * factor / Fraction(3, 4)] * 2
     assert released.value == [int(rows[math.ceil(q * 997) - 1]) for q in qs]
     assert released.guarantee.epsilon(delta=0) == 0.75

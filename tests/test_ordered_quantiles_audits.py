@@ -15,10 +15,10 @@ from scipy.signal import fftconvolve
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger import InsufficientBudget, Ledger
-from dpselect.ordered import median, private_range, quantile, quantile_interval, quantiles, quantiles_plan
+from dpselect.ordered import Quantiles, median, private_range, quantile, quantile_interval, quantiles
 from dpselect.ordered.order_statistics.one import quantile_rate
 from dpselect.ordered.order_statistics.tree import node_counts, sum_of_noise, tree_levels
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -100,7 +100,7 @@ def test_weights_are_within_epsilon(adjacency, q):
 def test_weighted_cuts_are_within_epsilon(adjacency):
     """The law of recursive cuts of rows with one or two units; a row is in one part, with all its units."""
     qs = (Fraction(1, 4), Fraction(1, 2))
-    plan = quantiles_plan(epsilon=1.0, qs=qs, method="recursive", adjacency=adjacency, units=2)
+    plan = Quantiles(epsilon=1.0, qs=qs, method="recursive", adjacency=adjacency, units=2)
     power = math.lcm(*((rate * cut.share).denominator * rate.denominator for cut, rate in zip(plan.cuts, plan.rates, strict=True)))  # fmt: skip # noqa: E501
 
     def joint_law(rows):
@@ -131,7 +131,7 @@ def test_weighted_cuts_are_within_epsilon(adjacency):
 
 def test_all_units_of_a_row_fall_at_one_place():
     values, weights = np.array([3, 3, 3, 5]), np.array([1.0, 0.5, 0.25, 1.0])
-    declared = declare_column(values, lower=0, upper=7, weights=weights)
+    declared = Column(values, lower=0, upper=7, weights=weights)
     column = declared.scattered(keyed_source(1))
     window = column.window(1, column.total)
     assert sorted(window.counts.tolist()) == [256, 512, 1024, 1024]
@@ -206,7 +206,7 @@ def test_ends_are_drawn_at_the_rate_of_shifted_targets(monkeypatch, call):
 
 def test_atoms_of_streams_are_counted():
     values = np.concatenate([np.arange(100.0), np.full(200_000, 50.0), np.arange(100.0)])
-    column = declare_column(values, lower=0.0, upper=100.0, granularity=1.0).ranked()
+    column = Column(values, lower=0.0, upper=100.0, granularity=1.0).ranked()
     window = column.window(100_000, 100_010)
     assert (window.before, window.codes.tolist(), window.counts.tolist(), window.after) == (100, [50], [200_002], 98)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpselect.ordered import quantiles, quantiles_plan
+from dpselect.ordered import Quantiles, quantiles
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.order_statistics import joint
 from dpselect.ordered.order_statistics.intervals import SortedColumn
@@ -110,7 +110,7 @@ def test_heavy_atoms_empty_columns_and_stated_errors():
         assert np.sum(rows <= value) >= q * 1000 - errors[0]
         assert np.sum(rows < value) <= q * 1000 + errors[0]
     assert len(quantiles([], qs=[k / 10 for k in range(10)], **options).value) == 10
-    plan = quantiles_plan(epsilon=0.7, qs=[0.2, 0.4], method="joint", adjacency=REPLACE)
+    plan = Quantiles(epsilon=0.7, qs=[0.2, 0.4], method="joint", adjacency=REPLACE)
     assert plan.guarantee.epsilon(delta=0) == 0.7
     assert plan.rates == (Fraction(0.7) / 4,)
 

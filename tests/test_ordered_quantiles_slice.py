@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.ordered import quantiles, quantiles_guarantee, quantiles_plan
+from dpselect.ordered import Quantiles, quantiles
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.order_statistics import by_slices as module
 from dpselect.ordered.order_statistics.by_slices import Slicing, _geometric_error, plan_slices, slice_codes
@@ -148,10 +148,10 @@ def test_planned_sizes_lose_the_mean_of_the_noise():
 def test_the_plan_spends_its_epsilon_and_no_more():
     qs = [k / 9 for k in range(1, 9)]
     for adjacency in (ADD, REPLACE):
-        price = quantiles_guarantee(epsilon=1.0, qs=qs, method="slice", delta=1e-6, adjacency=adjacency).epsilon(1e-6)
+        price = Quantiles(epsilon=1.0, qs=qs, method="slice", delta=1e-6, adjacency=adjacency).guarantee.epsilon(1e-6)
         assert 0.9 < price <= 1.0
-    many = quantiles_plan(epsilon=1.0, qs=[k / 13 for k in range(1, 13)], method="slice", delta=1e-6)
-    few = quantiles_plan(epsilon=1.0, qs=qs, method="slice", delta=1e-6)
+    many = Quantiles(epsilon=1.0, qs=[k / 13 for k in range(1, 13)], method="slice", delta=1e-6)
+    few = Quantiles(epsilon=1.0, qs=qs, method="slice", delta=1e-6)
     assert many.slicing.computation_epsilon > 0.8 * few.slicing.computation_epsilon
     with pytest.raises(ArgumentError, match="delta"):
         quantiles([1.0], qs=qs, lower=0, upper=1, epsilon=1.0, method="slice")
@@ -206,6 +206,6 @@ def test_slices_that_are_too_small_say_so():
 
 def test_draws_in_order_share_the_worst_error():
     """The middle quantile is drawn at a higher rate, but in order its value may be one of the others."""
-    plan = quantiles_plan(epsilon=1.0, qs=[0.01, 0.5], method="independent")
+    plan = Quantiles(epsilon=1.0, qs=[0.01, 0.5], method="independent")
     assert plan.rates[0] < plan.rates[1]
     assert plan.rank_errors(1000)[0] == plan.rank_errors(1000)[1]

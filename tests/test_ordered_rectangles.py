@@ -19,8 +19,8 @@ from dpselect.mechanisms import noisy_count_guarantee
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.labelled_rows import rectangles
-from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, rectangle_plan, rectangle_rows
-from dpselect.ordered.labelled_rows.rectangles import Rectangle, learn_rectangle
+from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan
+from dpselect.ordered.labelled_rows.rectangles import Rectangle, RectangleLearner, learn_rectangle
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.privacy.output.amounts import epsilon_used
@@ -45,14 +45,13 @@ class Slices:
         self.values, self.extra, self.size, self.axes = [], [], size, axes
         self.plan = plan_of(0.1, 0.1 if noisy else None, 1)
 
-        def draw(values, **options):
-            assert options["monotonic"]
-            assert options["epsilon"] == epsilon_used(self.plan.rate)
-            assert (options["lower"], options["upper"]) == (0, size - 1)
+        def draw(_, values, domain_size, rate):
+            assert rate == epsilon_used(self.plan.rate)
+            assert domain_size == size
             self.values.append(tuple(values))
             return 0
 
-        monkeypatch.setattr(rectangles, "exponential_interior_point", draw)
+        monkeypatch.setattr(SecretDraws, "interior", draw)
         monkeypatch.setattr(SecretDraws, "geometric", lambda _self, _epsilon: self.extra.pop(0))
 
     def cut(self, rows, extra):
@@ -171,7 +170,7 @@ def test_prices_of_the_tables_in_the_derivation():
 def test_fewer_rows_are_consumed_than_by_pure_prices(axes, table):
     # the derivation's totals for a domain of 2**32, (1, 1e-6), failure 0.05 charge the exponential mechanism as any
     # pure one; its bounded range is cheaper, even with a sixteenth of epsilon for the count
-    plan = rectangle_plan(dimensions=axes, domain_size=2**32, epsilon=1.0, delta=1e-6)
+    plan = RectangleLearner(dimensions=axes, domain_size=2**32, epsilon=1.0, delta=1e-6).plan
     assert plan.consumed < table
     assert 0.99 < plan.guarantee.epsilon(delta=1e-6) <= 1.0
     assert (plan.slice_epsilon is not None) == (axes >= 4)
@@ -181,16 +180,16 @@ def test_fewer_rows_are_consumed_than_by_pure_prices(axes, table):
 
 def test_the_smaller_way_of_slicing_is_taken():
     options = {"dimensions": 4, "domain_size": 2**32, "epsilon": 1.0, "delta": 1e-6}
-    plans = {way: rectangle_plan(slicing=way, **options) for way in ("auto", "plain", "noisy")}
+    plans = {way: RectangleLearner(slicing=way, **options).plan for way in ("auto", "plain", "noisy")}
     assert plans["auto"].consumed == min(plans["plain"].consumed, plans["noisy"].consumed)
     assert plans["plain"].slice_epsilon is None
     assert all(plan.guarantee.epsilon(delta=1e-6) <= 1.0 for plan in plans.values())
-    replaced = rectangle_plan(adjacency=REPLACE, **options)
+    replaced = RectangleLearner(adjacency=REPLACE, **options).plan
     assert replaced.guarantee.adjacency is REPLACE
     assert replaced.guarantee.epsilon(delta=1e-6) <= 1.0
     # plain slices cost the same for a replaced row: one replaced value a slice either way
-    assert rectangle_plan(slicing="plain", adjacency=REPLACE, **options).rate == plans["plain"].rate
-    pure = rectangle_plan(dimensions=4, domain_size=2**32, epsilon=1.0)
+    assert RectangleLearner(slicing="plain", adjacency=REPLACE, **options).plan.rate == plans["plain"].rate
+    pure = RectangleLearner(dimensions=4, domain_size=2**32, epsilon=1.0).plan
     assert pure.guarantee.pure_epsilon <= 1.0
     assert pure.rate == pytest.approx((1 - 1 / 16) / 16, rel=0.01)
     # eight slices at twice the rate, and the count
@@ -221,19 +220,19 @@ def rectangle_plan_price(plan):
     ],
 )
 def test_extreme_budgets(epsilon, delta, slicing):
-    plan = rectangle_plan(dimensions=1, domain_size=100, epsilon=epsilon, delta=delta, slicing=slicing)
+    plan = RectangleLearner(dimensions=1, domain_size=100, epsilon=epsilon, delta=delta, slicing=slicing).plan
     assert plan.guarantee.epsilon(delta=delta) <= epsilon
     # never less than basic composition allows
     assert plan.rate >= epsilon * (15 / 16) / 4 * (1 - 1e-6)
 
 
 def test_rows_grow_as_they_should():
-    plan = rectangle_plan(dimensions=2, domain_size=2**16, epsilon=1.0)
-    sizes = [rectangle_rows(plan, error=error) for error in (0.3, 0.2, 0.1)]
+    plan = RectangleLearner(dimensions=2, domain_size=2**16, epsilon=1.0).plan
+    sizes = [plan.rows(error=error) for error in (0.3, 0.2, 0.1)]
     assert sizes == sorted(sizes)
     assert all(plan.consumed / n <= error for n, error in zip(sizes, (0.3, 0.2, 0.1), strict=True))
     with pytest.raises(ArgumentError, match="error"):
-        rectangle_rows(plan, error=0.0)
+        plan.rows(error=0.0)
 
 
 @pytest.mark.statistical
@@ -243,8 +242,8 @@ def test_the_error_is_as_small_as_claimed(axes, share, adjacency):
     holds, and at most 10 have probability 0.05 if a trial fails with probability one half."""
     size, asked, epsilon, failures = 2**16, 0.2, 2.0, 0
     options = {"epsilon": epsilon, "adjacency": adjacency}
-    plan = rectangle_plan(dimensions=axes, domain_size=size, **options)
-    rows = rectangle_rows(plan, error=asked)
+    plan = RectangleLearner(dimensions=axes, domain_size=size, **options).plan
+    rows = plan.rows(error=asked)
     side = share ** (1 / axes)
     low, high = int(size * 0.4 * (1 - side)), int(size * (0.4 + 0.6 * side))
     data, source = np.random.default_rng(61), keyed_source(61)
@@ -272,7 +271,7 @@ def test_enough_rows_give_no_false_positives_and_few_false_negatives():
     X = data.integers(0, 1000, (30_000, 4))
     y = np.all((X >= 100) & (X < 950), axis=1)
     options = {"lower": 0, "upper": 999, "epsilon": 4.0, "delta": 1e-6, "slicing": "noisy"}
-    plan = rectangle_plan(dimensions=4, domain_size=1000, epsilon=4.0, delta=1e-6, slicing="noisy")
+    plan = RectangleLearner(dimensions=4, domain_size=1000, epsilon=4.0, delta=1e-6, slicing="noisy").plan
     for _ in range(3):
         release = learn_rectangle(X, y, random=source, **options)
         found = release.value.predict(X)
@@ -291,7 +290,7 @@ def test_too_few_rows_give_the_empty_rectangle_by_a_private_decision():
     assert release.value.empty
     assert release.value.bounds is None
     assert not release.value.predict(X).any()
-    plan = rectangle_plan(dimensions=2, domain_size=10, epsilon=1.0)
+    plan = RectangleLearner(dimensions=2, domain_size=10, epsilon=1.0).plan
     assert release.guarantee.pure_epsilon >= noisy_count_guarantee(epsilon=plan.count_epsilon).pure_epsilon
     # around the limit both happen: the decision is noisy
     rows = np.full((plan.least_count, 2), 5)

@@ -16,13 +16,13 @@ from dpselect.learners import PrivateRectangleClassifier, PrivateThresholdClassi
 from dpselect.ledger import Ledger
 from dpselect.ordered import (
     Ordered,
+    QuasiConcaveByInteriorPoint,
     ReorderSliceCompute,
     RisingAndFalling,
+    ScoreRuns,
     interior_point,
     learn_rectangle,
     learn_threshold,
-    maximize_by_interior_point,
-    maximize_over_runs,
     maximize_quasi_concave,
 )
 from dpselect.privacy import Receipt, pure_dp
@@ -49,6 +49,7 @@ class Recorder:
 X = np.random.default_rng(1).uniform(0, 1, (900, 2))
 Y = (X[:, 0] < 0.5).astype(int)
 SCORE = RisingAndFalling(lambda z: z, lambda z: 900 - z)
+RUNS = ScoreRuns([0, 5], [1, 2], upper=9)
 SMALL = {"epsilon": 0.5, "random": keyed_source(1)}
 
 CALLS = {
@@ -56,10 +57,10 @@ CALLS = {
     "threshold": lambda values=X[:, 0], **more: learn_threshold(values, Y, lower=0, upper=1, **SMALL, **more),
     "rectangle": lambda values=X, **more: learn_rectangle(values, Y, lower=0, upper=1, **SMALL, **more),
     "quasi-concave": lambda score=SCORE, **more: maximize_quasi_concave(score, lower=0, upper=10**6, **SMALL, **more),
-    "runs": lambda **more: maximize_over_runs([0, 5], [1, 2], upper=9, **SMALL, **more),
-    "reduction": lambda **more: maximize_by_interior_point([0, 5], [1, 2], upper=9, **SMALL, **more),
-    "cumulative": lambda **more: maximize_by_interior_point(
-        [0, 5], [1, 2], upper=9, delta=1e-6, method="cumulative", **SMALL, **more
+    "runs": lambda **more: maximize_quasi_concave(RUNS, **SMALL, **more),
+    "reduction": lambda **more: QuasiConcaveByInteriorPoint(epsilon=0.5)(RUNS, random=keyed_source(1), **more),
+    "cumulative": lambda **more: QuasiConcaveByInteriorPoint(epsilon=0.5, delta=1e-6, method="cumulative")(
+        RUNS, random=keyed_source(1), **more
     ),
     "slices": lambda **more: ReorderSliceCompute(
         [1, 2], slice_epsilon=0.1, computation=pure_dp(epsilon=0.1), slices=2, **more

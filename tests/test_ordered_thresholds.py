@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -21,17 +22,19 @@ from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DataDependentClassesWarning, PrivateThresholdClassifier
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
 from dpselect.ordered.domains import WholeNumbers
-from dpselect.ordered.interior_points.interior_point import interior_point
-from dpselect.ordered.labelled_rows import thresholds
+from dpselect.ordered.interior_points.interior_point import InteriorPoint
 from dpselect.ordered.labelled_rows.threshold_plan import (
     binomial_below,
-    rows_per_side,
     score_margin,
-    threshold_guarantee,
     threshold_rate,
-    threshold_rows,
 )
-from dpselect.ordered.labelled_rows.thresholds import Threshold, boundary_points, error_runs, learn_threshold
+from dpselect.ordered.labelled_rows.thresholds import (
+    Threshold,
+    ThresholdLearner,
+    boundary_points,
+    error_runs,
+    learn_threshold,
+)
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, weight_at_least
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
@@ -132,7 +135,7 @@ def test_one_labelled_row_is_a_swap_of_one_point_and_a_replaced_one_of_two():
 def test_guarantees():
     for adjacency in (ADD, REPLACE):
         for method in ("errors", "interior-point"):
-            g = threshold_guarantee(epsilon=0.7, method=method, adjacency=adjacency)
+            g = ThresholdLearner(epsilon=0.7, method=method, adjacency=adjacency).guarantee
             assert (g.pure_epsilon, g.adjacency, g.terms["method"]) == (0.7, adjacency, method)
             assert g.epsilon(delta=1e-6) < 0.7  # bounded range
     for adjacency in (ADD, REPLACE):
@@ -144,25 +147,27 @@ def test_guarantees():
                 "method": "interior-point",
                 "adjacency": adjacency,
             }
-            g = threshold_guarantee(domain_size=2**32, **options)
+            g = ThresholdLearner(domain_size=2**32, **options).guarantee
             assert g.adjacency is adjacency
             assert 0.9 < g.epsilon(delta=1e-5) <= 1.0
             x = np.arange(40)
             release = learn_threshold(x, x <= 20, lower=0, upper=2**32 - 1, random=keyed_source(1), **options)
             assert release.guarantee.epsilon(delta=1e-5) == g.epsilon(delta=1e-5)
     with pytest.raises(ArgumentError, match="domain_size"):
-        threshold_guarantee(epsilon=1.0, delta=1e-6, interior="dyadic", method="interior-point")
+        ThresholdLearner(epsilon=1.0, delta=1e-6, interior="dyadic", method="interior-point").guarantee
 
 
 def test_auto_is_priced_as_it_is_drawn(monkeypatch):
     """With so many points a fresh choice would take the exponential mechanism; the price is that of the dyadic one."""
     asked = {}
 
-    def spy(points, **options):
-        asked.update(options, points=len(points))
-        return interior_point(points, **options)
+    prepared = InteriorPoint.prepared
 
-    monkeypatch.setattr(thresholds, "interior_point", spy)
+    def spy(self, points):
+        asked.update(method=self.plan.method, points=len(points), adjacency=self.adjacency)
+        return prepared(self, points)
+
+    monkeypatch.setattr(InteriorPoint, "prepared", spy)
     for adjacency in (ADD, REPLACE):
         release = learn_threshold(
             np.arange(4), [1, 1, 0, 0], lower=0, upper=2**1024, epsilon=1.0, delta=1e-6, method="interior-point",
@@ -303,30 +308,34 @@ def test_sizes_from_the_derivation(bits, epsilon, error, m, interior, a, errors)
     options = {"domain_size": 2**bits, "epsilon": epsilon}
     assert math.ceil(math.log(3 * 2**bits / 0.05) / epsilon * 2) == m
     # the interior point is planned with 1/(1 + ...) in place of its upper bound, which may save one row in 970
-    assert m - 1 <= rows_per_side(**options) <= m
-    found = threshold_rows(error=error, method="interior-point", **options)
+    assert m - 1 <= ThresholdLearner(method="interior-point", **options).rows_per_side <= m
+    found = ThresholdLearner(method="interior-point", **options).rows(error=error)
     assert interior * 0.998 <= found <= interior
     assert score_margin(2**bits, epsilon, 0.05 / 3) == a
-    assert threshold_rows(error=error, **options) == errors
+    assert ThresholdLearner(**options).rows(error=error) == errors
 
 
 def test_sizes_under_replace_one_and_for_other_tasks():
-    options = {"domain_size": 2**32, "epsilon": 1.0, "error": 0.1}
-    assert threshold_rows(adjacency=REPLACE, **options) > 1.5 * threshold_rows(**options)
-    assert rows_per_side(domain_size=2**32, epsilon=1.0, adjacency=REPLACE) == math.ceil(4 * math.log(3 * 2**32 / 0.05))
-    assert threshold_rows(either_side=True, **options) > threshold_rows(**options)
-    assert threshold_rows(realisable=False, **options) > threshold_rows(**options)
-    huge = {"domain_size": 2**512, "epsilon": 1.0, "error": 0.1, "delta": 1e-6, "method": "interior-point"}
-    assert threshold_rows(interior="dyadic", **huge) < threshold_rows(**huge)
-    for wrong in ({"realisable": False}, {"either_side": True}):
+    def rows(realisable=True, **options):
+        asked = {"domain_size": 2**32, "epsilon": 1.0} | options
+        return ThresholdLearner(**asked).rows(error=0.1, realisable=realisable)
+
+    assert rows(adjacency=REPLACE) > 1.5 * rows()
+    interior = ThresholdLearner(method="interior-point", domain_size=2**32, epsilon=1.0, adjacency=REPLACE)
+    assert interior.rows_per_side == math.ceil(4 * math.log(3 * 2**32 / 0.05))
+    assert rows(positives="either") > rows()
+    assert rows(realisable=False) > rows()
+    huge = {"domain_size": 2**512, "delta": 1e-6, "method": "interior-point"}
+    assert rows(interior="dyadic", **huge) < rows(**huge)
+    for wrong in ({"realisable": False}, {"positives": "either"}):
         with pytest.raises(ArgumentError, match="method"):
-            threshold_rows(method="interior-point", **options, **wrong)
+            rows(method="interior-point", **wrong)
 
 
 @pytest.mark.parametrize(("bits", "rows"), [(32, 2483), (1024, 12_019)])
 def test_sizes_for_any_labels_from_the_derivation(bits, rows):
     """The least N with a/N + 3 sqrt(log(4/b)/(2N)) <= 0.1, a = log(4 |X|/b) rounded up, b = 0.05."""
-    assert threshold_rows(domain_size=2**bits, error=0.1, epsilon=1.0, realisable=False) == rows
+    assert ThresholdLearner(domain_size=2**bits, epsilon=1.0).rows(error=0.1, realisable=False) == rows
     a = math.ceil(bits * math.log(2.0) + math.log(80.0))
 
     def excess(count):
@@ -341,10 +350,10 @@ def test_the_table_of_the_page():
     lines = re.findall(r"^\| 2\^(\d+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", page, flags=re.M)
     assert [int(line[0]) for line in lines] == [32, 64, 256, 1024]
     for bits, *shown in lines:
-        options = {"domain_size": 2 ** int(bits), "error": 0.1, "epsilon": 1.0}
-        interior = {"method": "interior-point", "delta": 1e-6, **options}
-        found = [threshold_rows(**options), threshold_rows(**interior | {"delta": 0.0})]
-        found += [threshold_rows(interior=method, **interior) for method in ("dyadic", "tree_log")]
+        learner = ThresholdLearner(domain_size=2 ** int(bits), epsilon=1.0)
+        interior = replace(learner, method="interior-point")
+        learners = [learner, interior, *(replace(interior, delta=1e-6, interior=m) for m in ("dyadic", "tree_log"))]
+        found = [one.rows(error=0.1) for one in learners]
         assert [int(cell.replace(",", "")) for cell in shown] == found
 
 
@@ -373,10 +382,8 @@ def test_the_error_is_as_small_as_claimed(options, noise):
     """150 trials that may fail with probability 0.05 each: more than 24 failures have probability 2e-7 if the claim
     holds, and at most 24 have probability 6e-5 if a trial fails with probability 0.3."""
     size, truth, trials, asked = 2**32, 2**31 + 12345, 150, 0.1
-    plan = {key: value for key, value in options.items() if key != "positives"}
-    rows = threshold_rows(
-        domain_size=size, error=asked, epsilon=1.0, realisable=noise == 0.0, either_side="positives" in options, **plan
-    )
+    learner = ThresholdLearner(domain_size=size, epsilon=1.0, **options)
+    rows = learner.rows(error=asked, realisable=noise == 0.0)
     data, source, failures = np.random.default_rng(31), keyed_source(31), 0
     for _ in range(trials):
         x = data.integers(0, size, rows)

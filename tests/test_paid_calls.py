@@ -42,6 +42,7 @@ COUNT = smoothed_count(BASE, samples=2000, thresholds=2, delta=1e-6, slack=0.25)
 GATE = {"training": BASE, "max_error": 0.5, "test_epsilon": 0.1, "test_shift": 0.001, "train_shift": 0.001}
 STAGE = m.ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
 SV = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5, "max_positives": 2}
+COLUMN = ordered.Column(ROWS, lower=0, upper=63)
 GRID = adaptive.integer_grid(0, 63)
 
 
@@ -152,6 +153,9 @@ CALLS: dict[str, Call] = {
         ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o
     ),
     "ordered.private_range": lambda **o: ordered.private_range(ROWS, epsilon=1.0, **o),
+    "ordered.Quantile": lambda **o: ordered.Quantile(q=0.5, epsilon=1.0)(COLUMN, **o),
+    "ordered.Quantiles": lambda **o: ordered.Quantiles(qs=[0.5], epsilon=1.0)(COLUMN, **o),
+    "ordered.PrivateRange": lambda **o: ordered.PrivateRange(epsilon=1.0)(ROWS, **o),
 }  # fmt: skip
 
 
@@ -353,7 +357,7 @@ MORE = {
 SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
     r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
     r"|holdout\..*|learners\.(Private\w+Classifier|gated_logistic_regression)$"
-    r"|ordered\.(ReorderSliceCompute|cumulative_interior_point|interior_point|learn_\w+|maximize_\w+)$"
+    r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
     r"|selection\.select_without_threshold$"
 )
 """With a spender, and held to it in tests of their own."""

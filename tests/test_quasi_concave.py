@@ -15,20 +15,16 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from dpselect.errors import ArgumentError
-from dpselect.ordered.interior_points import optimisation_reduction
-from dpselect.ordered.interior_points.optimisation_reduction import (
-    LowerBoundReduction,
-    interior_point_instance,
-    maximize_by_interior_point,
-    reduction_error,
-)
-from dpselect.ordered.interior_points.quasi_concave import (
+from dpselect.ordered import (
+    QuasiConcave,
+    QuasiConcaveByInteriorPoint,
     RisingAndFalling,
-    maximize_over_runs,
+    ScoreRuns,
     maximize_quasi_concave,
-    quasi_concave_guarantee,
     quasi_concave_hull,
 )
+from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.interior_points.optimisation_reduction import interior_point_instance
 from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 
@@ -95,7 +91,7 @@ def test_places_are_drawn_by_their_scores_however_the_peak_is_known(scores):
 def test_scores_on_runs_and_places_that_are_all_looked_at():
     source, scores = keyed_source(52), [0.0, 3.0, 1.0]
     found = [
-        maximize_over_runs([0, 2, 3], scores, upper=8, epsilon=1.0, monotonic=True, random=source).value
+        maximize_quasi_concave(ScoreRuns([0, 2, 3], scores, upper=8), epsilon=1.0, monotonic=True, random=source).value
         for _ in range(1500)
     ]
     every = [0.0, 0.0, 3.0, *[1.0] * 6]
@@ -175,12 +171,12 @@ def test_the_hull_is_the_least_quasi_concave_score_above_and_keeps_the_sensitivi
 
 def test_guarantees():
     for adjacency in Adjacency:
-        g = quasi_concave_guarantee(epsilon=0.5, adjacency=adjacency)
+        g = QuasiConcave(epsilon=0.5, adjacency=adjacency).guarantee
         assert (g.pure_epsilon, g.adjacency) == (0.5, adjacency)
         for release in (
             maximize_quasi_concave(lambda z: -z, lower=0, upper=9, epsilon=0.5, adjacency=adjacency),
-            maximize_over_runs([0, 3], [1.0, 2.0], upper=9, epsilon=0.5, adjacency=adjacency),
-            maximize_by_interior_point([0, 3], [1, 2], upper=9, epsilon=0.5, adjacency=adjacency),
+            maximize_quasi_concave(ScoreRuns([0, 3], [1.0, 2.0], upper=9), epsilon=0.5, adjacency=adjacency),
+            QuasiConcaveByInteriorPoint(epsilon=0.5, adjacency=adjacency)(ScoreRuns([0, 3], [1, 2], upper=9)),
         ):
             assert (release.guarantee.pure_epsilon, release.guarantee.adjacency) == (0.5, adjacency)
             assert not release.replayable
@@ -191,7 +187,9 @@ def test_scores_that_are_no_numbers_do_not_stop_it():
         release = maximize_quasi_concave(lambda z, odd=odd: odd if z == 3 else 0.0, lower=0, upper=9, epsilon=1.0)
         assert release.value in range(10)
         assert (release.value == 3) == (odd == math.inf)
-        assert maximize_over_runs([0, 1], [odd, 0.0], upper=1, epsilon=1.0).value == (0 if odd == math.inf else 1)
+        assert maximize_quasi_concave(ScoreRuns([0, 1], [odd, 0.0], upper=1), epsilon=1.0).value == (
+            0 if odd == math.inf else 1
+        )
 
 
 @pytest.mark.parametrize(
@@ -216,11 +214,10 @@ def test_bad_arguments(wrong, error, name):
 
 @pytest.mark.parametrize("starts", [[], [0, 0], [3, 2], [0, 10]])
 def test_bad_runs(starts):
-    for maximize in (maximize_over_runs, maximize_by_interior_point):
-        with pytest.raises(ArgumentError, match="starts"):
-            maximize(starts, [1] * len(starts), upper=9, epsilon=1.0)
-        with pytest.raises(ArgumentError, match="score"):
-            maximize([0, 1], [1], upper=9, epsilon=1.0)
+    with pytest.raises(ArgumentError, match="starts"):
+        ScoreRuns(starts, [1] * len(starts), upper=9)
+    with pytest.raises(ArgumentError, match="score"):
+        ScoreRuns([0, 1], [1], upper=9)
 
 
 # --- the reduction to interior points (proof of Theorem 4.2)
@@ -264,16 +261,15 @@ def test_the_rate_of_the_reduction_in_rational_arithmetic():
 
 
 def test_the_reduction_is_drawn_at_that_rate(monkeypatch):
-    asked = {}
+    asked = []
 
-    def spy(points, **options):
-        asked.update(options, points=points)
+    def spy(_, points, size, rate):
+        asked.append((set(points), size, rate))
         return points[0]
 
-    monkeypatch.setattr(optimisation_reduction, "exponential_interior_point", spy)
-    release = maximize_by_interior_point([5, 8, 9], [0, 300, 2], upper=20, epsilon=2.0)
-    assert (asked["epsilon"], asked["monotonic"]) == (Fraction(2, 4), True)
-    assert (asked["lower"], asked["upper"], set(asked["points"])) == (0, 15, {3})
+    monkeypatch.setattr(SecretDraws, "interior", spy)
+    release = QuasiConcaveByInteriorPoint(epsilon=2.0)(ScoreRuns([5, 8, 9], [0, 300, 2], upper=20))
+    assert asked == [({3}, 16, Fraction(2, 4))]
     assert release.value == 8
 
 
@@ -294,29 +290,29 @@ def test_errors_from_the_derivations():
             math.floor(2 * (bits * math.log(2) + math.log(100))) == error
             or math.ceil(2 * (bits * math.log(2) + math.log(100))) == error
         )
-        found = reduction_error(places=2**bits, epsilon=1.0, failure_probability=0.01)
+        found = QuasiConcaveByInteriorPoint(places=2**bits, epsilon=1.0, failure_probability=0.01).error
         assert found == math.ceil(8 * (bits * math.log(2) + math.log(100)))
-    assert reduction_error(places=1, epsilon=1.0, failure_probability=0.5) == 6
+    assert QuasiConcaveByInteriorPoint(places=1, epsilon=1.0, failure_probability=0.5).error == 6
 
 
 @pytest.mark.statistical
 def test_the_reduction_is_within_its_error_and_the_direct_way_within_a_quarter():
     """200 draws that may fail with probability 0.05 each: more than 28 failures have probability 1e-6 if the claim
     holds, and at most 28 have probability 2e-4 if a draw fails with probability 0.25."""
-    error = reduction_error(places=2**16, epsilon=1.0)
+    error = QuasiConcaveByInteriorPoint(places=2**16, epsilon=1.0).error
     score = [0, error + 200, 0]
     narrow = score[1] - error
     starts, scores = [0, 3000, 3010, 3020, 9000], [0, narrow, score[1], narrow, 0]
     source = keyed_source(55)
     options = {"upper": 2**16 - 1, "epsilon": 1.0, "random": source}
-    direct = [maximize_over_runs(starts, scores, **options).value for _ in range(200)]
-    reduced = [maximize_by_interior_point(starts, scores, **options).value for _ in range(200)]
+    direct = [maximize_quasi_concave(ScoreRuns(starts, scores), **options).value for _ in range(200)]
+    reduced = [QuasiConcaveByInteriorPoint(**options)(ScoreRuns(starts, scores)).value for _ in range(200)]
     for found in (direct, reduced):
         assert sum(not 3010 <= z < 3020 for z in found) <= 28
     # the direct way with a quarter of the gap
     gap = math.ceil(2 * math.log(2**16 / 0.05))
     assert gap <= error / 4 + 1
-    near = [maximize_over_runs([0, 3000, 3001], [0, gap, 0], **options).value for _ in range(200)]
+    near = [maximize_quasi_concave(ScoreRuns([0, 3000, 3001], [0, gap, 0]), **options).value for _ in range(200)]
     assert sum(z != 3000 for z in near) <= 28
 
 
@@ -324,20 +320,22 @@ def test_the_cumulative_mechanism_as_the_finder():
     # the derivation's table of tuned sizes (epsilon 1, delta 1e-6, failure 0.01), which ours may undercut a little
     for bits, error in ((16, 4560), (64, 4710), (1024, 4980)):
         options = {"epsilon": 1.0, "delta": 1e-6, "failure_probability": 0.01, "method": "cumulative"}
-        assert 0.97 * error <= reduction_error(places=2**bits, **options) <= error
+        assert 0.97 * error <= QuasiConcaveByInteriorPoint(places=2**bits, **options).error <= error
     for adjacency in Adjacency:
         options = {"epsilon": 1.0, "delta": 1e-6, "method": "cumulative", "adjacency": adjacency}
-        error = reduction_error(places=2**64, epsilon=1.0, delta=1e-6, method="cumulative")
+        error = QuasiConcaveByInteriorPoint(places=2**64, epsilon=1.0, delta=1e-6, method="cumulative").error
         starts, scores = [7, 2**40, 2**40 + 50, 2**41], [0, 10, 10 + error, 5]
         # fails with probability 0.05
-        release = maximize_by_interior_point(starts, scores, upper=2**64 + 6, random=keyed_source(59), **options)
+        release = QuasiConcaveByInteriorPoint(**options)(
+            ScoreRuns(starts, scores, upper=2**64 + 6), random=keyed_source(59)
+        )
         assert 2**40 + 50 <= release.value < 2**41
         assert release.guarantee.adjacency is adjacency
         assert 0.9 < release.guarantee.epsilon(delta=1e-6) <= 1.0
     for wrong in ({"delta": 0.0}, {"delta": 0.2}, {"method": "guess"}):
         arguments = {"epsilon": 1.0, "delta": 1e-6, "method": "cumulative"} | wrong
         with pytest.raises(ArgumentError, match=r"delta|method"):
-            reduction_error(places=100, **arguments)
+            QuasiConcaveByInteriorPoint(places=100, **arguments).error
 
 
 # --- the worked use
@@ -383,60 +381,3 @@ def test_cumulative_distances_of_singletons_and_of_replaced_points():
         for place in range(3):
             for x in range(4):
                 assert cumulative_distance(one, (*one[:place], x, *one[place + 1 :]), 4) <= 1
-
-
-def test_the_lower_bound_reduction_keeps_cumulative_distances():
-    reduction, source = LowerBoundReduction(places=4, base=5), keyed_source(56)
-    multisets = list(itertools.combinations_with_replacement(range(1, 5), 2))
-    for _ in range(3):
-        word = reduction.secret_word(source)
-        assert set(word) <= {2, 3, 4}
-        for one in multisets:
-            for other in multisets:
-                words = reduction.points(one, word), reduction.points(other, word)
-                assert len(words[0]) == 4
-                places = sorted({*words[0], *words[1]})
-                moved = max(abs(bisect_right(words[0], y) - bisect_right(words[1], y)) for y in places)
-                assert moved <= cumulative_distance(one, other, 5)
-
-
-def test_the_lower_bound_reduction_turns_interior_points_back():
-    """The common prefix of an interior word is at least the least place; it is beyond the largest only where the next
-    letter of the secret word was guessed."""
-    reduction, source = LowerBoundReduction(places=5, base=6), keyed_source(57)
-    rng = np.random.default_rng(57)
-    for _ in range(200):
-        data = sorted(rng.integers(1, 6, 3).tolist())
-        word = reduction.secret_word(source)
-        points = reduction.points(data, word)
-        for code in {points[0], points[-1], *(points[0] + source.below(points[-1] - points[0] + 1) for _ in range(5))}:
-            found = reduction.answer(code, word)
-            assert found >= data[0]
-            letters = reduction.word(code)
-            assert reduction.code(letters) == code
-            assert found <= data[-1] or letters[data[-1]] == word[data[-1]]
-        # words of the instance itself never guess
-        assert all(data[0] <= reduction.answer(code, word) <= data[-1] for code in points)
-
-
-@pytest.mark.statistical
-def test_a_mechanism_on_words_becomes_one_on_places():
-    """The first step of the paper's tower: places 1..10, words over {1..40}. With 60 rows (120 words) the exponential
-    mechanism on words finds an interior point with probability above 1 - 40**10 exp(-60) > 1 - 2e-10, and a guess has
-    probability at most 1/38: more than 18 failures in 100 trials have probability below 1e-9."""
-    reduction, source = LowerBoundReduction(places=10, base=40), keyed_source(58)
-    assert reduction.code((40,) * 10) == 40**10 - 1
-    rng, failures = np.random.default_rng(58), 0
-    for _ in range(100):
-        data = rng.integers(3, 8, 60).tolist()
-        word = reduction.secret_word(source)
-        points = reduction.points(data, word)
-        score = RisingAndFalling(lambda y, p=points: bisect_right(p, y), lambda y, p=points: len(p) - bisect_left(p, y))
-        code = maximize_quasi_concave(score, lower=0, upper=40**10 - 1, epsilon=2.0, random=source).value
-        failures += not min(data) <= reduction.answer(code, word) <= max(data)
-    assert failures <= 18
-
-
-def test_the_arithmetic_of_the_lower_bound():
-    assert 10 * math.exp(-0.2) * (1 / 6 - 1 / 50) == pytest.approx(1.20080510, abs=5e-9)
-    assert all(Fraction(1, 10 * m * m - 2) <= Fraction(1, 3 * m * (m - 1)) for m in range(2, 1000))

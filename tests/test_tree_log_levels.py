@@ -19,8 +19,8 @@ import pytest
 
 from dpselect.ordered.interior_points import dyadic, search_tree, stable_choice, tree_log
 from dpselect.ordered.interior_points.draws import SecretDraws
-from dpselect.ordered.interior_points.interior_point import interior_point, interior_point_guarantee
-from dpselect.ordered.interior_points.rows import interior_point_rows, plan_method
+from dpselect.ordered.interior_points.interior_point import InteriorPoint, interior_point
+from dpselect.ordered.interior_points.rows import plan_method
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, one_heavy_round
 from dpselect.ordered.interior_points.tree_log_price import (
@@ -128,7 +128,7 @@ def test_every_line_of_the_recursion_runs(monkeypatch):
     visits = Counter()
     monkeypatch.setattr(SecretDraws, "visit", lambda self, place: visits.update([place]))
     rng = random.Random(3)
-    rows = interior_point_rows(**PRINTED)
+    rows = InteriorPoint(**PRINTED).rows
     with Coverage(tree_log, search_tree, stable_choice, dyadic) as seen:
         for name, points in shapes(rows + rows % 2, 64, rng).items():
             release = interior_point(points, **PRINTED, random=keyed_source(name))
@@ -146,9 +146,8 @@ def test_every_line_of_the_recursion_runs(monkeypatch):
         interior_point(points, domain_size=2**256, epsilon=4, delta=1e-6, method="dyadic", random=keyed_source("one"))
         ends = [2**64 - 1] * 400
         interior_point(ends, domain_size=2**64, epsilon=4, delta=1e-6, method="dyadic", random=keyed_source("ends"))
-        many = interior_point_rows("cumulative", domain_size=2**64, epsilon=4, delta=1e-6, adjacency="replace_one")
         asked = {"domain_size": 2**64, "epsilon": 4, "delta": 1e-6, "method": "cumulative", "adjacency": "replace_one"}
-        assert interior_point([5] * many, **asked, random=keyed_source("many")).value == 5
+        assert interior_point([5] * InteriorPoint(**asked).rows, **asked, random=keyed_source("many")).value == 5
         # the leaf is left over where no sibling fires although the round began: rare, so it is enumerated
         _, _, places = exact_law(
             lambda draws: one_heavy_round(array([0, 1, 9]), 4, replace(TWO, gate=0), draws), RATIO, laplace_cap=2
@@ -180,10 +179,10 @@ def test_the_printed_algorithm_is_priced_at_its_depth():
         assert (p.gate, p.promise, p.deepest) == (p.border // 10, math.ceil(p.border / 2), 2 * p.border)
         assert p.border == math.ceil(100 / p.epsilon_border * math.log(1 / p.choice.delta))
     for adjacency in Adjacency:
-        g = interior_point_guarantee(domain_size=2**64, epsilon=1, delta=1e-6, method="tree_log_printed",
-                                     adjacency=adjacency)  # fmt: skip
+        printed = {"domain_size": 2**64, "epsilon": 1, "delta": 1e-6, "method": "tree_log_printed"}
+        g = InteriorPoint(**printed, adjacency=adjacency).guarantee
         assert 0.99 < g.epsilon(1e-6) <= 1.0
-    assert interior_point_rows("tree_log_printed", domain_size=2**64, epsilon=1, delta=1e-6) < 1.8e5
+    assert InteriorPoint(method="tree_log_printed", domain_size=2**64, epsilon=1, delta=1e-6).rows < 1.8e5
     assert plan_method("tree_log_printed", 2**64, 1.0, 0.0, 0.01, Adjacency.ADD_OR_REMOVE_ONE) is None
     # what ten times log* times t would be, at this t: ten times log* levels of which two are there
     p = affordable_printed(64, 1.0, 1e-6)

@@ -17,16 +17,7 @@ from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
-from dpselect.ordered import (
-    ColumnSource,
-    Progress,
-    open_column,
-    private_range,
-    quantiles,
-    quantiles_plan,
-    range_guarantee,
-)
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
 from dpselect.ordered.sources.files import is_csv
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
 
@@ -85,8 +76,8 @@ def quantile(
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
     asked["expected_rows"] = expected_rows
-    plan = quantiles_plan(method=method, **asked)  # type: ignore[arg-type]
-    if plan.method == "tree" and range_epsilon is not None:
+    plan = Quantiles(method=method, **asked)  # type: ignore[arg-type]
+    if plan.chosen == "tree" and range_epsilon is not None:
         raise ArgumentError("--method tree needs --lower and --upper")
     if plot is not None:
         from dpselect.report.plots import check_plot_path  # Matplotlib takes a second to import
@@ -101,21 +92,17 @@ def quantile(
             raise ArgumentError("--range-epsilon: only for numbers; timestamps need --lower and --upper")
         bounds = (_bound("--lower", lower, code), _bound("--upper", upper, code))
         step = _granularity(granularity, code)
-        chosen = plan.method
-        if range_epsilon is None:  # whatever can be wrong is found before anything is paid
-            size = _domain_size(source, bounds, step, category)
-            plan = quantiles_plan(method=method, domain_size=size, **asked)  # type: ignore[arg-type]
-            plan.check(size)
-            chosen = plan.method
-        total = plan.guarantee
-        if range_epsilon is not None:
-            total = compose(range_guarantee(epsilon=range_epsilon, adjacency=adjacency), total)
+        ends = None if range_epsilon is None else PrivateRange(epsilon=range_epsilon, adjacency=adjacency)
+        if ends is None:  # whatever can be wrong is found before anything is paid
+            declared = Column(source, lower=bounds[0], upper=bounds[1], granularity=step, categories=category or None)
+            plan, _ = plan.settled(declared)
+        total = plan.guarantee if ends is None else compose(ends.guarantee, plan.guarantee)
         with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
-            if range_epsilon is not None:
-                bounds = private_range(source, epsilon=range_epsilon, adjacency=adjacency).value
+            if ends is not None:
+                bounds = ends.draw(source)
             release = quantiles(
                 source,
-                method=chosen,  # type: ignore[arg-type]
+                method=plan.chosen,
                 lower=bounds[0],
                 upper=bounds[1],
                 granularity=step,
@@ -130,7 +117,7 @@ def quantile(
     result: dict[str, Any] = {
         "column": column,
         "quantiles": rows,
-        "method": chosen,
+        "method": plan.chosen,
         "lower": _plain(bounds[0]),
         "upper": _plain(bounds[1]),
         **total.describe(delta=0.0 if delta is None else delta),
@@ -150,18 +137,13 @@ def quantile(
         _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
 
 
-def _domain_size(source: ColumnSource, bounds: tuple[Any, Any], step: Any, category: list[str] | None) -> int:
-    lower, upper = bounds
-    return declare_column(source, lower=lower, upper=upper, granularity=step, categories=category or None).domain.size
-
-
 def _bound(flag: str, text: str | None, kind: str) -> Any:
     if text is None:
         return None
     try:
         return np.datetime64(text) if kind == "M" else _number(text)
     except ValueError:
-        raise ArgumentError(f"{flag} must be a {'moment' if kind == 'M' else 'number'}, got {text!r}") from None
+        raise ArgumentError(f"{flag} must be a {'timestamp' if kind == 'M' else 'number'}, got {text!r}") from None
 
 
 def _granularity(text: str | None, kind: str) -> Any:

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer
 from dpselect.learners.rule_classifier import RuleClassifier
-from dpselect.ordered import learn_rectangle, rectangle_plan
+from dpselect.ordered import RectangleLearner, learn_rectangle
 from dpselect.ordered.labelled_rows.rectangle_plan import Slicing
 from dpselect.ordered.labelled_rows.rectangles import axis_domains
+from dpselect.ordered.public_domain import PublicDomain
 from dpselect.privacy import Adjacency, Guarantee, Spender
 from dpselect.randomness import RandomSource
 
@@ -89,18 +90,13 @@ class PrivateRectangleClassifier(RuleClassifier):
         if columns is None:
             raise ArgumentError("columns must be given before a fit")
         axes = integer("columns", columns, at_least=1, at_most=1 << 1000)
-        domains = axis_domains(
-            np.dtype(np.float64), axes, lower=self.lower, upper=self.upper, granularity=self.granularity
-        )
-        return rectangle_plan(
-            dimensions=axes,
-            domain_size=max(domain.size for domain in domains),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            failure_probability=self.failure_probability,
-            slicing=self.slicing,
-            adjacency=self.adjacency,
-        ).guarantee
+        every = PublicDomain(lower=self.lower, upper=self.upper, granularity=self.granularity)
+        size = max(domain.size for domain in axis_domains(np.dtype(np.float64), axes, every))
+        return RectangleLearner(dimensions=axes, domain_size=size, **self._options()).guarantee
+
+    def _options(self) -> dict[str, Any]:
+        names = ("epsilon", "delta", "failure_probability", "slicing", "adjacency")
+        return {name: getattr(self, name) for name in names}
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
@@ -111,11 +107,7 @@ class PrivateRectangleClassifier(RuleClassifier):
             lower=self.lower,
             upper=self.upper,
             granularity=self.granularity,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            failure_probability=self.failure_probability,
-            slicing=self.slicing,
-            adjacency=self.adjacency,
+            **self._options(),
             spender=self.spender,
             label=self.label,
             random=self.random,

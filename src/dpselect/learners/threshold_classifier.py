@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import integer
 from dpselect.learners.rule_classifier import RuleClassifier
-from dpselect.ordered import learn_threshold, threshold_guarantee
+from dpselect.ordered import ThresholdLearner, learn_threshold
 from dpselect.ordered.labelled_rows.threshold_plan import ThresholdMethod
 from dpselect.ordered.labelled_rows.thresholds import Side
 from dpselect.privacy import Adjacency, Guarantee, Spender
@@ -86,7 +86,7 @@ class PrivateThresholdClassifier(RuleClassifier):
         >>> PrivateThresholdClassifier(epsilon=0.5).guarantee().epsilon(delta=0)
         0.5
         """
-        return threshold_guarantee(epsilon=self.epsilon, method=self.method, adjacency=self.adjacency)
+        return ThresholdLearner(epsilon=self.epsilon, method=self.method, adjacency=self.adjacency).guarantee
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""

@@ -24,6 +24,11 @@ class Mechanism(ABC):
     (1.0, 1)
     """
 
+    def _parsed(self, **fields: Any) -> None:
+        """What the arguments were parsed to, in their place; for `__post_init__` of a frozen mechanism."""
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
     @property
     @abstractmethod
     def guarantee(self) -> Guarantee | OutputGuarantee:
@@ -33,9 +38,21 @@ class Mechanism(ABC):
     def prepared(self, *data: Any, **public: Any) -> Callable[[RandomSource], Any]:
         """One run on this data, to be called once: arguments are checked now, and the data are looked at then."""
 
+    def settled(self, *data: Any) -> tuple[Mechanism, tuple[Any, ...]]:
+        """The mechanism for this data, and the data, with what is public of them settled: their type, a declared size.
+
+        Whoever asks for the guarantee before there are data leaves that open, or says it.
+        """
+        return self, data
+
+    def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
+        """What makes the release of a run on this data, from the keywords of `Release`."""
+        return Release
+
     def draw(self, *data: Any, random: RandomSource | None = None, **public: Any) -> Any:
         """What comes out of one run, by itself and unpaid: for a part of what is priced, and paid, as a whole."""
-        return self.prepared(*data, **public)(resolve(random))
+        mechanism, data = self.settled(*data)
+        return mechanism.prepared(*data, **public)(resolve(random))
 
     def __call__(
         self,
@@ -49,6 +66,8 @@ class Mechanism(ABC):
 
         `label` is its name in the record, by default that of the mechanism.
         """
-        run, source = self.prepared(*data, **public), resolve(random)
+        mechanism, data = self.settled(*data)
+        run, source = mechanism.prepared(*data, **public), resolve(random)
         name = type(self).__name__ if label is None else label
-        return paid(lambda: run(source), self.guarantee, spender=spender, label=name, replayable=source.replayable)
+        public = {"spender": spender, "label": name, "replayable": source.replayable}
+        return paid(lambda: run(source), mechanism.guarantee, form=mechanism.form(*data), **public)

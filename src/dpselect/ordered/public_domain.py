@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, SupportsIndex, TypedDict, Unpack
+from typing import Any, Self, SupportsIndex
 
 import numpy as np
 
@@ -13,61 +14,84 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import grid_at_most
 from dpselect.ordered.domains import Domain, Doubles, Grid, Timestamps, WholeNumbers, exact_decimal
 
-__all__ = ["PublicDomain", "declare_domain", "domain_of_bounds", "size_of_domain"]
+__all__ = ["PublicDomain"]
 
 
-class PublicDomain(TypedDict, total=False):
-    """The arguments that declare a domain.
+@dataclass(frozen=True, kw_only=True)
+class PublicDomain:
+    """The arguments that declare a domain: all that is asked of it, everywhere.
 
     Attributes:
         domain_size: the whole numbers 0 .. domain_size - 1. Or:
         lower, upper: public bounds of the values, both included.
         granularity: the values are the multiples of it between the bounds; as for `quantile`.
+
+    >>> PublicDomain(domain_size=11).size(), PublicDomain(lower=0, upper=1, granularity=0.1).size()
+    (11, 11)
     """
 
-    domain_size: SupportsIndex | None
-    lower: Any
-    upper: Any
-    granularity: Any
+    domain_size: SupportsIndex | None = None
+    lower: Any = None
+    upper: Any = None
+    granularity: Any = None
 
+    def of_type(self, dtype: np.dtype[Any]) -> Domain:
+        """The domain of a column of this type.
 
-def declare_domain(
-    dtype: np.dtype[Any],
-    *,
-    domain_size: SupportsIndex | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    granularity: Any = None,
-) -> Domain:
-    """The domain that a column's type and public arguments declare.
+        `domain_size` are the whole numbers from 0 on; of a column of doubles the nearest whole number counts. Raises
+        `ArgumentError` for arguments that leave nothing, and where both ways or neither are given.
 
-    `domain_size` are the whole numbers from 0 on; of a column of doubles the nearest whole number counts. Raises
-    `ArgumentError` for arguments that leave nothing, and where both ways or neither are given.
-
-    >>> declare_domain(np.dtype(np.int64), domain_size=10) == declare_domain(np.dtype(np.int64), lower=0, upper=9)
-    True
-    """
-    if domain_size is not None:
-        if lower is not None or upper is not None or granularity is not None:
-            raise ArgumentError("give domain_size, or lower and upper (and granularity), not both")
+        >>> kind = np.dtype(np.int64)
+        >>> PublicDomain(domain_size=10).of_type(kind) == PublicDomain(lower=0, upper=9).of_type(kind)
+        True
+        """
+        lower, upper, granularity = self.lower, self.upper, self.granularity
+        if self.domain_size is not None:
+            if lower is not None or upper is not None or granularity is not None:
+                raise ArgumentError("give domain_size, or lower and upper (and granularity), not both")
+            if dtype.kind == "M":
+                raise ArgumentError("domain_size is for numbers: give timestamps a lower and an upper")
+            lower, upper = 0, integer("domain_size", self.domain_size, at_least=1) - 1
+            if dtype.kind == "f":
+                integer("domain_size", upper + 1, at_most=1 << 53)
+                granularity = 1
+        if lower is None or upper is None:
+            raise ArgumentError(
+                "give domain_size, or lower and upper (public bounds, or those of private_range): a domain is never "
+                "read off the data"
+            )
         if dtype.kind == "M":
-            raise ArgumentError("domain_size is for numbers: give timestamps a lower and an upper")
-        lower, upper = 0, integer("domain_size", domain_size, at_least=1) - 1
-        if dtype.kind == "f":
-            integer("domain_size", upper + 1, at_most=1 << 53)
-            granularity = 1
-    if lower is None or upper is None:
-        raise ArgumentError(
-            "give domain_size, or lower and upper (public bounds, or those of private_range): a domain is never read "
-            "off the data"
-        )
-    if dtype.kind == "M":
-        return _timestamps(dtype, lower, upper, granularity)
-    if dtype.kind in "iuO" and granularity is None:
-        low, high = _whole("lower", lower, math.ceil), _whole("upper", upper, math.floor)
-        _ordered(low, high)
-        return WholeNumbers(low, high)
-    return _of_doubles(dtype, number("lower", lower), number("upper", upper), granularity)
+            return _timestamps(dtype, lower, upper, granularity)
+        if dtype.kind in "iuO" and granularity is None:
+            low, high = _whole("lower", lower, math.ceil), _whole("upper", upper, math.floor)
+            _ordered(low, high)
+            return WholeNumbers(low, high)
+        return _of_doubles(dtype, number("lower", lower), number("upper", upper), granularity)
+
+    def by_bounds(self, *, doubles: bool = False) -> Domain:
+        """The domain where no column says its type: doubles if a bound is a float or there is a granularity.
+
+        Without a granularity those are a fine grid, as for `quantile`, or with `doubles` all of them. Timestamps have
+        the unit of `lower`.
+        """
+        bounds = (self.lower, self.upper)
+        timestamp = next((bound.dtype for bound in bounds if isinstance(bound, np.datetime64)), None)
+        if timestamp is not None:
+            return self.of_type(timestamp)
+        if not any(isinstance(bound, (float, np.floating)) for bound in bounds):
+            return self.of_type(np.dtype(object))
+        if doubles and self.granularity is None:
+            every = {"domain_size": self.domain_size, "lower": self.lower, "upper": self.upper}
+            return PublicDomain(**every, granularity="float64").of_type(np.dtype(float))
+        return self.of_type(np.dtype(float))
+
+    def of_size(self, size: int) -> Self:
+        """The same with 0 .. size - 1 for the domain: what is planned goes by its size alone."""
+        return replace(self, domain_size=size, lower=None, upper=None, granularity=None)
+
+    def size(self, *, doubles: bool = False) -> int:
+        """The number of values, for what is planned without rows; see `by_bounds`."""
+        return self.by_bounds(doubles=doubles).size
 
 
 def _of_doubles(dtype: np.dtype[Any], lower: float, upper: float, granularity: Any) -> Doubles | Grid:
@@ -91,32 +115,6 @@ def _of_doubles(dtype: np.dtype[Any], lower: float, upper: float, granularity: A
     if max(abs(first), abs(last)) > 1 << 53:
         raise ArgumentError("granularity must be at least 2**-53 times the larger bound")
     return Grid(first, last, step)
-
-
-def domain_of_bounds(*, doubles: bool = False, **domain: Unpack[PublicDomain]) -> Domain:
-    """The domain where no column says its type: doubles if a bound is a float or there is a granularity.
-
-    Without a granularity those are a fine grid, as for `quantile`, or with `doubles` all of them. Moments have the unit
-    of `lower`.
-    """
-    bounds = [domain.get("lower"), domain.get("upper")]
-    moment = next((bound.dtype for bound in bounds if isinstance(bound, np.datetime64)), None)
-    if moment is not None:
-        return declare_domain(moment, **domain)
-    if not any(isinstance(bound, (float, np.floating)) for bound in bounds):
-        return declare_domain(np.dtype(object), **domain)
-    if doubles and domain.get("granularity") is None:
-        domain["granularity"] = "float64"
-    return declare_domain(np.dtype(np.float64), **domain)
-
-
-def size_of_domain(*, doubles: bool = False, **domain: Unpack[PublicDomain]) -> int:
-    """The number of values of a domain, for what is planned without rows.
-
-    >>> size_of_domain(domain_size=11), size_of_domain(lower=0, upper=1, granularity=0.1)
-    (11, 11)
-    """
-    return domain_of_bounds(doubles=doubles, **domain).size
 
 
 def _whole(name: str, bound: Any, rounded: Callable[[Any], int]) -> int:

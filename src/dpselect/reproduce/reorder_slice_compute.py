@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from dpselect.ordered import interior_point, interior_point_rows, rectangle_plan, threshold_rows
+from dpselect.ordered import InteriorPoint, RectangleLearner, ThresholdLearner, interior_point
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.rows import Method
 from dpselect.ordered.interior_points.search_tree import sort_codes
@@ -45,7 +46,7 @@ _POINTS: Final = {16: 17_875_071, 32: 22_563_275, 64: 22_563_275, 1024: 22_563_2
 
 
 def _rows_needed(method: Method, bits: int) -> float:
-    found = interior_point_rows(method, domain_size=1 << bits, epsilon=1.0, delta=_DELTA)
+    found = InteriorPoint(method=method, domain_size=1 << bits, epsilon=1.0, delta=_DELTA).rows
     return math.inf if found is None else float(found)
 
 
@@ -105,17 +106,15 @@ def _learning_rows(context: Context) -> list[Row]:
         Row(
             name=f"rows for a threshold on 2^{bits} values, error {error:g}, epsilon 1",
             paper=None,
-            ours=float(threshold_rows(domain_size=1 << bits, error=error, epsilon=1.0, method="interior-point")),
-            optimal=float(threshold_rows(domain_size=1 << bits, error=error, epsilon=1.0)),
+            ours=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0, method="interior-point").rows(error=error)),
+            optimal=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0).rows(error=error)),
             note="O( ) only; ours: by an interior point, optimal: by the errors",
         )
         for bits, error in ((32, 0.1), (64, 0.1), (64, 0.01))
     ]
     for dimensions in (1, 2, 4) if context.quick else (1, 2, 4, 10, 20):
-        noisy, plain = (
-            rectangle_plan(dimensions=dimensions, domain_size=2**32, epsilon=1.0, delta=_DELTA, slicing=way).consumed
-            for way in _SLICINGS
-        )
+        learner = RectangleLearner(dimensions=dimensions, domain_size=2**32, epsilon=1.0, delta=_DELTA)
+        noisy, plain = (replace(learner, slicing=way).plan.consumed for way in _SLICINGS)
         rows.append(
             Row(
                 name=f"rows that a rectangle uses up, {dimensions} axes of 2^32 values, epsilon 1, delta 1e-6",
@@ -176,9 +175,9 @@ def _printed(context: Context, points: int) -> Row:
 
 
 def _cumulative(context: Context) -> Row:
-    needed = interior_point_rows(
-        "cumulative", domain_size=2**64, epsilon=1.0, delta=_DELTA, adjacency=Adjacency.REPLACE_ONE
-    )
+    needed = InteriorPoint(
+        method="cumulative", domain_size=2**64, epsilon=1.0, delta=_DELTA, adjacency=Adjacency.REPLACE_ONE
+    ).rows
     assert needed is not None
     share, told = _interior(context, _released("cumulative", Adjacency.REPLACE_ONE), needed, 2 if context.quick else 50)
     return Row(

@@ -13,14 +13,14 @@ import numpy as np
 from dpselect.audit import Subject
 from dpselect.mechanisms import noisy_count
 from dpselect.ordered import (
+    CumulativeInteriorPoint,
     Ordered,
+    QuasiConcaveByInteriorPoint,
     ReorderSliceCompute,
-    cumulative_interior_point,
+    ScoreRuns,
     interior_point,
     learn_rectangle,
     learn_threshold,
-    maximize_by_interior_point,
-    maximize_over_runs,
     maximize_quasi_concave,
     private_range,
     quantile,
@@ -36,7 +36,12 @@ __all__ = ["ORDERED"]
 
 ORDERED: list[Shipped] = []
 
-POINT = "ordered.interior_point"
+POINT = ("ordered.interior_point", "ordered.InteriorPoint")
+QUANTILE = ("ordered.quantile", "ordered.Quantile")
+QUANTILES = ("ordered.quantiles", "ordered.Quantiles")
+THRESHOLD = ("ordered.learn_threshold", "ordered.ThresholdLearner")
+RECTANGLE = ("ordered.learn_rectangle", "ordered.RectangleLearner")
+MAXIMUM = ("ordered.maximize_quasi_concave", "ordered.QuasiConcave")
 
 MOVED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 7, 7, 7, 7]))
 ADDED = (np.array([0, 0, 0, 7, 7, 7]), np.array([0, 0, 0, 7, 7, 7, 7]))
@@ -90,7 +95,7 @@ def point(method: Any, rows: int = 3, **options: Any) -> Callable[[], Subject]:
     return make
 
 
-@audited(ORDERED, POINT, draws=200, many=8_000, planted=0.6)
+@audited(ORDERED, *POINT, draws=200, many=8_000, planted=0.6)
 def counted_interior_point() -> Subject:
     """`interior_point` behind a noisy count."""
     return released(
@@ -102,13 +107,13 @@ def counted_interior_point() -> Subject:
     )
 
 
-@audited(ORDERED, "ordered.cumulative_interior_point", draws=200, many=5_000)
+@audited(ORDERED, "ordered.CumulativeInteriorPoint", draws=200, many=5_000)
 def cumulative() -> Subject:
-    """`cumulative_interior_point` by itself."""
+    """`CumulativeInteriorPoint` by itself."""
     parameters = tuned_cumulative(3, EPSILON, 0.02, 0.2, 1)
     return released(
         "interior point, cumulative",
-        lambda data, random: cumulative_interior_point(data, bits=3, parameters=parameters, distance=1, random=random),
+        lambda data, random: CumulativeInteriorPoint(bits=3, parameters=parameters, distance=1)(data, random=random),
         (ends(320, 320), ends(319, 321)),
     )
 
@@ -129,7 +134,7 @@ def one_quantile(mechanism: Any) -> Callable[[], Subject]:
     return make
 
 
-@audited(ORDERED, "ordered.quantile", draws=300, many=10_000, planted=0.7)
+@audited(ORDERED, *QUANTILE, draws=300, many=10_000, planted=0.7)
 def replaced_median() -> Subject:
     """`quantile` under replace-one."""
     return released(
@@ -179,7 +184,7 @@ def two_quantiles(method: Any) -> Callable[[], Subject]:
     return make
 
 
-@audited(ORDERED, "ordered.private_range", draws=150, many=5_000, planted=0.15)
+@audited(ORDERED, "ordered.private_range", "ordered.PrivateRange", draws=150, many=5_000, planted=0.15)
 def public_range() -> Subject:
     """`private_range`: the signs and the sizes of its two ends."""
 
@@ -245,31 +250,27 @@ def rectangle(slicing: Any) -> Callable[[], Subject]:
 SCORES = ([1, 0, 0], [0, 1, 1])
 
 
-@audited(ORDERED, "ordered.maximize_over_runs", draws=300, many=10_000, planted=0.5)
+@audited(ORDERED, *MAXIMUM, draws=300, many=10_000, planted=0.5)
 def over_runs() -> Subject:
-    """`maximize_over_runs`."""
+    """`QuasiConcave` on `ScoreRuns`."""
     return released(
         "maximum over runs",
-        lambda scores, random: maximize_over_runs([0, 1, 4], scores, upper=7, epsilon=EPSILON, random=random),
+        lambda scores, random: maximize_quasi_concave(
+            ScoreRuns([0, 1, 4], scores, upper=7), epsilon=EPSILON, random=random
+        ),
         SCORES,
     )
 
 
 def by_interior_point(method: Any) -> Callable[[], Subject]:
-    """`maximize_by_interior_point` by one of its methods."""
+    """`QuasiConcaveByInteriorPoint` by one of its methods."""
+    delta = 0.01 if method == "cumulative" else 0.0
+    mechanism = QuasiConcaveByInteriorPoint(epsilon=EPSILON, delta=delta, method=method)
 
     def make() -> Subject:
         return released(
             f"maximum by an interior point, {method}",
-            lambda scores, random: maximize_by_interior_point(
-                [0, 3, 4],
-                scores,
-                upper=7,
-                epsilon=EPSILON,
-                delta=0.01 if method == "cumulative" else 0.0,
-                method=method,
-                random=random,
-            ),
+            lambda scores, random: mechanism(ScoreRuns([0, 3, 4], scores, upper=7), random=random),
             ([0, 20, 0], [1, 19, 1]),
         )
 
@@ -277,7 +278,7 @@ def by_interior_point(method: Any) -> Callable[[], Subject]:
     return make
 
 
-@audited(ORDERED, "ordered.maximize_quasi_concave", draws=300, many=10_000, planted=0.5)
+@audited(ORDERED, *MAXIMUM, draws=300, many=10_000, planted=0.5)
 def quasi_concave() -> Subject:
     """`maximize_quasi_concave`."""
     return released(
@@ -315,25 +316,25 @@ METHODS = (  # rows at either end, draws, planted
 FINE = {"delta": 0.02, "failure_probability": 0.2}
 
 ORDERED += [
-    Shipped(make=point("exponential"), covers=(POINT,), draws=300, many=12_000, planted=0.5),
+    Shipped(make=point("exponential"), covers=POINT, draws=300, many=12_000, planted=0.5),
     *(
-        Shipped(make=point(method, rows, **FINE), covers=(POINT,), draws=100, many=many, planted=planted)
+        Shipped(make=point(method, rows, **FINE), covers=POINT, draws=100, many=many, planted=planted)
         for method, rows, many, planted in METHODS
     ),
-    Shipped(make=point("cumulative", 320, adjacency="replace_one", **FINE), covers=(POINT,), draws=100, many=5_000),
+    Shipped(make=point("cumulative", 320, adjacency="replace_one", **FINE), covers=POINT, draws=100, many=5_000),
     *(
-        Shipped(make=one_quantile(mechanism), covers=("ordered.quantile",), draws=300, many=12_000, planted=planted)
+        Shipped(make=one_quantile(mechanism), covers=QUANTILE, draws=300, many=12_000, planted=planted)
         for mechanism, planted in (("exponential", 0.6), ("permute_and_flip", 0.8))
     ),
     *(
-        Shipped(make=two_quantiles(method), covers=("ordered.quantiles",), draws=100, many=6_000, planted=planted)
+        Shipped(make=two_quantiles(method), covers=QUANTILES, draws=100, many=6_000, planted=planted)
         for method, planted in (("joint", 0.2), ("recursive", 0.1), ("tree", 0.4), ("independent", 0.2))
     ),
-    Shipped(make=two_quantiles("slice"), covers=("ordered.quantiles",), draws=600, many=5_000, heavy=True),
+    Shipped(make=two_quantiles("slice"), covers=QUANTILES, draws=600, many=5_000, heavy=True),
     *(
         Shipped(
             make=threshold(positives, method),
-            covers=("ordered.learn_threshold",),
+            covers=THRESHOLD,
             draws=300,
             many=8_000,
             planted=planted,
@@ -345,15 +346,13 @@ ORDERED += [
         )
     ),
     *(
-        Shipped(
-            make=rectangle(slicing), covers=("ordered.learn_rectangle",), draws=draws, many=5_000, heavy=draws > 200
-        )
+        Shipped(make=rectangle(slicing), covers=RECTANGLE, draws=draws, many=5_000, heavy=draws > 200)
         for slicing, draws in (("plain", 200), ("noisy", 1000))
     ),
     *(
         Shipped(
             make=by_interior_point(method),
-            covers=("ordered.maximize_by_interior_point",),
+            covers=("ordered.QuasiConcaveByInteriorPoint",),
             draws=100,
             many=many,
             heavy=planted is None,

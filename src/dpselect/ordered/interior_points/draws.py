@@ -81,7 +81,7 @@ class SecretDraws:
         scale = grid_at_most(deviation * 2.0**-30)
         return difference / scale + int(gaussian_steps(deviation / scale, 1, self._random)[0]) >= 0
 
-    def interior(self, codes: Codes, size: int, rate: float) -> int:
+    def interior(self, codes: Codes, size: int, rate: float | Fraction) -> int:
         """z in 0 .. size-1 with probability proportional to exp(rate * min(#{x <= z}, #{x >= z}))."""
         column = SortedColumn(codes, WholeNumbers(0, size - 1))
         return draw_code(column, size=size, target=Fraction(column.total, 2), rate=Fraction(rate), random=self._random)

@@ -2,222 +2,201 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Literal, SupportsFloat, Unpack
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
-from dpselect.mechanisms import bounded_range, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import Mechanism, bounded_range, noisy_count, noisy_count_guarantee
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
 from dpselect.ordered.interior_points.rows import METHODS, InteriorPointPlan, Method, plan_method
-from dpselect.ordered.interior_points.search_tree import sort_codes
+from dpselect.ordered.interior_points.search_tree import code_bits, sort_codes
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
-from dpselect.ordered.public_domain import PublicDomain, domain_of_bounds, size_of_domain
+from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.plain_lists import cells_as, hardly_any, is_missing, whole_or_zero
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, paid, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, approximate_dp, compose, gaussian, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["choose_method", "cumulative_interior_point", "interior_point", "interior_point_guarantee"]
+__all__ = ["CumulativeInteriorPoint", "InteriorPoint", "interior_point"]
 
 
-def interior_point(
-    values: Any,
-    *,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat = 0.0,
-    domain_size: int | None = None,
-    lower: int | float | None = None,
-    upper: int | float | None = None,
-    granularity: SupportsFloat | None = None,
-    method: Method | Literal["auto"] = "auto",
-    expected_rows: int | None = None,
-    failure_probability: SupportsFloat = 0.01,
-    count_epsilon: SupportsFloat | None = None,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "interior-point",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class InteriorPoint(PublicDomain, Mechanism):
     """A value z with min(values) <= z <= max(values), except with `failure_probability`, if there are rows enough.
 
-    Private whatever the values are, and however few. `interior_point_rows` says how many rows are enough. The value
-    need not be among the data; with too few rows it may be any value of the domain, or None.
+    Private whatever the values are, and however few. `rows` says how many rows are enough. The value need not be among
+    the data; with too few rows it may be any value of the domain, or None.
 
-    Args:
-        values: a one-dimensional array or sequence. Whole numbers (Python integers of any size) with `domain_size`, or
-            with whole-number bounds; doubles with bounds of which one is a float: the domain is then all doubles
-            between them. A value outside the domain counts as the nearest end; NaN and, in a sequence of Python
-            objects, whatever is no (whole) number count as the lower one.
+    Attributes:
         epsilon, delta: the whole privacy budget; "exponential" spends no delta.
         domain_size: the domain is 0 .. domain_size - 1.
         lower, upper: or from lower to upper, both included.
         granularity: the multiples of it between the bounds instead; a number goes to the nearest.
         method: "exponential" (the exponential mechanism on min(#{x <= z}, #{x >= z})), "dyadic" (depth, stable choice,
             point), "tree_log" and "cumulative" (Cohen et al. 2022, Algorithms 5 and 8, tuned), "tree_log_printed"
-            (Algorithm 5 with the constants of the paper), "binary_search" (Gaussian noise), or "auto": see
-            `choose_method`.
-        expected_rows: a public guess of the number of rows, for "auto"; never the true number unless that is public.
+            (Algorithm 5 with the constants of the paper), "binary_search" (Gaussian noise), or "auto": the one that
+            needs the fewest rows, or the exponential mechanism wherever it makes do with `expected_rows`.
+        expected_rows: a public guess of the number of rows, for "auto"; never the true number unless that is public. 0
+            asks for the fewest rows.
         failure_probability: the probability that the method is planned for.
         count_epsilon: if given, a noisy count is paid for first, in addition, and None is released if it is too small.
-        adjacency: under replace_one the number of rows is public, and "auto" uses it unless `expected_rows` is given.
-        spender, label: where the price is paid, before the values are looked at, and its name in the record.
+        adjacency: under replace_one the number of rows is public, and "auto" uses it unless `expected_rows` is given;
+            what is asked before there are rows needs it then.
 
-    The `Release` holds the value or None (no node was heavy enough, or the count was too small; both are decisions of
-    private mechanisms). Running time depends on the data and is not covered.
+    It is run on a one-dimensional array or sequence. Whole numbers (Python integers of any size) with `domain_size`, or
+    with whole-number bounds; doubles with bounds of which one is a float: the domain is then all doubles between them.
+    A value outside the domain counts as the nearest end; NaN and, in a sequence of Python objects, whatever is no
+    (whole) number count as the lower one. The `Release` holds the value or None (no node was heavy enough, or the count
+    was too small; both are decisions of private mechanisms). Running time depends on the data and is not covered.
 
     Raises `ArgumentError` for parameters, `ContentError` for values that are not one-dimensional real numbers
     by their type or, in a sequence, evidently (fewer than a tenth are),
     `BudgetError` when the spender refuses.
+
+    >>> point = InteriorPoint(domain_size=2**64, epsilon=1, delta=1e-6)
+    >>> point.plan.method, point.rows, point.guarantee.epsilon(delta=0) <= 1
+    ('exponential', 97, True)
+    >>> [InteriorPoint(domain_size=2**64, epsilon=1, delta=1e-6, method=m).rows for m in ("exponential", "dyadic")]
+    [97, 155]
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    method: Method | Literal["auto"] = "auto"
+    expected_rows: int | None = None
+    failure_probability: float = 0.01
+    count_epsilon: float | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        rows, counted = self.expected_rows, self.count_epsilon
+        self._parsed(
+            epsilon=number("epsilon", self.epsilon, at_least=1e-6, at_most=1e3),
+            delta=number("delta", self.delta, at_least=0.0, below=0.5),
+            failure_probability=number("failure_probability", self.failure_probability, above=1e-12, below=1.0),
+            expected_rows=None if rows is None else integer("expected_rows", rows, at_least=0, at_most=1 << 1000),
+            count_epsilon=None if counted is None else number("count_epsilon", counted, at_least=1e-6, at_most=1e3),
+            adjacency=parse_adjacency(self.adjacency),
+        )
+        if self.method not in (*METHODS, "auto"):
+            raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
+        _ = self.domain
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The domain that the arguments declare."""
+        return self.by_bounds(doubles=True)
+
+    def _method(self, method: Method) -> InteriorPointPlan | None:
+        public = (self.epsilon, self.delta, self.failure_probability, parse_adjacency(self.adjacency))
+        return plan_method(method, self.domain.size, *public)
+
+    @cached_property
+    def plan(self) -> InteriorPointPlan:
+        """The method that is taken, its parameters and the number of rows that it needs."""
+        if self.method != "auto":
+            plan = self._method(self.method)
+            if plan is None:
+                raise ArgumentError(
+                    f"method={self.method!r} needs a delta above 0 and below a quarter of failure_probability"
+                    + (", and replace_one" if self.method == "cumulative" else "")
+                )
+            return plan
+        if self.expected_rows is None and self.adjacency is Adjacency.REPLACE_ONE:
+            raise ArgumentError("expected_rows must be given: under replace_one 'auto' goes by the number of rows")
+        plans = [plan for plan in map(self._method, METHODS) if plan is not None]
+        if self.expected_rows is not None and plans[0].rows <= self.expected_rows:
+            return plans[0]
+        return min(plans, key=lambda plan: plan.rows)
+
+    @property
+    def rows(self) -> int | None:
+        """Enough for an interior point except with `failure_probability`; None where the method needs another delta."""
+        plan = self.plan if self.method == "auto" else self._method(self.method)
+        return None if plan is None else plan.rows
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """At most (epsilon, delta), and the count; replacing a row is twice a step, (2e, (1 + exp(e)) d) for (e, d)."""
+        plan, adjacency, size = self.plan, parse_adjacency(self.adjacency), self.domain.size
+        steps = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
+        terms = {"mechanism": "interior_point", "method": plan.method, "domain_size": size}
+        parameters = plan.parameters
+        if isinstance(parameters, TreeLogParameters):
+            cumulative = plan.method == "cumulative"
+            price = tree_log_price(parameters, bits=code_bits(size), distance=1 if cumulative else None)
+            proved = f"Theorem {'B.1' if cumulative else '3.8'}, constants of tree_log_price"
+            theorem = f"TreeLog (Cohen et al. 2022, {proved})"
+            found = _stepped(price.epsilon, price.delta, 1 if cumulative else steps, adjacency)
+        elif isinstance(parameters, DyadicParameters):
+            theorem = "exponential mechanism, stable choice, exponential mechanism"
+            epsilons = (parameters.epsilon_depth, parameters.epsilon_point)
+            # the choice has twice epsilon and twice delta under a swap
+            node = approximate_dp(
+                epsilon=parameters.choice.epsilon * steps,
+                delta=parameters.choice.delta * steps * (1.0 + 1e-12),
+                adjacency=adjacency,
+            )
+            ends = (bounded_range(epsilon=e * steps, adjacency=adjacency) for e in epsilons)
+            found = compose(node, *ends)
+        elif plan.method == "exponential":
+            theorem = "exponential mechanism"
+            found = bounded_range(epsilon=parameters * steps, adjacency=adjacency)
+        else:
+            theorem = "noisy binary search, Gaussian noise"
+            found = gaussian(noise_multiplier=parameters / steps, adjacency=adjacency)
+        found = replace(found, theorem=theorem, terms=terms)
+        if self.count_epsilon is None:
+            return found
+        return compose(found, noisy_count_guarantee(epsilon=self.count_epsilon, adjacency=adjacency))
+
+    def settled(self, *data: Any) -> tuple[InteriorPoint, tuple[Any]]:
+        """With the number of rows, where it is public and asked for."""
+        rows = _container(data[0], self.domain)
+        known = self.adjacency is Adjacency.REPLACE_ONE and self.method == "auto" and self.expected_rows is None
+        return replace(self, expected_rows=len(rows)) if known else self, (rows,)
+
+    def prepared(self, values: Any) -> Callable[[RandomSource], Any]:
+        """The value, or None, for these values."""
+        domain, plan, counted = self.domain, self.plan, self.count_epsilon
+
+        def run(random: RandomSource) -> Any:
+            codes = _codes(values, domain)
+            if counted is not None and noisy_count(len(codes), epsilon=counted, random=random) < plan.rows:
+                return None
+            found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(random))
+            return None if found is None else domain.decode(min(found, domain.size - 1))
+
+        return run
+
+
+def interior_point(
+    values: Any,
+    *,
+    spender: Spender | None = None,
+    label: str = "interior-point",
+    random: RandomSource | None = None,
+    **options: Any,
+) -> Release:
+    """`InteriorPoint` with these options on these values: one between the smallest and the largest, or None.
+
+    `spender`, `label`: where the price is paid, before the values are looked at, and its name in the record.
 
     >>> from dpselect.randomness import keyed_source
     >>> release = interior_point([2**40 + i for i in range(200)], domain_size=2**64, epsilon=1, random=keyed_source(1))
     >>> 2**40 <= release.value < 2**40 + 200, release.guarantee.epsilon(delta=0) <= 1
     (True, True)
     """
-    source = resolve(random)
-    adjacency = parse_adjacency(adjacency)
-    domain = domain_of_bounds(doubles=True, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity)
-    if expected_rows is not None:
-        expected_rows = integer("expected_rows", expected_rows, at_least=0, at_most=1 << 1000)
-    rows = _container(values, domain)
-    # under replace_one the number of rows is public
-    known = len(rows) if adjacency is Adjacency.REPLACE_ONE and expected_rows is None else expected_rows
-    plan = _plan(method, domain.size, epsilon, delta, failure_probability, adjacency, known)
-    guarantee = _guarantee(plan, domain.size, adjacency)
-    counted = None
-    if count_epsilon is not None:
-        counted = number("count_epsilon", count_epsilon, at_least=1e-6, at_most=1e3)
-        guarantee = compose(guarantee, noisy_count_guarantee(epsilon=counted, adjacency=adjacency))
-
-    def run() -> Any:
-        codes = _codes(rows, domain)
-        value = None
-        if counted is None or noisy_count(len(codes), epsilon=counted, random=source) >= plan.rows:
-            found = _draw(plan, sort_codes(codes), domain.size, SecretDraws(source))
-            value = None if found is None else domain.decode(min(found, domain.size - 1))
-        return value
-
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
-
-
-def interior_point_guarantee(
-    *,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat = 0.0,
-    method: Method | Literal["auto"] = "auto",
-    expected_rows: int | None = None,
-    failure_probability: SupportsFloat = 0.01,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    **domain: Unpack[PublicDomain],
-) -> Guarantee:
-    """What `interior_point` with these arguments promises, before it runs; at most (epsilon, delta).
-
-    Under replace_one "auto" depends on the number of rows, which is public: give it as `expected_rows`, or
-    `ArgumentError` is raised.
-
-    >>> g = interior_point_guarantee(domain_size=2**256, epsilon=1, delta=1e-6, method="tree_log")
-    >>> g.epsilon(delta=1e-6) <= 1.0
-    True
-    """
-    adjacency, size = parse_adjacency(adjacency), size_of_domain(doubles=True, **domain)
-    if method == "auto":
-        method = choose_method(
-            domain_size=size,
-            epsilon=epsilon,
-            delta=delta,
-            expected_rows=expected_rows,
-            failure_probability=failure_probability,
-            adjacency=adjacency,
-        )
-    plan = _plan(method, size, epsilon, delta, failure_probability, adjacency, None)
-    return _guarantee(plan, size, adjacency)
-
-
-def choose_method(
-    *,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat = 0.0,
-    expected_rows: int | None = None,
-    failure_probability: SupportsFloat = 0.01,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    **domain: Unpack[PublicDomain],
-) -> Method:
-    """The method that "auto" takes, from public parameters: the one that needs the fewest rows.
-
-    With `expected_rows` the exponential mechanism is taken wherever it makes do with that many: it spends no delta.
-    Under replace_one it must be given: the call takes the number of rows, which is public. 0 asks for the fewest rows.
-
-    >>> [choose_method(domain_size=size, epsilon=1, delta=1e-6) for size in (2**64, 2**256)]
-    ['exponential', 'dyadic']
-    """
-    adjacency = parse_adjacency(adjacency)
-    if expected_rows is not None:
-        expected_rows = integer("expected_rows", expected_rows, at_least=0, at_most=1 << 1000)
-    elif adjacency is Adjacency.REPLACE_ONE:
-        raise ArgumentError("expected_rows must be given: under replace_one 'auto' goes by the number of rows")
-    size = size_of_domain(doubles=True, **domain)
-    return _plan("auto", size, epsilon, delta, failure_probability, adjacency, expected_rows).method
-
-
-def _plan(
-    method: Method | Literal["auto"],
-    size: int,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat,
-    failure_probability: SupportsFloat,
-    adjacency: Adjacency,
-    rows: int | None,
-) -> InteriorPointPlan:
-    if method != "auto":
-        plan = plan_method(method, size, epsilon, delta, failure_probability, adjacency)
-        if plan is None:
-            raise ArgumentError(
-                f"method={method!r} needs a delta above 0 and below a quarter of failure_probability"
-                + (", and replace_one" if method == "cumulative" else "")
-            )
-        return plan
-    found = [plan_method(name, size, epsilon, delta, failure_probability, adjacency) for name in METHODS]
-    plans = [plan for plan in found if plan is not None]
-    if rows is not None and plans[0].rows <= rows:
-        return plans[0]
-    return min(plans, key=lambda plan: plan.rows)
-
-
-def _guarantee(plan: InteriorPointPlan, size: int, adjacency: Adjacency) -> Guarantee:
-    """The price of a plan; replacing a row is twice a step, (2e, (1 + exp(e)) d) for a step (e, d)."""
-    steps = 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
-    terms = {"mechanism": "interior_point", "method": plan.method, "domain_size": size}
-    parameters, bits = plan.parameters, _bits(size)
-    if isinstance(parameters, TreeLogParameters):
-        cumulative = plan.method == "cumulative"
-        price = tree_log_price(parameters, bits=bits, distance=1 if cumulative else None)
-        theorem = f"TreeLog (Cohen et al. 2022, Theorem {'B.1' if cumulative else '3.8'}, constants of tree_log_price)"
-        found = _stepped(price.epsilon, price.delta, 1 if cumulative else steps, adjacency)
-    elif isinstance(parameters, DyadicParameters):
-        theorem = "exponential mechanism, stable choice, exponential mechanism"
-        epsilons = (parameters.epsilon_depth, parameters.epsilon_point)
-        # the choice has twice epsilon and twice delta under a swap
-        node = approximate_dp(
-            epsilon=parameters.choice.epsilon * steps,
-            delta=parameters.choice.delta * steps * (1.0 + 1e-12),
-            adjacency=adjacency,
-        )
-        ends = (bounded_range(epsilon=e * steps, adjacency=adjacency) for e in epsilons)
-        found = compose(node, *ends)
-    elif plan.method == "exponential":
-        theorem = "exponential mechanism"
-        found = bounded_range(epsilon=parameters * steps, adjacency=adjacency)
-    else:
-        theorem = "noisy binary search, Gaussian noise"
-        found = gaussian(noise_multiplier=parameters / steps, adjacency=adjacency)
-    return replace(found, theorem=theorem, terms=terms)
+    return InteriorPoint(**options)(values, spender=spender, label=label, random=random)
 
 
 def _stepped(epsilon: float, delta: float, steps: int, adjacency: Adjacency) -> Guarantee:
@@ -229,7 +208,7 @@ def _stepped(epsilon: float, delta: float, steps: int, adjacency: Adjacency) -> 
 
 
 def _draw(plan: InteriorPointPlan, codes: Codes, size: int, draws: SecretDraws) -> int | None:
-    parameters, bits = plan.parameters, _bits(size)
+    parameters, bits = plan.parameters, code_bits(size)
     if isinstance(parameters, TreeLogParameters):
         return draw_tree_log(codes, bits, parameters, draws)
     if isinstance(parameters, DyadicParameters):
@@ -239,43 +218,38 @@ def _draw(plan: InteriorPointPlan, codes: Codes, size: int, draws: SecretDraws) 
     return draw_binary_search(codes, bits, parameters, draws)
 
 
-def cumulative_interior_point(
-    codes: Any,
-    *,
-    bits: int,
-    parameters: TreeLogParameters,
-    distance: int,
-    adjacency: Adjacency | str = Adjacency.REPLACE_ONE,
-    spender: Spender | None = None,
-    label: str = "interior-point",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class CumulativeInteriorPoint(Mechanism):
     """Algorithm 8 on codes 0 .. 2**bits - 1 in any order, private at cumulative distance `distance`.
 
     Two data sets of equal size are at cumulative distance d if at every y the numbers of points at or below y differ
-    by at most d; replacing one point is distance one. `tuned_cumulative` finds parameters. That what the caller calls
-    neighbours (`adjacency` is only its name) is at most at this distance is owed. Codes outside count as the ends.
+    by at most d; replacing one point is distance one. `tuned_cumulative` finds parameters. The caller must ensure that
+    what are called neighbours (`adjacency` is only its name) are at most at this distance. Codes outside count as the
+    ends.
     """
-    source = resolve(random)
-    price = tree_log_price(parameters, bits=bits, distance=integer("distance", distance, at_least=1))
-    guarantee = _stepped(price.epsilon, price.delta, 1, parse_adjacency(adjacency))
-    terms = {"mechanism": "cumulative_interior_point", "bits": bits, "distance": distance}
-    guarantee = replace(
-        guarantee, terms=terms, theorem="cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)"
-    )
-    domain = WholeNumbers(0, (1 << bits) - 1)
-    rows = _container(codes, domain)
 
-    def run() -> Any:
-        ordered = sort_codes(_codes(rows, domain))
-        value = draw_tree_log(ordered, bits, parameters, SecretDraws(source))
-        return value
+    bits: int
+    parameters: TreeLogParameters
+    distance: int
+    adjacency: Adjacency | str = Adjacency.REPLACE_ONE
 
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
+    @property
+    def guarantee(self) -> Guarantee:
+        """(epsilon, delta) by the price of TreeLog at this distance."""
+        distance = integer("distance", self.distance, at_least=1)
+        price = tree_log_price(self.parameters, bits=self.bits, distance=distance)
+        theorem = "cumulative TreeLog (Cohen et al. 2022, Theorem B.1, corrected)"
+        terms = {"mechanism": "cumulative_interior_point", "bits": self.bits, "distance": distance}
+        found = _stepped(price.epsilon, price.delta, 1, parse_adjacency(self.adjacency))
+        return replace(found, theorem=theorem, terms=terms)
 
-
-def _bits(size: int) -> int:
-    return max((size - 1).bit_length(), 1)
+    def prepared(self, codes: Any) -> Callable[[RandomSource], int | None]:
+        """An interior point of the codes, or None."""
+        domain = WholeNumbers(0, (1 << self.bits) - 1)
+        rows = _container(codes, domain)
+        return lambda random: draw_tree_log(
+            sort_codes(_codes(rows, domain)), self.bits, self.parameters, SecretDraws(random)
+        )
 
 
 def _container(values: Any, domain: Domain) -> Any:

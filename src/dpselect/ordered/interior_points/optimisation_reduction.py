@@ -1,9 +1,8 @@
-"""Quasi-concave optimisation and interior points: the reductions of Cohen et al. (2022), Section 4.
+"""Quasi-concave optimisation through interior points: the reduction of Cohen et al. (2022), Theorem 4.2.
 
-`interior_point_instance` turns a score into a multiset whose interior points are nearly optimal (the proof of Theorem
-4.2); neighbouring scores give multisets of cumulative distance at most two, so a mechanism for interior points that is
-private in that sense optimises. `LowerBoundReduction` is Algorithm 6, which shows that much better is impossible; it is
-a device for tests.
+`interior_point_instance` turns a score into a multiset whose interior points are nearly optimal; neighbouring scores
+give multisets of cumulative distance at most two, so a mechanism for interior points that is private in that sense
+optimises.
 
 Two data sets of the same size have cumulative distance d if #{x <= z} differs by at most d at every z.
 """
@@ -11,26 +10,28 @@ Two data sets of the same size have cumulative distance d if #{x <= z} differs b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Literal, SupportsIndex, get_args
+from functools import cached_property
+from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.scores import as_vector
-from dpselect.ordered.interior_points.interior_point import cumulative_interior_point
-from dpselect.ordered.interior_points.quasi_concave import quasi_concave_guarantee, tamed_scores
+from dpselect.mechanisms import Mechanism
+from dpselect.ordered.domains import Codes
+from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint
+from dpselect.ordered.interior_points.quasi_concave import QuasiConcave, ScoreRuns
+from dpselect.ordered.interior_points.search_tree import code_bits
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 from dpselect.ordered.interior_points.tree_log_tuning import cumulative_rows, tuned_cumulative
-from dpselect.ordered.order_statistics.intervals import exponential_interior_point
-from dpselect.privacy import Adjacency, Release, Spender, paid
+from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["LowerBoundReduction", "interior_point_instance", "maximize_by_interior_point", "reduction_error"]
+__all__ = ["QuasiConcaveByInteriorPoint", "interior_point_instance"]
 
 Finder = Literal["exponential", "cumulative"]
 
@@ -38,7 +39,7 @@ _DISTANCE = 2
 """The cumulative distance of the instances of neighbouring scores."""
 
 
-def interior_point_instance(starts: Sequence[int], scores: Sequence[int] | NDArray[np.int64], error: int) -> list[int]:
+def interior_point_instance(starts: Codes, scores: Codes | NDArray[np.int64], error: int) -> list[int]:
     """`error` places, sorted, such that the score at every place between the extremes is above the largest - error.
 
     Place z occurs max(f'(z) - f'(z-1), 0) times for f'(z) = max(0, f(z) - largest + error), so that the number of
@@ -59,154 +60,96 @@ def interior_point_instance(starts: Sequence[int], scores: Sequence[int] | NDArr
     return found
 
 
-def reduction_error(
-    *,
-    places: SupportsIndex,
-    epsilon: float,
-    delta: float = 0.0,
-    failure_probability: float = 0.05,
-    method: Finder = "exponential",
-) -> int:
-    """The error n of `maximize_by_interior_point`: the points that it needs for an interior point.
-
-    "exponential": ceil(8 log(places/failure_probability)/epsilon). Some place has n/2 of the instance's n places on
-    either side; each of the places outside weighs 1 against exp(epsilon n/8).
-
-    >>> reduction_error(places=2**16, epsilon=1.0)
-    113
-    """
-    return _plan(integer("places", places, at_least=1), epsilon, delta, failure_probability, method)[0]
-
-
-def _plan(
-    places: int, epsilon: float, delta: float, failure: float, method: Finder
-) -> tuple[int, TreeLogParameters | None]:
-    """The number of points, and the parameters of Algorithm 8 for it."""
-    epsilon = number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
-    delta = number("delta", delta, at_least=0.0, below=1.0)
-    failure = number("failure_probability", failure, above=0.0, below=1.0)
-    if method not in get_args(Finder):
-        raise ArgumentError(f"method must be one of {get_args(Finder)}, got {method!r}")
-    if method == "exponential":
-        return max(1, math.ceil(8.0 * (math.log(places) - math.log(failure)) / epsilon * (1.0 + 2.0**-40))), None
-    if not 0.0 < delta < failure / 4.0:
-        raise ArgumentError("delta must be above 0 and below a quarter of failure_probability for 'cumulative'")
-    bits = _bits(places)
-    parameters = tuned_cumulative(bits, epsilon, delta, failure, _DISTANCE)
-    return cumulative_rows(parameters, bits, failure), parameters
-
-
-def _bits(places: int) -> int:
-    return max((places - 1).bit_length(), 1)
-
-
-def maximize_by_interior_point(
-    starts: Sequence[int],
-    scores: ArrayLike,
-    *,
-    upper: SupportsIndex,
-    epsilon: float,
-    delta: float = 0.0,
-    failure_probability: float = 0.05,
-    method: Finder = "exponential",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "quasi-concave",
-    random: RandomSource | None = None,
-) -> Release:
-    """Maximise a whole-number quasi-concave score of sensitivity one through an interior point (Theorem 4.2).
+@dataclass(frozen=True, kw_only=True)
+class QuasiConcaveByInteriorPoint(Mechanism):
+    """Maximises a whole-number quasi-concave score of sensitivity one through an interior point (Theorem 4.2).
 
     The interior point is found by the exponential mechanism, whose score moves by at most the cumulative distance, two:
     rate = epsilon/4; or by Algorithm 8 ("cumulative"), which spends delta and may find none (None). It is here to
-    compare: `maximize_over_runs` has a quarter of the error of the first and less than that of the second for
-    anything below 2**3000 places.
+    compare: `QuasiConcave` has a quarter of the error of the first and less than that of the second for anything below
+    2**3000 places.
 
-    The caller must ensure that the score is quasi-concave and moves by at most one between neighbours at every place.
-    The starts and scores, `spender` and `label` are those of `maximize_over_runs`; scores are rounded down to whole
-    numbers, which keeps them within one of each other, and cut off at 2**53 (NaN at the lower end): none of them makes
-    it fail. Raises `ArgumentError` for starts that are not increasing up to `upper` and for parameters.
+    It is run on `ScoreRuns`, which are rounded down to whole numbers, and that keeps them within one of each other. The
+    caller must ensure that the score is quasi-concave and moves by at most one between neighbours at every place.
+
+    Attributes:
+        places: how many there are, for what is asked before there is a score.
 
     >>> from dpselect.randomness import keyed_source
-    >>> maximize_by_interior_point([0, 5, 6], [0, 900, 1], upper=10**6, epsilon=2.0, random=keyed_source(1)).value
-    5
-    """
-    last = integer("upper", upper)
-    places = [int(start) for start in starts]
-    increasing = all(a < b for a, b in pairwise([*places, last + 1]))
-    values = as_vector("scores", scores)
-    if not places or values.shape != (len(places),) or not increasing:
-        raise ArgumentError("starts must increase up to upper, with one score for each")
-    first, size = places[0], last - places[0] + 1
-    error, parameters = _plan(size, epsilon, delta, failure_probability, method)
-    guarantee = quasi_concave_guarantee(epsilon=epsilon, adjacency=adjacency)
-    source = resolve(random)
-    points = [
-        place - first
-        for place in interior_point_instance(places, np.floor(tamed_scores(values)).astype(np.int64), error)
-    ]
-    if parameters is not None:
-        # neighbouring scores are what is at this distance, whatever makes two data sets neighbours
-        found = cumulative_interior_point(
-            points,
-            bits=_bits(size),
-            parameters=parameters,
-            distance=_DISTANCE,
-            adjacency=guarantee.adjacency,
-            spender=spender,
-            label=label,
-            random=source,
-        )
-        return replace(found, value=None if found.value is None else first + min(int(found.value), size - 1))
-
-    def run() -> int:
-        rate = epsilon_used(guarantee.pure_epsilon) / (2 * _DISTANCE)
-        place = exponential_interior_point(points, lower=0, upper=size - 1, epsilon=rate, monotonic=True, random=source)
-        return first + int(place)
-
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
-
-
-@dataclass(frozen=True)
-class LowerBoundReduction:
-    """Algorithm 6: an interior-point problem on {1..places} as one on words of that length over {1..base}.
-
-    The words are in lexicographic order, coded as whole numbers 0 .. base**places - 1. A mechanism for them with 2n
-    samples becomes one for the places with n samples and the same cumulative privacy (Claim 4.6), as
-    `points` keeps the cumulative distance for every secret word; an interior point is turned back into one except
-    where the mechanism guesses a letter of the secret word, with probability at most 1/(base - 2).
+    >>> mechanism = QuasiConcaveByInteriorPoint(epsilon=1.0, places=2**16)
+    >>> mechanism.error, mechanism(ScoreRuns([0, 5, 6], [0, 900, 1], upper=10**6), random=keyed_source(1)).value
+    (113, 5)
     """
 
-    places: int
-    base: int
+    epsilon: float
+    delta: float = 0.0
+    failure_probability: float = 0.05
+    method: Finder = "exponential"
+    places: int | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
-    def secret_word(self, random: RandomSource) -> tuple[int, ...]:
-        """Letters 2 .. base - 1, independent and uniform."""
-        return tuple(2 + random.below(self.base - 2) for _ in range(self.places))
-
-    def points(self, data: Sequence[int], word: tuple[int, ...]) -> list[int]:
-        """Two words for each x: the secret one up to place x, then only the first letter, or only the last."""
-        return sorted(
-            self.code(tuple(letter if place <= x else rest for place, letter in enumerate(word, 1)))
-            for x in data
-            for rest in (1, self.base)
+    def __post_init__(self) -> None:
+        self._parsed(
+            epsilon=number("epsilon", self.epsilon, at_least=2.0**-30, at_most=2.0**20),
+            delta=number("delta", self.delta, at_least=0.0, below=1.0),
+            failure_probability=number("failure_probability", self.failure_probability, above=0.0, below=1.0),
         )
+        if self.method not in get_args(Finder):
+            raise ArgumentError(f"method must be one of {get_args(Finder)}, got {self.method!r}")
+        if self.method == "cumulative" and not 0.0 < self.delta < self.failure_probability / 4.0:
+            raise ArgumentError("delta must be above 0 and below a quarter of failure_probability for 'cumulative'")
 
-    def answer(self, code: int, word: tuple[int, ...]) -> int:
-        """How many letters the word with this code has in common with the secret one from the first on."""
-        found = self.word(code)
-        return next((place for place in range(self.places) if found[place] != word[place]), self.places)
+    @property
+    def _size(self) -> int:
+        if self.places is None:
+            raise ArgumentError("places must be given before there is a score")
+        return integer("places", self.places, at_least=1)
 
-    def code(self, word: tuple[int, ...]) -> int:
-        """The place of a word in lexicographic order, from 0."""
-        total = 0
-        for letter in word:
-            total = total * self.base + letter - 1
-        return total
+    @cached_property
+    def _cumulative(self) -> TreeLogParameters:
+        """The parameters of Algorithm 8."""
+        return tuned_cumulative(code_bits(self._size), self.epsilon, self.delta, self.failure_probability, _DISTANCE)
 
-    def word(self, code: int) -> tuple[int, ...]:
-        """The word with this code."""
-        letters = []
-        for _ in range(self.places):
-            code, letter = divmod(code, self.base)
-            letters.append(letter + 1)
-        return tuple(reversed(letters))
+    @property
+    def error(self) -> int:
+        """How far below the largest score the chosen one may be: the points that it needs for an interior point.
+
+        "exponential": ceil(8 log(places/failure_probability)/epsilon). Some place has n/2 of the instance's n places
+        on either side; each of the places outside weighs 1 against exp(epsilon n/8).
+        """
+        if self.method == "cumulative":
+            return cumulative_rows(self._cumulative, code_bits(self._size), self.failure_probability)
+        logs = math.log(self._size) - math.log(self.failure_probability)
+        return max(1, math.ceil(8.0 * logs / self.epsilon * (1.0 + 2.0**-40)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure epsilon, or (epsilon, delta): neighbouring scores are at the distance, whatever makes neighbours."""
+        if self.method == "exponential":
+            return QuasiConcave(epsilon=self.epsilon, adjacency=self.adjacency).guarantee
+        return self._finder.guarantee
+
+    @property
+    def _finder(self) -> CumulativeInteriorPoint:
+        bits, parameters = code_bits(self._size), self._cumulative
+        return CumulativeInteriorPoint(bits=bits, parameters=parameters, distance=_DISTANCE, adjacency=self.adjacency)
+
+    def settled(self, *data: Any) -> tuple[QuasiConcaveByInteriorPoint, tuple[ScoreRuns]]:
+        """With the number of places."""
+        (runs,) = data
+        return replace(self, places=sum(runs.lengths)), (runs,)
+
+    def prepared(self, score: ScoreRuns) -> Callable[[RandomSource], int | None]:
+        """The choice among the places of the runs."""
+        first, size = score.starts[0], sum(score.lengths)
+        values = np.floor(np.asarray(score.scores)).astype(np.int64)
+        points = [place - first for place in interior_point_instance(score.starts, values, self.error)]
+
+        def run(random: RandomSource) -> int | None:
+            if self.method == "exponential":
+                rate = epsilon_used(self.epsilon) / (2 * _DISTANCE)
+                return int(first + SecretDraws(random).interior(points, size, rate))
+            found = self._finder.draw(points, random=random)
+            return None if found is None else int(first + min(int(found), size - 1))
+
+        return run

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
@@ -20,22 +20,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms import ExponentialMechanism
+from dpselect.mechanisms import ExponentialMechanism, Mechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import first_true
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs, relative_coin, weight_at_least
-from dpselect.ordered.public_domain import declare_domain
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
-from dpselect.randomness import RandomSource, resolve
+from dpselect.ordered.public_domain import PublicDomain
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.randomness import RandomSource
 
-__all__ = [
-    "RisingAndFalling",
-    "maximize_over_runs",
-    "maximize_quasi_concave",
-    "quasi_concave_guarantee",
-    "quasi_concave_hull",
-    "tamed_scores",
-]
+__all__ = ["QuasiConcave", "RisingAndFalling", "ScoreRuns", "maximize_quasi_concave", "quasi_concave_hull"]
 
 Score = Callable[[int], SupportsFloat]
 
@@ -79,65 +72,128 @@ class RisingAndFalling:
         return high if high == lower else max(high - 1, high, key=lambda place: _tame(self(place)))
 
 
-def quasi_concave_guarantee(
-    *,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    monotonic: bool = False,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> Guarantee:
-    """What the functions of this module promise: range epsilon, and so pure epsilon.
+@dataclass(frozen=True, repr=False, eq=False)
+class ScoreRuns:
+    """A score that is given by its values on runs, as one that depends on ranks only is.
 
-    >>> quasi_concave_guarantee(epsilon=0.5).epsilon(delta=0)
-    0.5
+    The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, the last run ending at `upper`. The first start is
+    public; the others, and how many there are, may depend on the data. Scores are cut off at 2**53; NaN counts as the
+    lowest. Raises `ArgumentError` for starts that are not increasing up to `upper` or scores of another length.
+
+    >>> ScoreRuns([0, 5, 6], [0, 90, 1], upper=9).lengths
+    [5, 1, 4]
     """
-    mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
-    return replace(mechanism.guarantee, terms=mechanism.terms("quasi-concave"))
+
+    starts: Any
+    scores: ArrayLike
+    upper: SupportsIndex
+    lengths: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        starts, values = [int(start) for start in self.starts], as_vector("scores", self.scores)
+        ends = [*starts[1:], integer("upper", self.upper) + 1]
+        lengths = [end - start for start, end in zip(starts, ends, strict=True)] if starts else []
+        if not starts or values.shape != (len(starts),) or min(lengths) < 1:
+            raise ArgumentError("starts must increase up to upper, with one score for each")
+        tamed = np.clip(np.nan_to_num(values, nan=-_LARGEST), -_LARGEST, _LARGEST)
+        for name, value in (("starts", starts), ("scores", tamed), ("lengths", lengths)):
+            object.__setattr__(self, name, value)
 
 
-def _mechanism(epsilon: float, sensitivity: float, monotonic: bool, adjacency: Adjacency | str) -> ExponentialMechanism:
-    return ExponentialMechanism(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, adjacency=adjacency)
-
-
-def maximize_quasi_concave(
-    score: Score,
-    *,
-    epsilon: float,
-    domain_size: SupportsIndex | None = None,
-    lower: SupportsIndex | None = None,
-    upper: SupportsIndex | None = None,
-    sensitivity: float = 1.0,
-    monotonic: bool = False,
-    peak: SupportsIndex | None = None,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "quasi-concave",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class QuasiConcave(Mechanism):
     """A whole number z in [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
 
     rate = epsilon/(2 sensitivity), or epsilon/sensitivity for monotonic scores. With T places the score is less than
     log(T/beta)/rate below the largest one except with probability beta (McSherry, Talwar 2007, Theorem 6).
 
-    Owed by the caller, for every data set: the score rises up to `peak` and falls after it (not strictly; plateaus
+    The caller must ensure, for every data set: the score rises up to `peak` and falls after it (not strictly; plateaus
     are fine), is the same whenever it is asked for, and moves by at most `sensitivity` between neighbours, at every
-    place and with its rounding. The guarantee rests on all three.
+    place and with its rounding. The guarantee rests on all three. `ScoreRuns` need not be quasi-concave.
 
-    Args:
-        score: from a whole number to a number; `RisingAndFalling` where it is the smaller of two monotone functions.
-            What is no finite number, or beyond 2**53, is cut off there.
-        domain_size, or lower and upper: public whole numbers of any size; the places are 0 .. domain_size - 1, or from
-            lower to upper.
-        peak: a place where the score is largest; it may depend on the data. Not needed for `RisingAndFalling`, nor for
-            at most 65,536 places, which are all looked at (and then the score need not be quasi-concave). No
-            search finds it in an arbitrary score: a plateau does not say on which side the only better place lies.
+    Attributes:
         monotonic: whether all scores move in the same direction between neighbours; seldom true under replace-one.
-        spender, label: where the price is paid, before the score is asked for, and its name in the record.
 
-    About 3 log2(T) evaluations at most; how many there are, and of what, depends on the data.
+    It is run on a score, from a whole number to a number (what is no finite number, or beyond 2**53, is cut off there),
+    or `RisingAndFalling` where it is the smaller of two monotone functions, or `ScoreRuns`; with public places, which
+    are whole numbers of any size (those of `ScoreRuns` are known):
 
-    Raises `ArgumentError` or `TypeError` for parameters, `BudgetError` when the spender refuses; what `score` raises
-    passes through and may tell of the data.
+    - domain_size, or lower and upper: the places are 0 .. domain_size - 1, or from lower to upper.
+    - peak: a place where the score is largest; it may depend on the data. Not needed for `RisingAndFalling`, nor for
+      at most 65,536 places, which are all looked at (and then the score need not be quasi-concave). No search finds it
+      in an arbitrary score: a plateau does not say on which side the only better place lies.
+
+    About 3 log2(T) evaluations at most; how many there are, and of what, depends on the data. Raises `ArgumentError` or
+    `TypeError` for parameters; what the score raises passes through and may tell of the data.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> mechanism = QuasiConcave(epsilon=2.0)
+    >>> mechanism.guarantee.epsilon(delta=0)
+    2.0
+    >>> mechanism(ScoreRuns([0, 5, 6], [0, 90, 1], upper=10**30), random=keyed_source(1)).value
+    5
+    """
+
+    epsilon: float
+    sensitivity: float = 1.0
+    monotonic: bool = False
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        _ = self._exponential  # checks the parameters
+
+    @property
+    def _exponential(self) -> ExponentialMechanism:
+        return ExponentialMechanism(
+            sensitivity=self.sensitivity, epsilon=self.epsilon, monotonic=self.monotonic, adjacency=self.adjacency
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Range epsilon, and so pure epsilon."""
+        mechanism = self._exponential
+        return replace(mechanism.guarantee, terms=mechanism.terms("quasi-concave"))
+
+    def prepared(
+        self, score: Score | ScoreRuns, *, peak: SupportsIndex | None = None, **places: Any
+    ) -> Callable[[RandomSource], int]:
+        """The choice among the places."""
+        rate = self._exponential.rate
+        if isinstance(score, ScoreRuns):
+            if peak is not None or places:
+                raise ArgumentError("peak and places: those of ScoreRuns are known")
+            values = np.asarray(score.scores)
+            return lambda random: score.starts[0] + draw_from_runs(score.lengths, values, rate=rate, random=random)
+        named = {name: None if value is None else integer(name, value) for name, value in places.items()}
+        domain = PublicDomain(**named).of_type(np.dtype(object))
+        first, last = domain.decode(0), domain.decode(domain.size - 1)
+        if not callable(score):
+            raise TypeError("score must be a function of one whole number")
+        top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
+        if top is None and not isinstance(score, FindsPeak) and domain.size > _LOOK_AT_ALL:
+            raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
+
+        def run(random: RandomSource) -> int:
+            found = score.find_peak(first, last) if top is None and isinstance(score, FindsPeak) else top
+            if found is not None:
+                return _draw(score, first, last, found, rate, random)
+            scores = np.array([_tame(score(place)) for place in range(first, last + 1)])
+            return int(first + draw_from_runs(np.ones(domain.size, dtype=np.uint64), scores, rate=rate, random=random))
+
+        return run
+
+
+def maximize_quasi_concave(
+    score: Score | ScoreRuns,
+    *,
+    spender: Spender | None = None,
+    label: str = "quasi-concave",
+    random: RandomSource | None = None,
+    **options: Any,
+) -> Release:
+    """`QuasiConcave` on a score, with its options and the places.
+
+    `spender`, `label`: where the price is paid, before the score is asked for, and its name in the record.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = [10**17, 10**17 + 5, 3 * 10**17] * 100
@@ -146,41 +202,13 @@ def maximize_quasi_concave(
     >>> 10**17 <= release.value <= 3 * 10**17
     True
     """
-    mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
-    guarantee = quasi_concave_guarantee(
-        epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
-    )
-    low, high = (
-        None if bound is None else integer(name, bound) for name, bound in (("lower", lower), ("upper", upper))
-    )
-    domain = declare_domain(np.dtype(object), domain_size=domain_size, lower=low, upper=high)
-    first, last = domain.decode(0), domain.decode(domain.size - 1)
-    if not callable(score):
-        raise TypeError("score must be a function of one whole number")
-    source = resolve(random)
-    places = last - first + 1
-    top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
-    if top is None and not isinstance(score, FindsPeak) and places > _LOOK_AT_ALL:
-        raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
-
-    def run() -> int:
-        found = score.find_peak(first, last) if top is None and isinstance(score, FindsPeak) else top
-        if found is not None:
-            return _draw(score, first, last, found, mechanism.rate, source)
-        scores = np.array([_tame(score(place)) for place in range(first, last + 1)])
-        return first + draw_from_runs(np.ones(places, dtype=np.uint64), scores, rate=mechanism.rate, random=source)
-
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
+    own = {name: options.pop(name) for name in QuasiConcave.__dataclass_fields__ if name in options}
+    return QuasiConcave(**own)(score, spender=spender, label=label, random=random, **options)
 
 
 def _tame(score: SupportsFloat) -> float:
     value = float(score)
     return -_LARGEST if math.isnan(value) else min(max(value, -_LARGEST), _LARGEST)
-
-
-def tamed_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores cut off at 2**53; NaN counts as the lowest."""
-    return np.clip(np.nan_to_num(values, nan=-_LARGEST), -_LARGEST, _LARGEST)
 
 
 def _draw(score: Score, first: int, last: int, peak: int, rate: Fraction, random: RandomSource) -> int:
@@ -210,51 +238,6 @@ def _draw(score: Score, first: int, last: int, peak: int, rate: Fraction, random
         )
         stretches[which : which + 1] = parts
         weights[which : which + 1] = [weight_at_least(float(gap(part[2])), scale) for part in parts]
-
-
-def maximize_over_runs(
-    starts: Sequence[int] | NDArray[Any],
-    scores: ArrayLike,
-    *,
-    upper: SupportsIndex,
-    epsilon: float,
-    sensitivity: float = 1.0,
-    monotonic: bool = False,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "quasi-concave",
-    random: RandomSource | None = None,
-) -> Release:
-    """The same mechanism for a score that is given by its values on runs, as one that depends on ranks only is.
-
-    The score is `scores[i]` on starts[i], ..., starts[i+1] - 1, the last run ending at `upper`. The first start is
-    public; the others, and how many there are, may depend on the data. The score need not be quasi-concave. It
-    must move by at most `sensitivity` between neighbours at every place (owed). With a `spender` the price is reserved
-    before the draw, under `label`.
-
-    Raises `ArgumentError` for starts that are not increasing up to `upper` or scores of another length.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> maximize_over_runs([0, 5, 6], [0, 90, 1], upper=10**30, epsilon=2.0, random=keyed_source(1)).value
-    5
-    """
-    mechanism = _mechanism(epsilon, sensitivity, monotonic, adjacency)
-    places = [int(start) for start in starts]
-    values = as_vector("scores", scores)
-    ends = [*places[1:], integer("upper", upper) + 1]
-    lengths = [end - start for start, end in zip(places, ends, strict=True)] if places else []
-    if not places or values.shape != (len(places),) or min(lengths) < 1:
-        raise ArgumentError("starts must increase up to upper, with one score for each")
-    source = resolve(random)
-    guarantee = quasi_concave_guarantee(
-        epsilon=epsilon, sensitivity=sensitivity, monotonic=monotonic, adjacency=adjacency
-    )
-
-    def run() -> int:
-        place = draw_from_runs(lengths, tamed_scores(values), rate=mechanism.rate, random=source)
-        return places[0] + place
-
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
 
 
 def quasi_concave_hull(scores: ArrayLike) -> NDArray[np.float64]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, SupportsFloat, Unpack
+from typing import Literal
 
 from scipy.special import log_ndtr, ndtri_exp
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError
 from dpselect.numerics import first_true, root_between
 from dpselect.ordered.interior_points.dyadic import DyadicParameters
+from dpselect.ordered.interior_points.search_tree import code_bits
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters
 from dpselect.ordered.interior_points.tree_log_price import difference_tail
@@ -29,16 +30,13 @@ from dpselect.ordered.interior_points.tree_log_tuning import (
     tuned_cumulative,
     tuned_tree_log,
 )
-from dpselect.ordered.public_domain import PublicDomain, size_of_domain
 from dpselect.privacy import Adjacency, gaussian
-from dpselect.privacy.adjacency import parse_adjacency
 
 __all__ = [
     "METHODS",
     "InteriorPointPlan",
     "Method",
     "binary_search_noise",
-    "interior_point_rows",
     "plan_method",
     "step_budget",
 ]
@@ -73,51 +71,12 @@ def step_budget(epsilon: float, delta: float, adjacency: Adjacency) -> tuple[flo
     return half, delta / (1.0 + math.exp(half)) * (1.0 - 1e-11)
 
 
-def interior_point_rows(
-    method: Method,
-    *,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat = 0.0,
-    failure_probability: SupportsFloat = 0.01,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    **domain: Unpack[PublicDomain],
-) -> int | None:
-    """How many points `method` needs for an interior point, except with `failure_probability`; None without any.
-
-    From public numbers only. "exponential" needs no delta, the others do; "cumulative" is for replace_one.
-    Raises `ArgumentError` for an unknown method or parameters out of range.
-
-    >>> [interior_point_rows(m, domain_size=2**64, epsilon=1, delta=1e-6) for m in ("exponential", "dyadic")]
-    [97, 155]
-    """
-    size = size_of_domain(doubles=True, **domain)
-    plan = plan_method(method, size, epsilon, delta, failure_probability, parse_adjacency(adjacency))
-    return None if plan is None else plan.rows
-
-
-def plan_method(
-    method: Method,
-    domain_size: int,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat,
-    failure_probability: SupportsFloat,
-    adjacency: Adjacency,
-) -> InteriorPointPlan | None:
-    """The parameters of a method and what it needs; None without a delta it needs, or for the wrong adjacency."""
-    size = integer("domain_size", domain_size, at_least=1)
-    e = number("epsilon", epsilon, at_least=1e-6, at_most=1e3)
-    d = number("delta", delta, at_least=0.0, below=0.5)
-    f = number("failure_probability", failure_probability, above=1e-12, below=1.0)
-    if method not in METHODS:
-        raise ArgumentError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    return _plan(method, size, e, d, f, adjacency)
-
-
 @lru_cache(maxsize=512)
-def _plan(
+def plan_method(
     method: Method, size: int, epsilon: float, delta: float, failure: float, adjacency: Adjacency
 ) -> InteriorPointPlan | None:
-    bits = max((size - 1).bit_length(), 1)
+    """The parameters of a method and what it needs; None without a delta it needs, or for the wrong adjacency."""
+    bits = code_bits(size)
     step, step_delta = step_budget(epsilon, delta, adjacency)
     if method == "exponential":
         return InteriorPointPlan(method, rows_of_exponential(step, size, failure), step)

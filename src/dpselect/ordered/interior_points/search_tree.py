@@ -18,6 +18,7 @@ from dpselect.ordered.domains import Codes
 
 __all__ = [
     "bit_lengths",
+    "code_bits",
     "count_below",
     "heavy_path",
     "interior_scores",
@@ -27,6 +28,11 @@ __all__ = [
     "shared_prefixes",
     "sort_codes",
 ]
+
+
+def code_bits(size: int) -> int:
+    """Bits of the codes 0 .. size - 1, at least one."""
+    return max((size - 1).bit_length(), 1)
 
 
 def sort_codes(codes: Codes) -> Codes:

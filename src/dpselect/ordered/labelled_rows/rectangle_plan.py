@@ -28,19 +28,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, SupportsFloat, SupportsIndex, Unpack, get_args
+from typing import Literal, SupportsFloat
 
-from dpselect.errors import ArgumentError, expect, integer, number
+from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import bounded_range, noisy_count_guarantee
 from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
-from dpselect.ordered.order_statistics.one import parse_epsilon
-from dpselect.ordered.public_domain import PublicDomain, size_of_domain
 from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.promises import promise
 
-__all__ = ["RectanglePlan", "Slicing", "rectangle_plan", "rectangle_rows"]
+__all__ = ["MOST_NOISY", "RectanglePlan", "Slicing", "plan_rectangle"]
 
 Slicing = Literal["auto", "noisy", "plain"]
 
@@ -48,13 +45,13 @@ _COUNT_SHARE = 1.0 / 16.0
 _NOISE_SHARE = 1.0 / 3.0
 """slice_epsilon over the rate. A smaller one buys privacy for rows; what is consumed changes little around this."""
 
-_MOST_NOISY = 10.0
+MOST_NOISY = 10.0
 """Pricing noisy slices takes very long for larger epsilons, where few rows are enough anyway."""
 
 
 @dataclass(frozen=True)
 class RectanglePlan:
-    """Public parameters of `learn_rectangle`.
+    """Public parameters of a `RectangleLearner`.
 
     Attributes:
         rate: of the exponential mechanisms.
@@ -90,66 +87,35 @@ class RectanglePlan:
         """One interior point, when a row of its slice is replaced."""
         return _swap(self.rate)
 
+    def rows(self, *, error: SupportsFloat) -> int:
+        """Rows from which the rectangle has error at most `error` except with the plan's failure probability.
+
+        For labels that some rectangle of the domain explains; derived in the module's text.
+        """
+        xi = number("error", error, at_least=1e-12, below=1.0)
+        d, part = self.dimensions, self.failure_probability / 8.0
+        most = self.consumed
+        enough_positives = self.least_count + (self.least_count - most)
+        counted = smallest_count(lambda rows: binomial_below(rows, xi, enough_positives) <= part, enough_positives)
+        strips = smallest_count(lambda rows: 2 * d * binomial_below(rows, xi / (2 * d), most) <= part, most)
+
+        def deviates(rows: int) -> bool:
+            log_chance = math.log(4.0) + 2 * d * (1.0 + math.log(max(rows / d, 1.0))) - xi * rows / 16.0
+            return log_chance <= math.log(part)
+
+        start = max(math.ceil(2 * most / xi), math.ceil(32 * d / xi))  # from here on the bound falls with the rows
+        return max(counted, min(strips, smallest_count(deviates, start)))
+
 
 def _swap(rate: float) -> Guarantee:
     return bounded_range(epsilon=2.0 * rate, adjacency=Adjacency.REPLACE_ONE)
 
 
-def rectangle_plan(
-    *,
-    dimensions: SupportsIndex,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat = 0.0,
-    failure_probability: SupportsFloat = 0.05,
-    slicing: Slicing = "auto",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    **domain: Unpack[PublicDomain],
-) -> RectanglePlan:
-    """The largest rate that (epsilon, delta) pays for, and what follows from it. `domain`: the largest of an axis.
-
-    A sixteenth of epsilon goes to the count. delta is at most 0.01; noisy slice sizes need one, and an epsilon of at
-    most 10. With a delta it takes some seconds for ten or more axes (privacy losses are composed for a few rates); the
-    same question is answered once. Raises `ArgumentError`.
-
-    >>> plan = rectangle_plan(dimensions=2, domain_size=2**32, epsilon=1.0)
-    >>> plan.slice_epsilon, plan.guarantee.epsilon(delta=0) <= 1.0
-    (None, True)
-    """
-    parsed = parse_epsilon(epsilon)
-    failure = number("delta", delta, at_least=0.0, at_most=0.01)
-    if slicing not in get_args(Slicing):
-        raise ArgumentError(f"slicing must be one of {get_args(Slicing)}, got {slicing!r}")
-    if slicing == "noisy" and not failure:
-        raise ArgumentError("delta must be above 0 for noisy slices")
-    if slicing == "noisy" and parsed > _MOST_NOISY:
-        raise ArgumentError(f"epsilon must be at most {_MOST_NOISY:g} for noisy slices")
-    both = slicing == "auto" and failure and parsed <= _MOST_NOISY
-    ways = ("plain", "noisy") if both else (slicing.replace("auto", "plain"),)
-    found = [
-        _plan(
-            integer("dimensions", dimensions, at_least=1, at_most=4096),
-            size_of_domain(**domain),
-            parsed,
-            failure,
-            number("failure_probability", failure_probability, at_least=1e-100, below=1.0),
-            way == "noisy",
-            parse_adjacency(adjacency),
-        )
-        for way in ways
-    ]
-    return min(found, key=lambda plan: plan.consumed)
-
-
 @lru_cache(maxsize=64)
-def _plan(
-    dimensions: int,
-    domain_size: int,
-    epsilon: float,
-    delta: float,
-    failure: float,
-    noisy: bool,
-    adjacency: Adjacency,
+def plan_rectangle(
+    dimensions: int, domain_size: int, epsilon: float, delta: float, failure: float, noisy: bool, adjacency: Adjacency
 ) -> RectanglePlan:
+    """The largest rate that (epsilon, delta) pays for, and what follows from it."""
     slices = 2 * dimensions
     count_epsilon = epsilon * _COUNT_SHARE
     count = noisy_count_guarantee(epsilon=count_epsilon, adjacency=adjacency)
@@ -160,7 +126,7 @@ def _plan(
     # by basic composition, 2d slices at twice the rate beside the count; the noisy price is never above the plain one
     start = epsilon * (1.0 - _COUNT_SHARE) / (2.0 * slices) * (1.0 - 1e-9)
     if noisy:
-        start = _plan(dimensions, domain_size, epsilon, delta, failure, False, adjacency).rate
+        start = plan_rectangle(dimensions, domain_size, epsilon, delta, failure, False, adjacency).rate
     rate = _largest_rate(price, epsilon, delta, start)
     size = 2 * score_margin(domain_size, rate, failure / (2.0 * slices))
     extra, part = 0, failure / 8.0
@@ -237,27 +203,3 @@ def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: fl
         else:
             high = tried
     return low
-
-
-def rectangle_rows(plan: RectanglePlan, *, error: SupportsFloat) -> int:
-    """Rows from which the rectangle has error at most `error` except with the plan's failure probability.
-
-    For labels that some rectangle of the domain explains; derived in the module's text.
-
-    >>> rectangle_rows(rectangle_plan(dimensions=1, domain_size=2**32, epsilon=1.0), error=0.1)
-    9120
-    """
-    expect("plan", plan, RectanglePlan)
-    xi = number("error", error, at_least=1e-12, below=1.0)
-    d, part = plan.dimensions, plan.failure_probability / 8.0
-    most = plan.consumed
-    enough_positives = plan.least_count + (plan.least_count - most)
-    counted = smallest_count(lambda rows: binomial_below(rows, xi, enough_positives) <= part, enough_positives)
-    strips = smallest_count(lambda rows: 2 * d * binomial_below(rows, xi / (2 * d), most) <= part, most)
-
-    def deviates(rows: int) -> bool:
-        log_chance = math.log(4.0) + 2 * d * (1.0 + math.log(max(rows / d, 1.0))) - xi * rows / 16.0
-        return log_chance <= math.log(part)
-
-    start = max(math.ceil(2 * most / xi), math.ceil(32 * d / xi))  # from here on the bound falls with the rows
-    return max(counted, min(strips, smallest_count(deviates, start)))

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, SupportsFloat
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, integer
-from dpselect.mechanisms import noisy_count
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms import Mechanism, noisy_count
 from dpselect.ordered.domains import Domain
-from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan, Slicing, rectangle_plan
-from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers
-from dpselect.ordered.order_statistics.intervals import exponential_interior_point
-from dpselect.ordered.public_domain import declare_domain
+from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.labelled_rows.rectangle_plan import MOST_NOISY, RectanglePlan, Slicing, plan_rectangle
+from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers, numbers_of
+from dpselect.ordered.order_statistics.one import parse_epsilon
+from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.slices.reorder_slice_compute import Ordered, ReorderSliceCompute
 from dpselect.ordered.sources.plain_lists import typed, with_presence
-from dpselect.privacy import Adjacency, Release, Spender, paid
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["Rectangle", "axis_domains", "learn_rectangle"]
+__all__ = ["Rectangle", "RectangleLearner", "axis_domains", "learn_rectangle"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Rectangle:
 
     def predict(self, X: Any) -> NDArray[np.bool_]:
         """Whether each row is inside. Values beyond the bounds of the domain count as the bounds; NaN is outside."""
-        table = _table(X)
+        table = numbers_of(X, "X", 2)
         if table.shape[1] != len(self.domains):
             raise ArgumentError(f"X must have {len(self.domains)} columns, one for each axis")
         inside = np.asarray(np.all(table == table, axis=1), dtype=bool)
@@ -59,47 +63,118 @@ class Rectangle:
         return inside
 
 
-def learn_rectangle(
-    X: Any,
-    y: Any,
-    *,
-    epsilon: SupportsFloat,
-    delta: SupportsFloat = 0.0,
-    domain_size: Any = None,
-    lower: Any = None,
-    upper: Any = None,
-    granularity: Any = None,
-    failure_probability: SupportsFloat = 0.05,
-    slicing: Slicing = "auto",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "rectangle",
-    random: RandomSource | None = None,
-) -> Release:
-    """Learn an axis-aligned rectangle from labelled rows; the release's value is a `Rectangle`.
+@dataclass(frozen=True, kw_only=True)
+class RectangleLearner(PublicDomain, Mechanism):
+    """Learns an axis-aligned rectangle from labelled rows; the release's value is a `Rectangle`.
 
     The positive rows are counted with noise; if they are too few the rectangle is empty. Else axis after axis the
     lowest m rows and then the highest m that are left are cut off, with a secret few more if slices are noisy, and an
     interior point of their values on that axis, by the exponential mechanism, becomes a side. If some rectangle
     explains the labels there are no false positives, and the false negatives are among the rows cut off, except with
-    `failure_probability`. With other labels it is private but promises nothing. `rectangle_plan` with the number of
-    axes and the size of the largest domain has m, the price and all other parameters, `rectangle_rows` the number of
-    rows for an error.
+    `failure_probability`. With other labels it is private but promises nothing. `plan` has m, the price and all other
+    parameters, and says how many rows are enough for an error (`RectanglePlan.rows`).
 
-    Args:
-        X: a dense table of numbers, shape (rows, axes); rows with NaN are left out, and of an array of
-            objects those with a cell that is no whole number.
-        y: one label a row, of a number type: 1 (or True) is positive; other rows are not used.
+    Attributes:
         domain_size, or lower, upper and granularity: the public domain of every axis, as for `quantile`, or lists with
             one for each axis.
-        epsilon, delta: the whole price. With delta = 0, or epsilon above 10, slices are plain.
+        epsilon, delta: the whole price. A sixteenth of epsilon goes to the count. delta is at most 0.01; with delta 0
+            or epsilon above 10 slices are plain. With a delta it takes some seconds for ten or more axes (privacy
+            losses are composed for a few rates); the same question is answered once.
+        dimensions: the number of axes, for what is asked before there are rows.
         slicing: "noisy" slice sizes (Reorder-Slice-Compute), "plain" ones, or "auto", which takes the one that consumes
             fewer rows, from public parameters.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
-        spender, label: where the price is paid, before the rows are looked at, and its name in the record.
 
-    Takes O(axes * n log n). Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of
-    what the rows hold, and `BudgetError` when the spender refuses.
+    It is run on X, a dense table of numbers, shape (rows, axes) (rows with NaN are left out, and of an array of objects
+    those with a cell that is no whole number), and y, one label a row, of a number type: 1 (or True) is positive;
+    other rows are not used. Takes O(axes * n log n).
+
+    Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and
+    `BudgetError` when the spender refuses.
+
+    >>> learner = RectangleLearner(dimensions=1, domain_size=2**32, epsilon=1.0)
+    >>> learner.plan.slice_epsilon, learner.guarantee.epsilon(delta=0) <= 1.0, learner.plan.rows(error=0.1)
+    (None, True, 9120)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    dimensions: int | None = None
+    failure_probability: float = 0.05
+    slicing: Slicing = "auto"
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        axes, failure = self.dimensions, self.failure_probability
+        self._parsed(
+            epsilon=parse_epsilon(self.epsilon),
+            delta=number("delta", self.delta, at_least=0.0, at_most=0.01),
+            dimensions=None if axes is None else integer("dimensions", axes, at_least=1, at_most=4096),
+            failure_probability=number("failure_probability", failure, at_least=1e-100, below=1.0),
+            adjacency=parse_adjacency(self.adjacency),
+        )
+        if self.slicing not in get_args(Slicing):
+            raise ArgumentError(f"slicing must be one of {get_args(Slicing)}, got {self.slicing!r}")
+        if self.slicing == "noisy" and not self.delta:
+            raise ArgumentError("delta must be above 0 for noisy slices")
+        if self.slicing == "noisy" and self.epsilon > MOST_NOISY:
+            raise ArgumentError(f"epsilon must be at most {MOST_NOISY:g} for noisy slices")
+
+    @cached_property
+    def plan(self) -> RectanglePlan:
+        """The largest rate that (epsilon, delta) pays for, and what follows from it; goes by the largest domain."""
+        if self.dimensions is None:
+            raise ArgumentError("dimensions must be given before there are rows")
+        public = (self.dimensions, self.size(), self.epsilon, self.delta, self.failure_probability)
+        both = self.slicing == "auto" and self.delta and self.epsilon <= MOST_NOISY
+        ways = (False, True) if both else (self.slicing == "noisy",)
+        found = [plan_rectangle(*public, noisy, parse_adjacency(self.adjacency)) for noisy in ways]
+        return min(found, key=lambda plan: plan.consumed)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """At most (epsilon, delta)."""
+        return self.plan.guarantee
+
+    def settled(self, *data: Any) -> tuple[RectangleLearner, tuple[Any, ...]]:
+        """With the number of axes, and the largest domain that the type of the table declares."""
+        X, y = data
+        table, labels = numbers_of(typed(X, name="X"), "X", 2), labels_of_numbers(y)
+        table, present = with_presence(table, name="X")
+        if len(labels) != len(table):
+            raise ArgumentError("y must have one label for each row of X")
+        domains = axis_domains(table.dtype, table.shape[1], self)
+        found = replace(self.of_size(max(domain.size for domain in domains)), dimensions=len(domains))
+        return found, (domains, table, present, labels)
+
+    def prepared(
+        self, domains: tuple[Domain, ...], table: NDArray[Any], present: NDArray[np.bool_], labels: NDArray[Any]
+    ) -> Callable[[RandomSource], Rectangle]:
+        """The rectangle for the rows of a table whose cells are present."""
+        plan, axes = self.plan, len(domains)
+
+        def run(random: RandomSource) -> Rectangle:
+            positive = table[(labels == 1) & np.all(present, axis=1)]
+            columns = [coded(domain, positive[:, axis]) for axis, domain in enumerate(domains)]
+            if noisy_count(len(positive), epsilon=plan.count_epsilon, random=random) < plan.least_count:
+                return Rectangle(domains, (1,) * axes, (0,) * axes)
+            return _sides(columns, domains, plan, self.adjacency, random)
+
+        return run
+
+
+def learn_rectangle(
+    X: Any,
+    y: Any,
+    *,
+    spender: Spender | None = None,
+    label: str = "rectangle",
+    random: RandomSource | None = None,
+    **options: Any,
+) -> Release:
+    """`RectangleLearner` with these options on labelled rows X, y; the release's value is a `Rectangle`.
+
+    `spender`, `label`: where the price is paid, before the rows are looked at, and its name in the record.
 
     >>> from dpselect.randomness import keyed_source
     >>> X = np.stack(np.meshgrid(np.arange(100), np.arange(100)), axis=2).reshape(-1, 2)
@@ -108,35 +183,7 @@ def learn_rectangle(
     >>> bool(np.mean(release.value.predict(X) != y) < 0.05)
     True
     """
-    source = resolve(random)
-    table, labels = _table(typed(X, name="X")), labels_of_numbers(y)
-    table, present = with_presence(table, name="X")
-    if len(labels) != len(table):
-        raise ArgumentError("y must have one label for each row of X")
-    axes = table.shape[1]
-    domains = axis_domains(
-        table.dtype, axes, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity
-    )
-    plan = rectangle_plan(
-        dimensions=axes,
-        domain_size=max(domain.size for domain in domains),
-        epsilon=epsilon,
-        delta=delta,
-        failure_probability=failure_probability,
-        slicing=slicing,
-        adjacency=adjacency,
-    )
-
-    def run() -> Rectangle:
-        positive = table[(labels == 1) & np.all(present, axis=1)]
-        columns = [coded(domain, positive[:, axis]) for axis, domain in enumerate(domains)]
-        if noisy_count(len(positive), epsilon=plan.count_epsilon, random=source) < plan.least_count:
-            rule = Rectangle(domains, (1,) * axes, (0,) * axes)
-        else:
-            rule = _sides(columns, domains, plan, adjacency, source)
-        return rule
-
-    return paid(run, plan.guarantee, spender=spender, label=label, replayable=source.replayable)
+    return RectangleLearner(**options)(X, y, spender=spender, label=label, random=random)
 
 
 def _sides(
@@ -156,31 +203,24 @@ def _sides(
         adjacency=adjacency,
         random=source,
     )
+    draws = SecretDraws(source)
 
     def side(axis: int, *, descending: bool) -> int:
         def interior(part: NDArray[Any]) -> int:
-            return int(
-                exponential_interior_point(
-                    sorted(columns[axis][part].tolist()),
-                    lower=0,
-                    upper=domains[axis].size - 1,
-                    epsilon=epsilon_used(plan.rate),
-                    monotonic=True,
-                    random=source,
-                )
-            )
+            return draws.interior(sorted(columns[axis][part].tolist()), domains[axis].size, epsilon_used(plan.rate))
 
         order = Ordered(values=columns[axis], descending=descending)
-        return session.slice_and_compute(plan.slice_size, order, interior)
+        return int(session.slice_and_compute(plan.slice_size, order, interior))
 
     sides = [(side(axis, descending=False), side(axis, descending=True)) for axis in range(len(domains))]
     return Rectangle(domains, tuple(low for low, _ in sides), tuple(high for _, high in sides))
 
 
-def axis_domains(dtype: np.dtype[Any], axes: int, **domain: Any) -> tuple[Domain, ...]:
-    """The domain of each axis, from one value for all or one for each; see `PublicDomain`."""
-    each = [_for_each_axis(name, value, axes) for name, value in domain.items()]
-    return tuple(declare_domain(dtype, **dict(zip(domain, values, strict=True))) for values in zip(*each, strict=True))
+def axis_domains(dtype: np.dtype[Any], axes: int, every: PublicDomain) -> tuple[Domain, ...]:
+    """The domain of each axis, from one value for all or one for each."""
+    names = [field.name for field in fields(PublicDomain)]
+    each = zip(*(_for_each_axis(name, getattr(every, name), axes) for name in names), strict=True)
+    return tuple(PublicDomain(**dict(zip(names, values, strict=True))).of_type(dtype) for values in each)
 
 
 def _for_each_axis(name: str, value: Any, axes: int) -> list[Any]:
@@ -189,14 +229,3 @@ def _for_each_axis(name: str, value: Any, axes: int) -> list[Any]:
     if len(value) != axes:
         raise ArgumentError(f"{name} must be one value or one for each axis")
     return list(value)
-
-
-def _table(X: Any) -> NDArray[Any]:
-    table = np.asarray(X)
-    if table.ndim != 2 or not table.shape[1]:
-        raise ArgumentError("X must have two dimensions, rows and axes")
-    if table.dtype.kind == "b":
-        table = table.astype(np.uint8)
-    if table.dtype.kind not in "iufMO":
-        raise TypeError(f"X must be numbers, whole numbers or timestamps, got {table.dtype}")
-    return table

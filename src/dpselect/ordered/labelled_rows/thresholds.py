@@ -7,31 +7,42 @@ which an interior point may misclassify every negative row, is there by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal, SupportsFloat, SupportsIndex, get_args
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, SupportsFloat, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, integer
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import Domain, WholeNumbers
-from dpselect.ordered.interior_points.interior_point import interior_point
-from dpselect.ordered.labelled_rows.threshold_plan import (
-    Interior,
-    ThresholdMethod,
-    interior_search,
-    rows_per_side,
-    threshold_guarantee,
-    threshold_rate,
-)
+from dpselect.ordered.interior_points.interior_point import InteriorPoint
+from dpselect.ordered.interior_points.rows import Method
+from dpselect.ordered.labelled_rows.threshold_plan import ThresholdMethod, threshold_rate, threshold_size
 from dpselect.ordered.order_statistics.equal_scores import draw_from_runs
-from dpselect.ordered.public_domain import declare_domain
+from dpselect.ordered.order_statistics.one import parse_epsilon
+from dpselect.ordered.public_domain import PublicDomain
+from dpselect.ordered.slices.price import swap_of
 from dpselect.ordered.sources.plain_lists import typed, with_presence
-from dpselect.privacy import Adjacency, Release, Spender, paid
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["Side", "Threshold", "boundary_points", "coded", "error_runs", "labels_of_numbers", "learn_threshold"]
+__all__ = [
+    "Side",
+    "Threshold",
+    "ThresholdLearner",
+    "boundary_points",
+    "coded",
+    "error_runs",
+    "labels_of_numbers",
+    "learn_threshold",
+    "numbers_of",
+]
 
 Side = Literal["below", "above", "either"]
 Codes = NDArray[Any]
@@ -58,46 +69,25 @@ class Threshold:
 
     def predict(self, x: Any) -> NDArray[np.bool_]:
         """Whether each value is positive. Values beyond the bounds count as the bounds; missing ones are negative."""
-        values = _column(x)
+        values = numbers_of(x, "x")
         found = np.zeros(len(values), dtype=bool)
         present = np.asarray(values == values, dtype=bool)
         found[present] = (coded(self.domain, values[present]) < self.cut) == self.positive_below
         return found
 
 
-def learn_threshold(
-    x: Any,
-    y: Any,
-    *,
-    epsilon: SupportsFloat,
-    domain_size: SupportsIndex | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    granularity: Any = None,
-    positives: Side = "below",
-    method: ThresholdMethod = "errors",
-    delta: SupportsFloat = 0.0,
-    interior: Interior = "exponential",
-    per_side: SupportsIndex | None = None,
-    failure_probability: SupportsFloat = 0.05,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "threshold",
-    random: RandomSource | None = None,
-) -> Release:
-    """Learn a threshold on one column from labelled rows; the release's value is a `Threshold`.
+@dataclass(frozen=True, kw_only=True)
+class ThresholdLearner(PublicDomain, Mechanism):
+    """Learns a threshold on one column from labelled rows; the release's value is a `Threshold`.
 
     - "errors" (the better one unless the domain is astronomical): a cut with probability proportional to
       exp(-rate * misclassified rows). Works for any labels; for `positives="either"` the direction is learnt as well.
     - "interior-point" (the paper's route, Theorem 3.9): an interior point of the `per_side` largest positive and the
       `per_side` smallest negative rows. Private for any labels; accurate only if some threshold makes no errors.
 
-    Both take O(n log n) at most, without touching the domain. `threshold_rows` tells how many rows they need.
+    Both take O(n log n) at most, without touching the domain. `rows` tells how many rows they need.
 
-    Args:
-        x: one number, whole number or moment a row; rows where it is NaN are left out, and of an array of objects
-            those that are no whole numbers.
-        y: one label a row, of a number type: 1 (or True) is positive, 0 negative; other rows are left out.
+    Attributes:
         domain_size, or lower, upper and granularity: the public domain, as for `quantile`; values beyond the bounds
             count as the bounds.
         epsilon, delta: the whole price; delta is spent by some interior points only.
@@ -106,57 +96,155 @@ def learn_threshold(
             value is None when they found none.
         per_side: for "interior-point"; from `failure_probability` and the domain when None. Public.
         adjacency: "add_or_remove_one" or "replace_one", of labelled rows.
-        spender, label: where the price is paid, before the rows are looked at, and its name in the record.
+
+    It is run on x, one number, whole number or timestamp a row (rows where it is NaN are left out, and of an array of
+    objects those that are no whole numbers), and y, one label a row, of a number type: 1 (or True) is positive, 0
+    negative; other rows are left out.
 
     Raises `ArgumentError` or `TypeError` for arguments, types and shapes, never because of what the rows hold, and
     `BudgetError` when the spender refuses.
+
+    >>> learner = ThresholdLearner(domain_size=2**32, epsilon=0.5)
+    >>> learner.guarantee.epsilon(delta=0), learner.rows_per_side
+    (0.5, None)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    positives: Side = "below"
+    method: ThresholdMethod = "errors"
+    interior: Method | Literal["auto"] = "exponential"
+    per_side: int | None = None
+    failure_probability: float = 0.05
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        self._parsed(
+            epsilon=parse_epsilon(self.epsilon),
+            delta=number("delta", self.delta, at_least=0.0, below=1.0),
+            failure_probability=number("failure_probability", self.failure_probability, above=0.0, below=1.0),
+            adjacency=parse_adjacency(self.adjacency),
+            per_side=None if self.per_side is None else integer("per_side", self.per_side, at_least=1),
+        )
+        if self.positives not in get_args(Side):
+            raise ArgumentError(f"positives must be one of {get_args(Side)}, got {self.positives!r}")
+        threshold_rate(epsilon=epsilon_used(self.epsilon), method=self.method)  # refuses an unknown method
+        if self.positives == "either" and self.method != "errors":
+            raise ArgumentError("positives: the interior-point method needs a direction, 'below' or 'above'")
+        if self.method == "errors" and self.interior != "exponential":
+            raise ArgumentError("interior is for the interior-point method")
+
+    @property
+    def _search(self) -> InteriorPoint:
+        """An interior point of the cuts, private for one swapped point; "auto" takes the fewest points."""
+        replaced, epsilon, delta = self.adjacency is Adjacency.REPLACE_ONE, self.epsilon, self.delta
+        if replaced:  # two steps, (2e, (1 + exp(e)) d) from (e, d), rounded down
+            epsilon, delta = epsilon / 2.0, delta / (1.0 + math.exp(epsilon / 2.0)) * (1.0 - 1e-11)
+        return InteriorPoint(
+            domain_size=self.size() + 1,
+            epsilon=epsilon,
+            delta=delta,
+            method=self.interior,
+            expected_rows=0,
+            failure_probability=self.failure_probability / 3.0,
+            adjacency=Adjacency.REPLACE_ONE,
+        )
+
+    @property
+    def rows_per_side(self) -> int | None:
+        """Half the points that the interior point needs for a third of the failure, unless they are given."""
+        if self.method == "errors" or self.per_side is not None:
+            return self.per_side
+        return -(-self._search.plan.rows // 2)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """At most (epsilon, delta).
+
+        An exponential mechanism has range epsilon, and so pure epsilon. Other interior points (which need the domain)
+        are private for a swap of one point, which is an added or removed row; a replaced row is two such steps.
+        """
+        if self.interior == "exponential":
+            claimed = bounded_range(epsilon=self.epsilon, adjacency=self.adjacency)
+        else:
+            claimed = replace(self._search.guarantee, adjacency=Adjacency.ADD_OR_REMOVE_ONE)
+            if self.adjacency is Adjacency.REPLACE_ONE:
+                claimed = swap_of(claimed)
+        terms = {"mechanism": "threshold", "method": self.method, "epsilon": self.epsilon, "delta": self.delta}
+        if self.method == "interior-point":
+            terms["interior"] = self.interior
+        # another mechanism than those whose worst case is known exactly
+        return replace(claimed, terms=terms, lower_profile=None)
+
+    def rows(self, *, error: SupportsFloat, realisable: bool = True) -> int:
+        """Rows from which the error is at most `error` except with `failure_probability`, from public parameters.
+
+        `realisable`: some threshold makes no error at all; otherwise `error` is the excess over the best threshold (by
+        errors only). The proofs are in `threshold_plan`.
+
+        >>> learner = ThresholdLearner(domain_size=2**32, epsilon=1.0)
+        >>> learner.rows(error=0.1), replace(learner, method="interior-point").rows(error=0.1)
+        (386, 688)
+        """
+        if self.method != "errors" and not realisable:
+            raise ArgumentError("method: only 'errors' has a bound when labels may be wrong")
+        rate = float(threshold_rate(epsilon=Fraction(self.epsilon), method=self.method, adjacency=self.adjacency))
+        size, side, either = self.size(), replace(self, per_side=None).rows_per_side, self.positives == "either"
+        return threshold_size(size, error, self.failure_probability, rate, side, realisable=realisable, either=either)
+
+    def settled(self, *data: Any) -> tuple[ThresholdLearner, tuple[Any, ...]]:
+        """With the size of the domain that the type of x declares."""
+        x, y = data
+        column, labels = numbers_of(typed(x, name="x"), "x"), labels_of_numbers(y)
+        column, present = with_presence(column, name="x")
+        if len(column) != len(labels):
+            raise ArgumentError("y must have one label for each value of x")
+        domain = self.of_type(column.dtype)
+        return self.of_size(domain.size), (domain, column, present, labels)
+
+    def prepared(
+        self, domain: Domain, column: NDArray[Any], present: NDArray[np.bool_], labels: NDArray[Any]
+    ) -> Callable[[RandomSource], Threshold | None]:
+        """The rule for the rows of a column that are present."""
+        half, positives, size = self.rows_per_side or 0, self.positives, domain.size
+
+        def run(random: RandomSource) -> Threshold | None:
+            sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
+            below, above = sides[::-1] if positives == "above" else sides
+            turned, cut = 0, None
+            if self.method == "errors":
+                lengths, errors = error_runs(below, above, size)
+                if positives == "either":
+                    lengths, errors = np.tile(lengths, 2), np.append(errors, len(below) + len(above) - errors)
+                rate = threshold_rate(epsilon=epsilon_used(self.epsilon), adjacency=self.adjacency)
+                turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=random), size + 1)
+            else:
+                cut = self._search.draw(boundary_points(below, above, size, half), random=random)
+            positive_below = (positives != "above") != bool(turned)
+            return None if cut is None else Threshold(domain, cut, positive_below)
+
+        return run
+
+
+def learn_threshold(
+    x: Any,
+    y: Any,
+    *,
+    spender: Spender | None = None,
+    label: str = "threshold",
+    random: RandomSource | None = None,
+    **options: Any,
+) -> Release:
+    """`ThresholdLearner` with these options on labelled rows x, y; the release's value is a `Threshold`.
+
+    `spender`, `label`: where the price is paid, before the rows are looked at, and its name in the record.
 
     >>> from dpselect.randomness import keyed_source
     >>> x = np.arange(100)
     >>> learn_threshold(x, x <= 60, lower=0, upper=99, epsilon=9.0, random=keyed_source(1)).value.value
     60
     """
-    source = resolve(random)
-    if positives not in get_args(Side):
-        raise ArgumentError(f"positives must be one of {get_args(Side)}, got {positives!r}")
-    if positives == "either" and method != "errors":
-        raise ArgumentError("positives: the interior-point method needs a direction, 'below' or 'above'")
-    column, labels = _column(typed(x, name="x")), labels_of_numbers(y)
-    column, present = with_presence(column, name="x")
-    if len(column) != len(labels):
-        raise ArgumentError("y must have one label for each value of x")
-    domain = declare_domain(column.dtype, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity)
-    public: dict[str, Any] = {
-        "domain_size": domain.size,
-        "epsilon": epsilon,
-        "delta": delta,
-        "interior": interior,
-        "failure_probability": failure_probability,
-        "adjacency": adjacency,
-    }
-    guarantee = threshold_guarantee(method=method, **public)
-    half = 0
-    if method == "interior-point":
-        half = rows_per_side(**public) if per_side is None else integer("per_side", per_side, at_least=1)
-
-    def run() -> Threshold | None:
-        sides = [coded(domain, column[present & (labels == label)]) for label in (1, 0)]
-        below, above = sides[::-1] if positives == "above" else sides
-        turned, cut = 0, None
-        if method == "errors":
-            lengths, errors = error_runs(below, above, domain.size)
-            if positives == "either":
-                lengths, errors = np.tile(lengths, 2), np.append(errors, len(below) + len(above) - errors)
-            rate = threshold_rate(epsilon=epsilon_used(guarantee.pure_epsilon), method=method, adjacency=adjacency)
-            turned, cut = divmod(draw_from_runs(lengths, -errors, rate=rate, random=source), domain.size + 1)
-        else:
-            points = boundary_points(below, above, domain.size, half)
-            cut = interior_point(points, random=source, **interior_search(**public)).value
-        positive_below = (positives != "above") != bool(turned)
-        rule = None if cut is None else Threshold(domain, cut, positive_below)
-        return rule
-
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable)
+    return ThresholdLearner(**options)(x, y, spender=spender, label=label, random=random)
 
 
 def error_runs(below: Codes, above: Codes, size: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -205,15 +293,18 @@ def coded(domain: Domain, values: NDArray[Any]) -> Codes:
     return np.array(codes, dtype=object) if isinstance(codes, list) else codes
 
 
-def _column(x: Any) -> NDArray[Any]:
-    values = np.asarray(x)
-    if values.ndim != 1:
-        raise ArgumentError("x must be one-dimensional")
-    if values.dtype.kind == "b":
-        values = values.astype(np.uint8)
-    if values.dtype.kind not in "iufMO":
-        raise TypeError(f"x must be numbers, whole numbers or timestamps, got {values.dtype}")
-    return values
+def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
+    """An array of numbers or timestamps. Raises `ArgumentError` and `TypeError` for its shape and its type."""
+    found = np.asarray(values)
+    if found.ndim != dimensions or (dimensions == 2 and not found.shape[1]):
+        raise ArgumentError(
+            f"{name} must {'be one-dimensional' if dimensions == 1 else 'have two dimensions, rows and axes'}"
+        )
+    if found.dtype.kind == "b":
+        found = found.astype(np.uint8)
+    if found.dtype.kind not in "iufMO":
+        raise TypeError(f"{name} must be numbers, whole numbers or timestamps, got {found.dtype}")
+    return found
 
 
 def labels_of_numbers(y: Any) -> NDArray[Any]:

@@ -10,20 +10,17 @@ other cases more is looked at. The result has exactly the law that real arithmet
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Protocol, SupportsFloat
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, number
-from dpselect.ordered.domains import Codes, Domain, Doubles, Grid, WholeNumbers, exact_decimal, threshold_in
-from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.ordered.domains import Codes, Domain, threshold_in
+from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
 __all__ = [
@@ -32,8 +29,6 @@ __all__ = [
     "Window",
     "draw_code",
     "draw_ranked",
-    "exponential_interior_point",
-    "score_at",
     "window_of",
 ]
 
@@ -128,17 +123,6 @@ def _count_below(values: NDArray[Any], threshold: Any) -> int:
     if threshold is None:
         return len(values)
     return int(np.searchsorted(values, threshold, side="left"))
-
-
-def score_at(window: Window, code: int, target: Fraction) -> Fraction:
-    """min(rows <= code - target, target - rows < code); negative outside the data's quantile, secret.
-
-    Only for codes inside the window.
-    """
-    codes: Sequence[int] = window.codes.tolist() if isinstance(window.codes, np.ndarray) else window.codes
-    running = [window.before, *(window.before + np.cumsum(window.counts)).tolist()]
-    less, at_most = running[bisect_left(codes, code)], running[bisect_right(codes, code)]
-    return min(at_most - target, target - less)
 
 
 def draw_code(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
@@ -269,62 +253,3 @@ def _choose_slow(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
         if (window.before or window.after) and precision > 1000:
             return None
         precision *= 2
-
-
-def exponential_interior_point(
-    sorted_values: Any,
-    *,
-    lower: int | float,
-    upper: int | float,
-    epsilon: SupportsFloat | Fraction,
-    target_rank: Fraction | int | None = None,
-    monotonic: bool,
-    granularity: float | Fraction | None = None,
-    random: RandomSource | None = None,
-) -> int | float:
-    """A draw z from [lower, upper] with probability proportional to exp(rate * score(z)), exactly.
-
-    score(z) = min(#{x <= z}, #{x >= z}), or min(#{x <= z} - target_rank, target_rank - #{x < z}) with a `target_rank`
-    (the same up to a constant at half the number of values). rate = epsilon if `monotonic`, which is epsilon-private
-    when neighbours differ by adding or removing one value and there is no target rank; else epsilon/2, which is
-    epsilon-private also when one value is replaced, or the target rank moves along. `target_rank` is public, or a
-    function of the number of values whose effect the caller has accounted for (the caller must ensure it).
-
-    `sorted_values`: an increasing array of a whole-number or floating-point type without NaN, or a list of integers
-    of any size (the caller must ensure it). Values beyond the bounds count as the bounds. Floats: the domain is all
-    doubles from lower to upper, or the multiples of `granularity`. Takes time for a window of O((log(domain size) +
-    45)/rate) values only.
-
-    Raises `ArgumentError` or `TypeError` for parameters.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> exponential_interior_point([1, 5, 5, 5, 5, 5, 9], lower=0, upper=9, epsilon=9, monotonic=True,
-    ...                            random=keyed_source(1))
-    5
-    """
-    rate = epsilon if isinstance(epsilon, Fraction) else epsilon_used(number("epsilon", epsilon))
-    if not Fraction(1, 10**9) <= rate <= 10**6:
-        raise ArgumentError("epsilon must be at least 1e-9 and at most 1e6")
-    domain = _domain(sorted_values, lower, upper, granularity)
-    column = SortedColumn(sorted_values, domain)
-    target = Fraction(column.total, 2) if target_rank is None else Fraction(target_rank)
-    code = draw_code(
-        column,
-        size=domain.size,
-        target=target,
-        rate=rate if monotonic else rate / 2,
-        random=resolve(random),
-    )
-    return domain.decode(code)
-
-
-def _domain(values: Any, lower: int | float, upper: int | float, granularity: float | Fraction | None) -> Domain:
-    if not lower <= upper:
-        raise ArgumentError("lower must be at most upper, and both numbers")
-    if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-        low, high = number("lower", lower), number("upper", upper)
-        if granularity is None:
-            return Doubles(low + 0.0, high + 0.0)
-        step = exact_decimal(granularity)
-        return Grid(math.ceil(exact_decimal(low) / step), math.floor(exact_decimal(high) / step), step)
-    return WholeNumbers(int(lower), int(upper))

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Literal, SupportsFloat, SupportsIndex
-
-from numpy.typing import ArrayLike
+from typing import Any, Literal, SupportsFloat, cast, get_args
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, number
-from dpselect.mechanisms import bounded_range
+from dpselect.mechanisms import Mechanism, bounded_range
 from dpselect.ordered.domains import exact_decimal
 from dpselect.ordered.order_statistics.intervals import draw_code
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES, draw_flipped
-from dpselect.ordered.sources.declared import declare_column
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid, pure_dp
+from dpselect.ordered.sources.declared import Column
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
 __all__ = [
-    "Mechanism",
+    "Quantile",
     "QuantileRelease",
     "median",
     "parse_epsilon",
     "parse_quantile",
     "quantile",
-    "quantile_guarantee",
     "quantile_rate",
     "rank_error",
 ]
 
-Mechanism = Literal["auto", "exponential", "permute_and_flip"]
+Law = Literal["auto", "exponential", "permute_and_flip"]
 _FLIPPED = "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)"
 
 
@@ -122,52 +120,9 @@ def parse_epsilon(epsilon: SupportsFloat) -> float:
     return number("epsilon", epsilon, at_least=2.0**-30, at_most=2.0**20)
 
 
-def quantile_guarantee(
-    *,
-    epsilon: SupportsFloat,
-    q: SupportsFloat | Fraction = 0.5,
-    mechanism: Mechanism = "exponential",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> Guarantee:
-    """What `quantile` promises: range epsilon, and so pure epsilon; by permute-and-flip pure epsilon alone.
-
-    >>> quantile_guarantee(epsilon=0.5).epsilon(delta=0)
-    0.5
-    """
-    terms = {
-        "mechanism": "quantile",
-        "law": mechanism,
-        "q": float(parse_quantile(q)),
-        "epsilon": parse_epsilon(epsilon),
-    }
-    if mechanism == "permute_and_flip":
-        pure = pure_dp(epsilon=parse_epsilon(epsilon), adjacency=adjacency)
-        return replace(pure, theorem=_FLIPPED, terms=terms, lower_profile=None)
-    if mechanism != "exponential":
-        raise BoundUnavailableError(f"mechanism must be 'exponential' or 'permute_and_flip', got {mechanism!r}")
-    return replace(bounded_range(epsilon=parse_epsilon(epsilon), adjacency=adjacency), terms=terms)
-
-
-def quantile(
-    values: Any,
-    *,
-    q: SupportsFloat | Fraction,
-    epsilon: SupportsFloat,
-    domain_size: SupportsIndex | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    granularity: Any = None,
-    categories: Any = None,
-    mechanism: Mechanism = "auto",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    weights: ArrayLike | None = None,
-    largest_weight: SupportsFloat = 1.0,
-    assume_sorted: bool = False,
-    spender: Spender | None = None,
-    label: str = "quantile",
-    random: RandomSource | None = None,
-) -> QuantileRelease:
-    """A private quantile: a value in [lower, upper] that is nearly at rank q n.
+@dataclass(frozen=True, kw_only=True)
+class Quantile(Mechanism):
+    """A private quantile of a `Column`: a value of its domain that is nearly at rank q n.
 
     - `mechanism="exponential"`: z with probability proportional to exp(rate * score(z)), exactly. The score is how
       many ranks z is away from being a q-quantile, negative; see `quantile_rate` for it, the rate and the proof. The
@@ -176,26 +131,86 @@ def quantile(
       guarantee is pure epsilon and nothing better: for a single release.
     - `"auto"`: permute-and-flip on such a domain, else exponential. On a fine domain the two laws are nearly the same.
 
-    - `values`: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
-      without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A list or
-      tuple holds doubles: for whole answers give an array of a whole-number type, or a granularity.
-    - `domain_size`: the answer is one of the whole numbers 0 .. domain_size - 1. Or:
-    - `lower`, `upper`: public bounds of the answer. Without them use `private_range` first, and compose.
-    - `granularity`: the answer is a multiple of it, and rows are rounded to the nearest one before they are compared: 1
-      by default for whole-number types, 0.01, a `numpy.timedelta64`.
-      Floats by default have a power of two, 2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes
-      every double an answer: for data of unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
-    - `categories`: an ordered list of values, in place of bounds; other values are missing.
-    - `weights`: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
-      of largest_weight/1024; NaN counts nothing. The rate is divided by 1024 units accordingly.
-    - `assume_sorted`: the values are in increasing order, missing ones last (the caller must ensure it: the answer is
-      not private otherwise). Takes well under a millisecond for any number of rows.
-    - unsorted arrays take about two passes and little memory, and are not sorted or changed.
+    Raises `ArgumentError` and `TypeError` for arguments, never because of what the values are. How long it takes
+    depends on the values.
+
+    >>> from dpselect.ordered import Column
+    >>> from dpselect.randomness import keyed_source
+    >>> third = Quantile(q=0.75, epsilon=1.0, mechanism="exponential")
+    >>> third.guarantee.epsilon(delta=0), third(Column(range(900), domain_size=900), random=keyed_source(1)).value
+    (1.0, 674)
+    """
+
+    q: Any
+    epsilon: float
+    mechanism: Law = "auto"
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        epsilon, adjacency = parse_epsilon(self.epsilon), parse_adjacency(self.adjacency)
+        self._parsed(q=parse_quantile(self.q), epsilon=epsilon, adjacency=adjacency)
+        if self.mechanism not in get_args(Law):
+            raise BoundUnavailableError(f"mechanism must be one of {get_args(Law)}, got {self.mechanism!r}")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Range epsilon, and so pure epsilon; by permute-and-flip, and where "auto" may take it, pure epsilon alone."""
+        terms = {"mechanism": "quantile", "law": self.mechanism, "q": float(self.q), "epsilon": self.epsilon}
+        if self.mechanism == "exponential":
+            return replace(bounded_range(epsilon=self.epsilon, adjacency=self.adjacency), terms=terms)
+        pure = pure_dp(epsilon=self.epsilon, adjacency=self.adjacency)
+        return replace(pure, theorem=_FLIPPED, terms=terms, lower_profile=None)
+
+    def settled(self, *data: Any) -> tuple[Quantile, tuple[Column]]:
+        """By the law for the column's domain."""
+        column = Column.of(data[0], {})
+        small = column.domain.size <= MOST_CODES
+        if self.mechanism == "permute_and_flip" and not small:
+            raise ArgumentError(f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values")
+        law: Law = self.mechanism if self.mechanism != "auto" else "permute_and_flip" if small else "exponential"
+        return replace(self, mechanism=law), (column,)
+
+    def _rate(self, column: Column) -> Fraction:
+        epsilon, adjacency = epsilon_used(self.epsilon), parse_adjacency(self.adjacency)
+        return quantile_rate(self.q, epsilon, adjacency, units=column.units)
+
+    def prepared(self, column: Column) -> Callable[[RandomSource], Any]:
+        """The value for one column."""
+        draw = draw_flipped if self.mechanism == "permute_and_flip" else draw_code
+        rate, size = self._rate(column), column.domain.size
+
+        def run(random: RandomSource) -> Any:
+            ranked = column.ranked()
+            return column.domain.decode(draw(ranked, size=size, target=self.q * ranked.total, rate=rate, random=random))
+
+        return run
+
+    def form(self, *data: Any) -> Callable[..., QuantileRelease]:
+        """With what is known of the accuracy."""
+        (column,) = data
+        size, units = column.domain.size, column.units
+        return partial(QuantileRelease, q=self.q, rate=self._rate(column), domain_size=size, units=units)
+
+
+def quantile(
+    values: Any,
+    *,
+    q: SupportsFloat | Fraction,
+    epsilon: SupportsFloat,
+    mechanism: Law = "auto",
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+    spender: Spender | None = None,
+    label: str = "quantile",
+    random: RandomSource | None = None,
+    **column: Any,
+) -> QuantileRelease:
+    """A private quantile: `Quantile` of these values, which are a `Column` or have its options here.
+
+    - `**column`: `lower`, `upper` and `granularity`, or `domain_size`, or `categories`; `weights`, `assume_sorted`.
     - `spender`: where it is paid: a budget of a ledger. The price is durable there before the rows are read, and stays
       where anything fails after that; `label` names it in the record. The result has the receipt.
 
-    `rank_error` of the result says how far off it may be. Raises `ArgumentError` and `TypeError` for arguments,
-    never because of what the values are. How long it takes depends on the values.
+    `rank_error` of the result says how far off it may be.
 
     >>> import numpy as np
     >>> from dpselect.randomness import keyed_source
@@ -203,54 +218,16 @@ def quantile(
     >>> quantile(ages, q=0.5, lower=0, upper=120, epsilon=1.0, random=keyed_source(5)).value
     52
     """
-    epsilon = parse_epsilon(epsilon)
-    fraction = parse_quantile(q)
-    adjacency = parse_adjacency(adjacency)
-    source = resolve(random)
-    declared = declare_column(
-        values,
-        domain_size=domain_size,
-        lower=lower,
-        upper=upper,
-        granularity=granularity,
-        categories=categories,
-        weights=weights,
-        largest_weight=largest_weight,
-        assume_sorted=assume_sorted,
-    )
-    domain, units = declared.domain, declared.units
-    rate = quantile_rate(fraction, epsilon_used(epsilon), adjacency, units=units)
-    small = domain.size <= MOST_CODES
-    chosen: Mechanism = mechanism if mechanism != "auto" else "permute_and_flip" if small else "exponential"
-    guarantee = quantile_guarantee(epsilon=epsilon, q=fraction, mechanism=chosen, adjacency=adjacency)
-    if chosen == "permute_and_flip" and not small:
-        raise ArgumentError(f"mechanism: permute_and_flip needs a domain of at most {MOST_CODES} values")
-
-    def run() -> Any:
-        column = declared.ranked()
-        draw = draw_flipped if chosen == "permute_and_flip" else draw_code
-        code = draw(column, size=domain.size, target=fraction * column.total, rate=rate, random=source)
-        return domain.decode(code)
-
-    form = partial(QuantileRelease, q=fraction, rate=rate, domain_size=domain.size, units=units)
-    return paid(run, guarantee, spender=spender, label=label, replayable=source.replayable, form=form)
+    asked = Quantile(q=q, epsilon=parse_epsilon(epsilon), mechanism=mechanism, adjacency=adjacency)
+    found = asked(Column.of(values, column), spender=spender, label=label, random=random)
+    return cast("QuantileRelease", found)
 
 
-def median(
-    values: Any,
-    *,
-    epsilon: SupportsFloat,
-    domain_size: SupportsIndex | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    **options: Any,
-) -> QuantileRelease:
+def median(values: Any, *, epsilon: SupportsFloat, **options: Any) -> QuantileRelease:
     """`quantile` at q = 0.5 with the same options.
 
     >>> from dpselect.randomness import keyed_source
     >>> median([0.2, 0.4, 0.6] * 100, lower=0.0, upper=1.0, granularity=0.1, epsilon=1.0, random=keyed_source(1)).value
     0.4
     """
-    return quantile(
-        values, q=Fraction(1, 2), epsilon=epsilon, domain_size=domain_size, lower=lower, upper=upper, **options
-    )
+    return quantile(values, q=Fraction(1, 2), epsilon=epsilon, **options)

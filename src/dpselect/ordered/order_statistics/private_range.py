@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat, SupportsIndex
-
-from numpy.typing import ArrayLike
+from typing import Any, SupportsFloat
 
 from dpselect.errors import number
+from dpselect.mechanisms import Mechanism
 from dpselect.ordered.domains import Binades
 from dpselect.ordered.order_statistics.intervals import draw_code
-from dpselect.ordered.order_statistics.one import (
-    parse_epsilon,
-    parse_quantile,
-    quantile_guarantee,
-    quantile_rate,
-    rank_error,
-)
+from dpselect.ordered.order_statistics.one import Quantile, parse_epsilon, parse_quantile, quantile_rate, rank_error
 from dpselect.ordered.sources.adapters import read_values
 from dpselect.ordered.sources.columns import PaddedColumn
-from dpselect.ordered.sources.declared import declare_column
+from dpselect.ordered.sources.declared import Column
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["private_range", "quantile_interval", "range_guarantee"]
+__all__ = ["PrivateRange", "private_range", "quantile_interval"]
 
 
-def private_range(
-    values: Any,
-    *,
-    epsilon: SupportsFloat,
-    failure_probability: SupportsFloat = 0.05,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    assume_sorted: bool = False,
-    spender: Spender | None = None,
-    label: str = "private range",
-    random: RandomSource | None = None,
-) -> Release:
+def _end(
+    q: Fraction, epsilon: float, failure: float, adjacency: Adjacency, size: int, units: int = 1
+) -> tuple[Fraction, Fraction]:
+    """The rate of either end, and by how many ranks it is off at most except with half of `failure`."""
+    rate = quantile_rate(q, epsilon_used(epsilon) / 2, adjacency, units=units, shifted=True)
+    return rate, Fraction(rank_error(size, rate, failure / 2.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateRange(Mechanism):
     """(lower, upper) for numbers of any magnitude, from the data and paid for.
 
     Each end is an exponential mechanism at epsilon/2 over the 4094 powers of two with a sign. With e the rank error
@@ -49,43 +43,53 @@ def private_range(
 
     Raises `TypeError` for timestamps and text, which need declared bounds.
 
+    >>> PrivateRange(epsilon=1.0).guarantee.epsilon(delta=0)
+    1.0
+    """
+
+    epsilon: float
+    failure_probability: float = 0.05
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        number("failure_probability", self.failure_probability, above=0.0, below=1.0)
+        _ = self.guarantee  # checks the rest
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Two exponential mechanisms of range epsilon/2."""
+        half: dict[str, Any] = {"epsilon": parse_epsilon(self.epsilon) / 2.0, "mechanism": "exponential"}
+        return compose(*(Quantile(q=q, adjacency=self.adjacency, **half).guarantee for q in (0, 1)))
+
+    def prepared(self, values: Any, *, assume_sorted: bool = False) -> Callable[[RandomSource], tuple[Any, Any]]:
+        """Both ends; of the values the type is looked at now."""
+        source, domain = read_values(values, assume_sorted=assume_sorted), Binades()
+        if source.dtype.kind not in "iuf":
+            raise TypeError("values must be numbers here")
+        public = (parse_epsilon(self.epsilon), float(self.failure_probability), parse_adjacency(self.adjacency))
+        rate, shift = _end(Fraction(0), *public, domain.size)  # the same at q = 1
+
+        def run(random: RandomSource) -> tuple[Any, Any]:
+            column = source.ranked(domain)
+            ends = [
+                domain.decode(draw_code(column, size=domain.size, target=target, rate=rate, random=random))
+                for target in (shift, column.total - shift)
+            ]
+            (low, _), (_, high) = sorted(ends)
+            return (low, high)
+
+        return run
+
+
+def private_range(values: Any, *, label: str = "private range", **options: Any) -> Release:
+    """`PrivateRange` of these values with its options, and `assume_sorted`, `spender` and `random`.
+
     >>> from dpselect.randomness import keyed_source
     >>> private_range([1.5 * i for i in range(1000)], epsilon=1.0, random=keyed_source(1)).value
     (64.0, 2048.0)
     """
-    epsilon = parse_epsilon(epsilon)
-    failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-    adjacency = parse_adjacency(adjacency)
-    drawn = resolve(random)
-    source = read_values(values, assume_sorted=assume_sorted)
-    if source.dtype.kind not in "iuf":
-        raise TypeError("values must be numbers here")
-    domain = Binades()
-    guarantee = range_guarantee(epsilon=epsilon, adjacency=adjacency)
-
-    def run() -> tuple[Any, Any]:
-        column = source.ranked(domain)
-        half = epsilon_used(epsilon) / 2
-        rate = quantile_rate(Fraction(0), half, adjacency, shifted=True)  # the same at q = 1
-        shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
-        ends = [
-            domain.decode(draw_code(column, size=domain.size, target=target, rate=rate, random=drawn))
-            for target in (shift, column.total - shift)
-        ]
-        (low, _), (_, high) = sorted(ends)
-        return (low, high)
-
-    return paid(run, guarantee, spender=spender, label=label, replayable=drawn.replayable)
-
-
-def range_guarantee(*, epsilon: SupportsFloat, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
-    """What `private_range` promises: two exponential mechanisms of range epsilon/2.
-
-    >>> range_guarantee(epsilon=1.0).epsilon(delta=0)
-    1.0
-    """
-    half = parse_epsilon(epsilon) / 2.0
-    return compose(*(quantile_guarantee(epsilon=half, q=q, adjacency=adjacency) for q in (0.0, 1.0)))
+    own = {name: options.pop(name) for name in PrivateRange.__dataclass_fields__ if name in options}
+    return PrivateRange(**own)(values, label=label, **options)
 
 
 def quantile_interval(
@@ -93,19 +97,12 @@ def quantile_interval(
     *,
     q: SupportsFloat | Fraction,
     epsilon: SupportsFloat,
-    domain_size: SupportsIndex | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    granularity: Any = None,
-    categories: Any = None,
     failure_probability: SupportsFloat = 0.05,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    weights: ArrayLike | None = None,
-    largest_weight: SupportsFloat = 1.0,
-    assume_sorted: bool = False,
     spender: Spender | None = None,
     label: str = "quantile interval",
     random: RandomSource | None = None,
+    **options: Any,
 ) -> Release:
     """(low, high) around the q-quantile of these rows, which it holds except with `failure_probability`.
 
@@ -113,8 +110,7 @@ def quantile_interval(
     them (`rank_error` at half the failure probability): at most q n rows are below `low`, and at least q n are at most
     `high`, whatever the rows are and however few, cut off to the bounds and rounded to the granularity. For that, as
     many rows are added at either bound. The targets move with n as q n does, and what is added is public, so the
-    privacy is that of `quantile`. The options are those of `quantile`. Sampling error, of the rows themselves, is not
-    in it.
+    privacy is that of `quantile`, whose options these are. Sampling error, of the rows themselves, is not in it.
 
     >>> from dpselect.randomness import keyed_source
     >>> low, high = quantile_interval(
@@ -123,37 +119,21 @@ def quantile_interval(
     >>> 4900 < low < 5000 < high < 5100
     True
     """
-    epsilon = parse_epsilon(epsilon)
-    fraction = parse_quantile(q)
-    adjacency = parse_adjacency(adjacency)
+    epsilon, fraction, source = parse_epsilon(epsilon), parse_quantile(q), resolve(random)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-    drawn = resolve(random)
-    declared = declare_column(
-        values,
-        domain_size=domain_size,
-        lower=lower,
-        upper=upper,
-        granularity=granularity,
-        categories=categories,
-        weights=weights,
-        largest_weight=largest_weight,
-        assume_sorted=assume_sorted,
-    )
-    domain = declared.domain
-    rate = quantile_rate(fraction, epsilon_used(epsilon) / 2, adjacency, units=declared.units, shifted=True)
-    shift = Fraction(rank_error(domain.size, rate, failure / 2.0))
-    one = quantile_guarantee(epsilon=epsilon / 2.0, q=fraction, adjacency=adjacency)
-    guarantee = compose(one, one)
+    one = Quantile(q=fraction, epsilon=epsilon / 2.0, mechanism="exponential", adjacency=adjacency).guarantee
+    column = Column.of(values, options)
+    domain = column.domain
+    rate, shift = _end(fraction, epsilon, failure, parse_adjacency(adjacency), domain.size, column.units)
 
     def run() -> tuple[Any, Any]:
-        column = declared.ranked()
         # with fewer than `shift` rows at hand the targets would lie outside, and anything might be drawn
-        padded = PaddedColumn(column, domain.size, math.ceil(shift))
-        middle = fraction * column.total + padded.pad
+        padded = PaddedColumn(column.ranked(), domain.size, math.ceil(shift))
+        middle = fraction * padded.column.total + padded.pad
         codes = sorted(
-            draw_code(padded, size=domain.size, target=target, rate=rate, random=drawn)
+            draw_code(padded, size=domain.size, target=target, rate=rate, random=source)
             for target in (middle - shift, middle + shift)
         )
         return (domain.decode(codes[0]), domain.decode(codes[1]))
 
-    return paid(run, guarantee, spender=spender, label=label, replayable=drawn.replayable)
+    return paid(run, compose(one, one), spender=spender, label=label, replayable=source.replayable)

@@ -10,21 +10,19 @@ whatever is private for the fine rows is private for the rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.ordered.domains import Codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
 from dpselect.ordered.sources.adapters import counted_column
 from dpselect.ordered.sources.columns import CountedColumn
 from dpselect.randomness import RandomSource
 
-__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "scattered_units", "unplaced"]
-
-P = TypeVar("P", bound="Placed")
+__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "scattered_units"]
 
 _WHOLE = 1 << 22
 """Columns of up to this many rows are scattered at once."""
@@ -43,33 +41,11 @@ def scattered_units(
     return counted_column(fine, units)
 
 
-class Placed(Protocol):
-    """Rows that have their places: all those of the codes from `first` to `last`."""
-
-    @property
-    def first(self) -> int: ...
-    @property
-    def last(self) -> int: ...
-
-
-def unplaced(window: Window, segments: Sequence[P]) -> tuple[NDArray[np.uint64], list[P], int, int]:
-    """The codes of the rows of a window that have no place yet, the segments that hold the others, and the codes from
-    the first to the last of them all."""
-    coarse = np.asarray(window.codes, dtype=np.uint64)
-    low, high = int(coarse[0]), int(coarse[-1])
-    met = [s for s in segments if s.first <= high and low <= s.last]
-    fresh = np.ones(len(coarse), dtype=bool)
-    for segment in met:
-        fresh &= (coarse < np.uint64(segment.first)) | (coarse > np.uint64(segment.last))
-    ends = min([low, *(s.first for s in met)]), max([high, *(s.last for s in met)])
-    return np.repeat(coarse[fresh], window.counts[fresh]), met, *ends
-
-
 @dataclass(frozen=True, repr=False, eq=False)
 class _Segment:
-    """Fine codes in order, `before` rows to their left; whole coarse codes from `first` to `last`."""
+    """Fine codes in order, `before` rows to their left: all rows of the codes from `first` to `last`."""
 
-    codes: NDArray[np.uint64]
+    codes: NDArray[Any]
     before: int
     first: int
     last: int
@@ -77,11 +53,16 @@ class _Segment:
 
 @dataclass(repr=False)
 class ScatteredColumn:
-    """The rows of `column` at fine places. Secret."""
+    """The rows of `column` at fine places, of `bits` bits inside their codes. Secret.
+
+    `wide`: for domains on which the two together have more than 64 bits: a row's place is a number beside its code, and
+    its fine code a Python integer. For a mechanism that looks at few rows of a fine domain and must not meet ties.
+    """
 
     column: RankedColumn
     bits: int
     random: RandomSource
+    wide: bool = False
     _segments: list[_Segment] = field(default_factory=list)
 
     @property
@@ -92,31 +73,49 @@ class ScatteredColumn:
         """See `RankedColumn`."""
         if not self.total:
             return window_of(np.empty(0, dtype=np.uint64), 0, 0)
-        first, last = max(first, 1), min(last, self.total)
+        first, last = min(max(first, 1), self.total), min(max(last, 1), self.total)
         segment = self._segment(first, last)
         codes = segment.codes
         start = int(np.searchsorted(codes, codes[first - 1 - segment.before], side="left"))
         stop = int(np.searchsorted(codes, codes[last - 1 - segment.before], side="right"))
-        return window_of(codes[start:stop], segment.before + start, self.total - segment.before - stop)
+        fine: Codes = codes[start:stop]
+        if self.wide:
+            fine = [code << self.bits | place for code, place in codes[start:stop].tolist()]
+        return window_of(fine, segment.before + start, self.total - segment.before - stop)
 
     def _segment(self, first: int, last: int) -> _Segment:
         for segment in self._segments:
             if segment.before < first and last <= segment.before + len(segment.codes):
                 return segment
-        whole = self.total <= _WHOLE
-        segment = self._joined(self.column.window(1, self.total) if whole else self.column.window(first, last))
+        if self.total <= _WHOLE and not self.wide:
+            first, last = 1, self.total
+        segment = self._joined(self.column.window(first, last))
         self._segments.append(segment)
         return segment
 
     def _joined(self, window: Window) -> _Segment:
         """The rows of a window; those that have a place already keep it."""
-        rows, met, first, last = unplaced(window, self._segments)
-        if self.bits:
-            rows = rows << np.uint64(self.bits) | self.random.words(len(rows)) >> np.uint64(64 - self.bits)
+        coarse = np.asarray(window.codes, dtype=np.uint64)
+        first, last = int(coarse[0]), int(coarse[-1])
+        met = [s for s in self._segments if s.first <= last and first <= s.last]
+        fresh = np.ones(len(coarse), dtype=bool)
+        for segment in met:
+            fresh &= (coarse < np.uint64(segment.first)) | (coarse > np.uint64(segment.last))
+        rows = self._placed(np.repeat(coarse[fresh], window.counts[fresh]))
         self._segments = [s for s in self._segments if s not in met]
         before = min([window.before, *(s.before for s in met)])
         codes = np.sort(np.concatenate([rows, *(s.codes for s in met)]))
-        return _Segment(codes, before, first, last)
+        return _Segment(codes, before, min([first, *(s.first for s in met)]), max([last, *(s.last for s in met)]))
+
+    def _placed(self, rows: NDArray[np.uint64]) -> NDArray[Any]:
+        if not self.bits:
+            return rows
+        places = self.random.words(len(rows)) >> np.uint64(64 - self.bits)
+        if not self.wide:
+            return rows << np.uint64(self.bits) | places
+        pairs = np.empty(len(rows), dtype=[("code", np.uint64), ("place", np.uint64)])
+        pairs["code"], pairs["place"] = rows, places
+        return pairs
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, SupportsFloat, SupportsIndex
+from dataclasses import dataclass, field
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,87 +13,105 @@ from dpselect.errors import ArgumentError, number
 from dpselect.ordered.domains import Categories, Domain
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits, scattered_units
-from dpselect.ordered.public_domain import declare_domain
-from dpselect.ordered.sources.adapters import (
-    ColumnSource,
-    categorical_column,
-    counted_column,
-    read_values,
-    unit_rows,
-)
+from dpselect.ordered.public_domain import PublicDomain
+from dpselect.ordered.sources.adapters import categorical_column, counted_column, read_values, unit_rows
 from dpselect.ordered.sources.plain_lists import typed
 from dpselect.randomness import RandomSource
 
-__all__ = ["WEIGHT_UNITS", "DeclaredColumn", "declare_column"]
+__all__ = ["Column"]
 
-WEIGHT_UNITS = 1024
-"""Weights are whole multiples of the largest weight over this."""
-
-
-@dataclass(frozen=True, repr=False)
-class DeclaredColumn:
-    """A column that may be paid for before it is read. A row counts at most `units` units of rank."""
-
-    domain: Domain
-    units: int
-    ranked: Callable[[], RankedColumn]
-    """Reads the rows, or makes ready to."""
-
-    scattered: Callable[[RandomSource], RankedColumn]
-    """The same with ties broken at random (`ScatteredColumn`): all units of a row at one place."""
+_WEIGHT_UNITS = 1024
 
 
-def declare_column(
-    values: Any,
-    *,
-    domain_size: SupportsIndex | None = None,
-    lower: Any = None,
-    upper: Any = None,
-    granularity: Any = None,
-    categories: Any = None,
-    weights: ArrayLike | None = None,
-    largest_weight: SupportsFloat = 1.0,
-    assume_sorted: bool = False,
-) -> DeclaredColumn:
-    """What the public arguments of a quantile and the type of the values declare.
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Column(PublicDomain):
+    """Values and what is public of them: a column that may be paid for before it is read.
+
+    Attributes:
+        values: see `read_values`: arrays, Arrow, pandas, polars, chunks, Parquet, SQL tables, DuckDB relations. Rows
+            without a value (null, NaN, NaT) are not in the column; values beyond the bounds count as the bounds. A list
+            or tuple holds doubles: for whole answers give an array of a whole-number type, or a granularity. Unsorted
+            arrays take about two passes and little memory, and are not sorted or changed.
+        domain_size: answers are the whole numbers 0 .. domain_size - 1. Or:
+        lower, upper: public bounds of answers. Without them use `private_range` first, and compose.
+        granularity: answers are multiples of it, and rows are rounded to the nearest one before they are compared: 1
+            by default for whole-number types, 0.01, a `numpy.timedelta64`. Floats by default have a power of two,
+            2**-48 to 2**-49 of the larger bound: 14 digits of it. "float64" makes every double an answer: for data of
+            unknown magnitude. A coarse granularity finds heavy atoms with fewer rows.
+        categories: an ordered list of values, in place of bounds; other values are missing.
+        weights: a row counts as weights/largest_weight rows, cut off to [0, largest_weight] and rounded to multiples
+            of largest_weight/1024; NaN counts nothing. Rates are divided by 1024 units accordingly.
+        assume_sorted: the values are in increasing order, missing ones last (the caller must ensure it: no answer is
+            private otherwise). Takes well under a millisecond for any number of rows.
+        domain: the domain that all this declares.
 
     Raises `ArgumentError` and `TypeError` for arguments that do not fit; of the rows only their type is looked at, for
     which the first chunk of a stream is read, and with `weights` their number.
+
+    >>> Column([1.5, 2.5], lower=0, upper=9, granularity=0.5).domain.size
+    19
     """
-    if categories is not None:
-        if any(given is not None for given in (domain_size, lower, upper, granularity, weights)):
-            raise ArgumentError(
-                "categories take the place of domain_size, lower, upper and granularity, and have no weights"
-            )
-        named = Categories(tuple(categories))
-        return _plain(named, categorical_column(values, named))
-    source = read_values(values, assume_sorted=assume_sorted)
-    domain = declare_domain(source.dtype, domain_size=domain_size, lower=lower, upper=upper, granularity=granularity)
-    if weights is None:
-        return _plain(domain, lambda: source.ranked(domain))
-    return _weighted(source, _weight_units(weights, largest_weight), domain)
 
+    values: Any = field(kw_only=False)
+    categories: Any = None
+    weights: ArrayLike | None = None
+    largest_weight: SupportsFloat = 1.0
+    assume_sorted: bool = False
+    domain: Domain = field(init=False)
+    _read: Callable[[], Any] = field(init=False)
 
-def _plain(domain: Domain, ranked: Callable[[], RankedColumn]) -> DeclaredColumn:
-    bits = fine_bits(domain.size)
-    return DeclaredColumn(domain, 1, ranked, lambda random: ScatteredColumn(ranked(), bits, random))
+    def __post_init__(self) -> None:
+        domain: Domain
+        if self.categories is not None:
+            public = (self.domain_size, self.lower, self.upper, self.granularity, self.weights)
+            if any(given is not None for given in public):
+                raise ArgumentError(
+                    "categories take the place of domain_size, lower, upper and granularity, and have no weights"
+                )
+            domain = named = Categories(tuple(self.categories))
+            read: Callable[[], Any] = categorical_column(self.values, named)
+        else:
+            source = read_values(self.values, assume_sorted=self.assume_sorted)
+            domain = self.of_type(source.dtype)
+            read = lambda: source.ranked(domain)  # noqa: E731
+            if self.weights is not None:
+                read = unit_rows(source, _weight_units(self.weights, self.largest_weight), domain)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "_read", read)
 
+    @classmethod
+    def of(cls, values: Any, options: dict[str, Any]) -> Column:
+        """The values with these options, which are none for what is a column already."""
+        if isinstance(values, Column):
+            if options:
+                raise ArgumentError(f"{', '.join(options)}: given with the column")
+            return values
+        return cls(values, **options)
 
-def _weighted(source: ColumnSource, units: NDArray[np.int64], domain: Domain) -> DeclaredColumn:
-    rows = unit_rows(source, units, domain)
-    bits = fine_bits(domain.size)
-    return DeclaredColumn(
-        domain,
-        WEIGHT_UNITS,
-        lambda: counted_column(*rows()),
-        lambda random: scattered_units(*rows(), bits, random),
-    )
+    @property
+    def units(self) -> int:
+        """A row counts at most so many units of rank."""
+        return 1 if self.weights is None else _WEIGHT_UNITS
+
+    def ranked(self) -> RankedColumn:
+        """Reads the rows, or makes ready to."""
+        found: RankedColumn = self._read() if self.weights is None else counted_column(*self._read())
+        return found
+
+    def scattered(self, random: RandomSource) -> RankedColumn:
+        """The same with ties broken at random (`ScatteredColumn`): all units of a row at one place."""
+        bits, rows = fine_bits(self.domain.size), self._read()
+        if self.weights is None:
+            return ScatteredColumn(rows, bits, random)
+        codes, units = rows
+        return scattered_units(codes, units, bits, random)
 
 
 def _weight_units(weights: ArrayLike, largest_weight: SupportsFloat) -> NDArray[np.int64]:
+    """Whole multiples of the largest weight over the number of units."""
     largest = number("largest_weight", largest_weight, above=0.0)
     with np.errstate(over="ignore"):
         given = np.nan_to_num(np.asarray(typed(weights, name="weights"), dtype=np.float64) / largest, nan=0.0)
     if given.ndim != 1:
         raise ArgumentError("weights must be one-dimensional")
-    return np.asarray(np.rint(np.clip(given, 0.0, 1.0) * WEIGHT_UNITS).astype(np.int64))
+    return np.asarray(np.rint(np.clip(given, 0.0, 1.0) * _WEIGHT_UNITS).astype(np.int64))
