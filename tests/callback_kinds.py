@@ -142,6 +142,7 @@ ELSEWHERE: dict[str, str] = {
             "mechanisms.ProposeTestRelease.prepared:answer",
             "mechanisms.ProposeTestRelease.prepared:distance",
             "mechanisms.SparseRelease.prepared:answer",
+            "ordered.QuasiConcave.prepared:score",
         ),
         "passes on what the code raises when it is run: tests/test_paid_calls.py",
     ),

@@ -58,6 +58,7 @@ def test_a_payment_by_hand_is_found(code, count):
 
 
 TWO_MEANINGS = {
+    "Column": "values under public bounds (`ordered`), and the columns that the published schema of a study names so",
     "Uniform": "users write both: the law of the number of runs (`repetitions`) and that of a parameter (`tuning`)",
 }
 """Names of classes that are defined twice, and why."""

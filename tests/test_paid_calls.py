@@ -316,7 +316,7 @@ _PUBLIC = "public numbers"
 _NOTHING = "draws without data, or promises nothing by itself"
 _LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
 UNPAID: dict[str, str] = {
-    r"mechanisms\.\w+\.(draw|prepared|normalised|examined|distance)": _PART,
+    r"(mechanisms|ordered)\.\w+\.(draw|prepared|settled|form|normalised|examined|distance)": _PART,
     r"mechanisms\.Mechanism.*": "the base of those in the table",
     r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
     r"mechanisms\.SparseVector\.\w+": _SESSION,
@@ -330,7 +330,7 @@ UNPAID: dict[str, str] = {
     r"learners\.(DPSGD|OutputPerturbation)Classifier.*": _LEARNER,
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
-    r"ordered\.(Ordered|Rectangle\.predict|open_column|SqlTable|\w+\.__call__|quasi_concave_hull)": _PART,
+    r"ordered\.(Column|Column\.\w+|ScoreRuns|CumulativeInteriorPoint|Ordered|Rectangle\.predict|open_column|SqlTable|\w+\.__call__|quasi_concave_hull)": _PART,
     r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
     r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
     r"ordered\.median": "hands all options on to `quantile`",

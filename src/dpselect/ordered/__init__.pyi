@@ -38,6 +38,7 @@ from .order_statistics.several import (
     QuantilesRelease as QuantilesRelease,
     quantiles as quantiles,
 )
+from .public_domain import PublicDomain as PublicDomain
 from .slices.price import reorder_slice_compute_guarantee as reorder_slice_compute_guarantee
 from .slices.price_comparison import (
     SlicePrices as SlicePrices,

@@ -81,15 +81,23 @@ class PrivateRange(Mechanism):
         return run
 
 
-def private_range(values: Any, *, label: str = "private range", **options: Any) -> Release:
-    """`PrivateRange` of these values with its options, and `assume_sorted`, `spender` and `random`.
+def private_range(
+    values: Any,
+    *,
+    assume_sorted: bool = False,
+    spender: Spender | None = None,
+    label: str = "private range",
+    random: RandomSource | None = None,
+    **options: Any,
+) -> Release:
+    """`PrivateRange` with these options of these values, which are what a `Column` takes.
 
     >>> from dpselect.randomness import keyed_source
     >>> private_range([1.5 * i for i in range(1000)], epsilon=1.0, random=keyed_source(1)).value
     (64.0, 2048.0)
     """
-    own = {name: options.pop(name) for name in PrivateRange.__dataclass_fields__ if name in options}
-    return PrivateRange(**own)(values, label=label, **options)
+    found = PrivateRange(**options)
+    return found(values, assume_sorted=assume_sorted, spender=spender, label=label, random=random)
 
 
 def quantile_interval(

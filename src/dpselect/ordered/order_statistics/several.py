@@ -206,7 +206,7 @@ class Quantiles(PublicDomain, Mechanism):
         if self.chosen in ("tree", "slice"):
             raise BoundUnavailableError(f"method: what {self.chosen} is off by is known with its answer, not before")
         failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-        count = len(self.qs)
+        count, domain_size = len(self.qs), integer("domain_size", domain_size, at_least=1)
         fine = domain_size if self.chosen == "independent" else domain_size << fine_bits(domain_size)
         if self.chosen == "joint":
             fine = domain_size << joint_bits(domain_size)
