@@ -45,7 +45,7 @@ class PublicDomain:
         >>> PublicDomain(domain_size=10).of_type(kind) == PublicDomain(lower=0, upper=9).of_type(kind)
         True
         """
-        lower, upper, granularity = self.lower, self.upper, self.granularity
+        dtype, lower, upper, granularity = np.dtype(dtype), self.lower, self.upper, self.granularity
         if self.domain_size is not None:
             if lower is not None or upper is not None or granularity is not None:
                 raise ArgumentError("give domain_size, or lower and upper (and granularity), not both")

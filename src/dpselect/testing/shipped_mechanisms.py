@@ -57,6 +57,7 @@ EXEMPT: dict[str, str] = {
     "learners.PublicValidation": "sees public rows only",
     "mechanisms.Mechanism": _ABSTRACT,
     "mechanisms.release_until": "draws in its session; `growing_laplace_until` goes through it",
+    "ordered.Column": "values and what is public of them: draws only where ties are, for what is audited",
     "ordered.median": "`ordered.quantile` at one half, and audited there",
     "randomness.RandomSource": _PRIMITIVE,
     "randomness.discrete_gaussian": "is mechanisms.discrete_gaussian",

@@ -193,7 +193,8 @@ def maximize_quasi_concave(
 ) -> Release:
     """`QuasiConcave` on a score, with its options and the places.
 
-    What the score raises passes through and may tell of the data. `spender`, `label`: where the price is paid, before the score is asked for, and its name in the record.
+    What the score raises passes through and may tell of the data. `spender`, `label`: where the price is paid, before
+    the score is asked for, and its name in the record.
 
     >>> from dpselect.randomness import keyed_source
     >>> rows = [10**17, 10**17 + 5, 3 * 10**17] * 100
