@@ -118,6 +118,7 @@ ELSEWHERE: dict[str, str] = {
             "integrations.optuna.tune:release",
             "integrations.sklearn.PrivateSearchCV:release",
             "ordered.open_column:progress",
+            "privacy.Release.processed:function",
             "selection.amplify:rehearse",
             "selection.search_threshold:rehearse",
             "selection.select_above:rehearse",

@@ -312,7 +312,7 @@ def test_a_run_that_raises_or_scores_nan_clears_nothing():
     ]
     release = select_increasing(candidates, threshold=-math.inf, repetitions=Geometric(gamma=0.2))
     assert release.value is None
-    assert release.epsilon == release.worst().epsilon(delta=0)
+    assert release.realised.price == release.guarantee.epsilon(delta=0)
     assert "secret" not in repr(release)
 
 
@@ -326,7 +326,7 @@ def test_a_ledger_is_charged_for_what_came_out(tmp_path):
         release = select_increasing(candidates, threshold=0.5, repetitions=law, random=keyed_source(5))
         charge.settle(release.value)
     assert release.value == (1, 0)
-    assert float(budget.spent().epsilon) == pytest.approx(release.epsilon) == pytest.approx(guarantee.price(1))
+    assert float(budget.spent().epsilon) == pytest.approx(release.realised.price) == pytest.approx(guarantee.price(1))
 
 
 def test_the_delta_is_the_mean_number_of_runs_times_that_of_one():

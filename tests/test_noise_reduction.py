@@ -8,7 +8,9 @@ import itertools
 import math
 import multiprocessing
 import pickle
+from dataclasses import replace
 from fractions import Fraction
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -31,8 +33,7 @@ from dpselect.mechanisms.noise_reduction import (
     release_until_above,
     stay_probability,
 )
-from dpselect.privacy import OutputGuarantee, gaussian
-from dpselect.privacy.output.ex_post import ExPostRelease
+from dpselect.privacy import OutputGuarantee, Release, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
@@ -474,14 +475,14 @@ def test_a_ledger_is_charged_for_the_last_level(tmp_path, kind):
         charge.settle(release.value)
     assert len(release.value) == 1
     assert float(budget.spent().epsilon) == pytest.approx(session.guarantee.price(1))
-    assert release.epsilon == session.guarantee.price(1)
+    assert release.realised.price == session.guarantee.price(1)
     assert float(budget.spent().delta) == session.guarantee.delta
 
 
 def test_a_public_rule_stops_where_it_says():
     release = release_until(session_of_two(), lambda level: False)
     assert len(release.value) == 2
-    assert release.epsilon == 1.0
+    assert release.realised.price == 1.0
     used = session_of_two()
     used.release()
     with pytest.raises(ArgumentError, match="session"):
@@ -494,8 +495,8 @@ def test_a_private_test_stops_where_it_succeeds(score, levels, success):
     release = release_until_above(session_of_two(), lambda level: score, threshold=0.0, **price)
     assert (len(release.value[0]), release.value[1]) == (levels, success)
     expected = [0.5, 1.0][levels - 1] + 0.1 + 0.2 * success
-    assert release.epsilon == pytest.approx(expected, rel=1e-12)
-    assert release.worst().epsilon(delta=0) == pytest.approx(1.3)
+    assert release.realised.price == pytest.approx(expected, rel=1e-12)
+    assert release.guarantee.epsilon(delta=0) == pytest.approx(1.3)
 
 
 def test_a_query_that_raises_counts_as_below_and_is_silent():
@@ -510,24 +511,25 @@ def test_a_query_that_raises_counts_as_below_and_is_silent():
 
 
 def test_a_loss_is_a_function_of_what_was_released():
-    guarantee = laplace_reduction_guarantee(epsilons=[0.5, 1.0])
-    with pytest.raises(TypeError):
-        ExPostRelease(value=(1.0,), guarantee=guarantee, epsilon=0.1)
+    session = session_of_two()
+    release = release_until(session, lambda level: True)
+    assert release.realised == session.guarantee.observed(release.value)
     with pytest.raises(AttributeError):
-        ExPostRelease(value=(1.0,), guarantee=guarantee).epsilon = 0.1
+        release.realised = session.guarantee.observed(release.value * 2)
     with pytest.raises(ArgumentError) as refused:
-        ExPostRelease(value=(12345.0,) * 3, guarantee=guarantee)
+        session.guarantee.observed((12345.0,) * 3)
     assert "12345" not in str(refused.value)
 
 
 def test_post_processing_keeps_the_price_and_the_oracle_agrees():
     """Any function of the levels, with the cell kept: the laws of (cell, f) satisfy the same prices."""
     guarantee = laplace_reduction_guarantee(epsilons=RATES)
-    release = ExPostRelease(value=(3.0, 1.0), guarantee=guarantee)
-    processed = release.processed(lambda levels: max(levels) > 2)
-    assert processed.value == (2, True)
-    assert processed.epsilon == release.epsilon == 1.0
-    assert processed.as_release().guarantee.epsilon(delta=0) == 1.6
+    levels = (3.0, 1.0)
+    release = Release(value=levels, guarantee=guarantee.worst(), realised=guarantee.observed(levels))
+    after = release.processed(lambda levels: max(levels) > 2)
+    assert after.value == (2, True)
+    assert after.realised.price == 1.0
+    assert after.guarantee.epsilon(delta=0) == 1.6
     laws = []
     for value in (0, 1):
         law = {}
@@ -535,7 +537,7 @@ def test_post_processing_keeps_the_price_and_the_oracle_agrees():
             key = (len(path), max(path) > 2)
             law[key] = law.get(key, 0.0) + mass
         laws.append(law)
-    assert violation(*laws, processed.guarantee) < CUT
+    assert violation(*laws, replace(guarantee, cell=itemgetter(0))) < CUT
 
 
 def test_dropping_the_cell_costs_the_largest_merged_price():

@@ -21,7 +21,6 @@ from dpselect.accounting.candidates.sampled_search import smoothed_count
 from dpselect.errors import BudgetError
 from dpselect.ledger import Ledger
 from dpselect.privacy import OutputGuarantee, Receipt, Release, pure_dp
-from dpselect.privacy.output.ex_post import ExPostRelease
 from dpselect.privacy.paid_session import PaidSession
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Geometric, Logarithmic
@@ -215,13 +214,13 @@ def test_reserved_once_before_anything_is_drawn_and_settled_once_after(name, spe
     _, guarantee, label, identifier = reserved
     assert label == "mine"
     assert settled[1] == identifier
-    if isinstance(found, (Release, ExPostRelease, PaidSession)):
+    if isinstance(found, (Release, PaidSession)):
         assert found.receipt.identifier == identifier
         promised = worst(found.guarantee)
         for delta in (1e-5, 1e-2):
             assert worst(guarantee).epsilon(delta) >= promised.epsilon(delta)
     other = CALLS[name](random=keyed_source(3))
-    if isinstance(other, (Release, ExPostRelease, PaidSession)):
+    if isinstance(other, (Release, PaidSession)):
         assert other.receipt is None
 
 

@@ -169,11 +169,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {**slicing, "slices": 4},
         ),
         "ordered.slice_prices": (ordered.slice_prices, {"delta": 1e-6, **slicing, "slices": 4}),
-        "privacy.ExPostRelease": (
-            importlib.import_module("dpselect.privacy.output.ex_post").ExPostRelease,
-            {"value": None},
-        ),
-        "privacy.output.ex_post.ex_post": (importlib.import_module("dpselect.privacy.output.ex_post").ex_post, {}),
         "privacy.Payment": (privacy.Payment, {"spender": Unspent(), "identifier": "i"}),
         "privacy.Payment.open": (privacy.Payment.open, {"spender": Unspent(), "label": "x"}),
         "privacy.paid": (privacy.paid, {"run": never, "spender": Unspent(), "label": "x"}),
@@ -278,7 +273,6 @@ FURTHER = (
     "integrations.optuna",
     "integrations.optuna.price",
     "integrations.sklearn",
-    "privacy.output.ex_post",
     "privacy.output.calculus",
     "privacy.output.filter",
     "privacy.output.oracle",
@@ -306,11 +300,10 @@ def takers() -> list[tuple[str, str, str]]:
             if not callable(thing) or id(thing) in seen:
                 continue
             seen.add(id(thing))
-            room = "privacy" if name == "ExPostRelease" else place
-            parts = {f"{room}.{name}": thing}
+            parts = {f"{place}.{name}": thing}
             if inspect.isclass(thing):
                 methods = ((k, getattr(v, "__func__", v)) for k, v in vars(thing).items() if not k.startswith("_"))
-                parts |= {f"{room}.{name}.{k}": v for k, v in methods if inspect.isfunction(v)}
+                parts |= {f"{place}.{name}.{k}": v for k, v in methods if inspect.isfunction(v)}
             for label, part in parts.items():
                 try:
                     parameters = inspect.signature(part).parameters.values()
@@ -386,8 +379,8 @@ def test_a_gated_release_promises_its_worst_case_whatever_came_out():
         assert compose(release.guarantee, release.guarantee).epsilon(delta=0) == pytest.approx(2.0)
 
 
-def test_an_ex_post_release_as_a_release_has_both():
-    release = release_until(laplace_reduction(0, epsilons=[0.1, 1.0], sensitivity=1), lambda value: True).as_release()
+def test_a_gradual_release_has_both():
+    release = release_until(laplace_reduction(0, epsilons=[0.1, 1.0], sensitivity=1), lambda value: True)
     assert (release.realised.epsilon(delta=0), release.guarantee.epsilon(delta=0)) == (0.1, 1.0)
 
 

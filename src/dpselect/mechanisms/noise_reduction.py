@@ -21,11 +21,10 @@ from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
-from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender, paid
+from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender, paid
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
-from dpselect.privacy.output.ex_post import ExPostRelease, ex_post
 from dpselect.privacy.paid_session import PaidSession
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
@@ -274,7 +273,7 @@ def stay_probability(coarse: Fraction, fine: Fraction) -> Enclosure:
     return enclosure
 
 
-def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExPostRelease:
+def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> Release:
     """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
 
     A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
@@ -283,7 +282,7 @@ def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExP
     >>> from dpselect.randomness import keyed_source
     >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
     >>> release = release_until(session, lambda count: count > 500)
-    >>> len(release.value), release.epsilon
+    >>> len(release.value), release.realised.price
     (1, 0.01)
     """
     _check_fresh(session)
@@ -291,8 +290,12 @@ def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> ExP
         if stop(session.release()):
             break
     receipt = session.close()
-    return ExPostRelease(
-        value=session.released, guarantee=session.guarantee, receipt=receipt, replayable=session.replayable
+    return Release(
+        value=session.released,
+        guarantee=session.guarantee.worst(),
+        receipt=receipt,
+        replayable=session.replayable,
+        realised=session.guarantee.observed(session.released),
     )
 
 
@@ -336,7 +339,7 @@ def release_until_above(
     spender: Spender | None = None,
     label: str = "gradual release with a test",
     random: RandomSource | None = None,
-) -> ExPostRelease:
+) -> Release:
     """Release level after level until a private test finds one good enough; the value is (levels, success).
 
     `query(level)` may use the private data: for every level it is a number that moves by at most `sensitivity` between
@@ -349,7 +352,7 @@ def release_until_above(
     >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
     >>> release = release_until_above(session, lambda count: 1000 - abs(count - 900), threshold=900,
     ...                               epsilon_threshold=0.5, epsilon_queries=0.5, random=keyed_source(4))
-    >>> release.value[1], release.epsilon
+    >>> release.value[1], release.realised.price
     (True, 1.01)
     """
     _check_fresh(session)
@@ -376,7 +379,7 @@ def release_until_above(
         return session.released, test.halted
 
     replayable = session.replayable or source.replayable
-    return paid(run, guarantee, spender=spender, label=label, replayable=replayable, form=ex_post(guarantee))
+    return paid(run, guarantee, spender=spender, label=label, replayable=replayable)
 
 
 def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, runtime_checkable
 
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.notebook import card
@@ -48,6 +48,22 @@ class Release:
 
     def __post_init__(self) -> None:
         promise("guarantee", self.guarantee)
+
+    def processed(self, function: Callable[[Any], Any]) -> Self:
+        """Post-processing: the value becomes (cell, function(value)), and every price stays.
+
+        The cell, by which it was priced, stays in the output, since the price is a function of it; to hide it,
+        `coarsen` the guarantee beforehand. Without a realised price the value becomes `function(value)`. `function`
+        uses no data (the caller must ensure it).
+
+        >>> levels = OutputGuarantee(cell=len, epsilons={1: 0.5, 2: 1.0})
+        >>> release = Release(value=(3, 4), guarantee=levels.worst(), realised=levels.observed((3, 4)))
+        >>> total = release.processed(sum)
+        >>> total.value, total.realised.price
+        ((2, 7), 1.0)
+        """
+        value = function(self.value)
+        return replace(self, value=value if self.realised is None else (self.realised.cell, value))
 
     def notebook_rows(self) -> list[tuple[str, Any]]:
         """What a notebook shows of the released value; the guarantee stands below."""

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.numerics import ROUND_UP, sum_up, supremum_over_cells
-from dpselect.privacy import Guarantee, OutputGuarantee, Spender
+from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender
 from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
 from dpselect.privacy.boundary import silence
-from dpselect.privacy.output.ex_post import ExPostRelease, ex_post
 from dpselect.privacy.promises import promises
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Repetitions
@@ -117,7 +116,7 @@ def select_increasing(
     spender: Spender | None = None,
     label: str = "select increasing",
     random: RandomSource | None = None,
-) -> ExPostRelease:
+) -> Release:
     """Draw a number of runs, spread them over the levels at random, and release the first that clears the threshold.
 
     Each of the K runs falls to a level by a public coin; the cheapest level's runs come first. The first run whose
@@ -138,7 +137,7 @@ def select_increasing(
     ...     return PrivateCandidate(noisy, pure_dp(epsilon=epsilon))
     >>> release = select_increasing([level(0.25), level(0.5), level(1.0)], threshold=50,
     ...                             repetitions=Logarithmic.with_mean(mean=10), random=keyed_source(1))
-    >>> release.value, round(release.epsilon, 3)
+    >>> release.value, round(release.realised.price, 3)
     ((0, 'a model'), 0.464)
     """
     check_private_candidates(candidates, rehearse)
@@ -153,10 +152,8 @@ def select_increasing(
         found = _first_that_clears(candidates, parts, bar, repetitions, source)
         return None if found is None else (found[0], found[1].output)
 
-    form, no_runs = ex_post(guarantee), repetitions.zero_probability
-    return searched(
-        run, guarantee, spender=spender, label=label, replayable=source.replayable, no_runs=no_runs, form=form
-    )
+    no_runs = repetitions.zero_probability
+    return searched(run, guarantee, spender=spender, label=label, replayable=source.replayable, no_runs=no_runs)
 
 
 def _first_that_clears(
