@@ -70,9 +70,9 @@ def test_a_row_refuses(changes, said):
 
 def test_a_curve_refuses_values_of_different_lengths():
     with pytest.raises(ArgumentError, match="one length"):
-        Curve(label="a", x=(1.0, 2.0), y=(1.0,))
+        Curve("a", (1.0, 2.0), (1.0,))
     with pytest.raises(ArgumentError, match="one length"):
-        Curve(label="a", x=(1.0, 2.0), y=(1.0, 2.0), band=(1.0,))
+        Curve("a", (1.0, 2.0), (1.0, 2.0), band=(1.0,))
 
 
 FIGURE = Figure(
@@ -80,7 +80,7 @@ FIGURE = Figure(
     title="a title",
     x_label="x",
     y_label="y",
-    curves=(Curve(label="c", x=(1.0, 2.0), y=(3.0, math.inf), band=(0.5, 0.5)),),
+    curves=(Curve("c", (1.0, 2.0), (3.0, math.inf), band=(0.5, 0.5)),),
 )
 
 

@@ -43,8 +43,8 @@ def _advanced_composition(context: Context) -> Part:
         y_label="mechanisms",
         log_x=True,
         curves=(
-            Curve(label="printed", x=powers, y=tuple(float(count) for count in _PRINTED.values()), style="o"),
-            Curve(label="ours", x=powers, y=tuple(row.ours for row in rows), style="x-"),
+            Curve("printed", powers, [float(count) for count in _PRINTED.values()], "o"),
+            Curve("ours", powers, [row.ours for row in rows], "x-"),
         ),
     )
     open_ = (

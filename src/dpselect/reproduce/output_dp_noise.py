@@ -7,7 +7,7 @@ number, the paper's column is that formula, worked out apart from this library.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -66,12 +66,10 @@ def sparse_vector_release(context: Context) -> Part:
         x_label="large entries",
         y_label="scale of the Laplace noise",
         curves=(
-            Curve(label="without output privacy", x=_tuple(counts), y=(40.0,) * _CAP),
-            Curve(label="with it, expected (exact)", x=_tuple(counts), y=_tuple(exact)),
-            Curve(
-                label="with it, bounded by Chebyshev", x=_tuple(counts), y=_chebyshev(first, second, scales), style="--"
-            ),
-            Curve(label="the shipped mechanism, mean of runs", x=shown, y=means, style="o", band=halves),
+            Curve("without output privacy", counts, (40.0,) * _CAP),
+            Curve("with it, expected (exact)", counts, exact),
+            Curve("with it, bounded by Chebyshev", counts, _chebyshev(first, second, scales), "--"),
+            Curve("the shipped mechanism, mean of runs", shown, means, "o", band=halves),
         ),
     )
     open_ = (
@@ -81,9 +79,7 @@ def sparse_vector_release(context: Context) -> Part:
     return Part(source="Figure 1, Lemma 8", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
-def _released_scales(
-    context: Context, search: SparseRelease
-) -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]:
+def _released_scales(context: Context, search: SparseRelease) -> tuple[Sequence[int], list[float], list[float]]:
     """(large entries, mean scale over runs that released anything, three standard errors)."""
     runs, shown = (60, (1, 5, 10, 15, 20)) if context.quick else (300, (1, 2, 5, 8, 10, 12, 15, 18, 20))
     means, halves = [], []
@@ -100,7 +96,7 @@ def _released_scales(
             found += [search.scale(hits, len(answers) - hits)] if hits else []
         means.append(float(np.mean(found)))
         halves.append(3.0 * float(np.std(found)) / math.sqrt(len(found)))
-    return _tuple(shown), tuple(means), tuple(halves)
+    return shown, means, halves
 
 
 def _chebyshev(first: float, second: float, scales: NDArray[np.float64]) -> tuple[float, ...]:
@@ -171,10 +167,10 @@ def noise_on_the_test(context: Context) -> Part:
         log_y=True,
         curves=tuple(
             Curve(
-                label=f"Lambda = {strength:g}, epsilon_2 = {epsilon:g}{', tight' if bound == 'tight' else ''}",
-                x=sizes,
-                y=tuple(_unit(int(n), strength, bound) / epsilon * math.log(10.0) for n in sizes),
-                style=style,
+                f"Lambda = {strength:g}, epsilon_2 = {epsilon:g}{', tight' if bound == 'tight' else ''}",
+                sizes,
+                [_unit(int(n), strength, bound) / epsilon * math.log(10.0) for n in sizes],
+                style,
             )
             for strength, epsilon, bound, style in (
                 (1.0, 1.0, "paper", "-"),
@@ -230,7 +226,3 @@ def _gate_prices() -> list[Row]:
         Row(name=f"price of {what}", paper=value, ours=gate.price(cell), tolerance=1e-9, known="formula")
         for what, gate, cell, value in known
     ]
-
-
-def _tuple(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)

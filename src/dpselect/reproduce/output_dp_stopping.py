@@ -114,17 +114,16 @@ def _gaussian_savings() -> tuple[list[Row], Figure]:
         )
         for k in (10, 20, 50, 100)
     ]
-    at = tuple(float(k) for k in _TENTHS)
     figure = Figure(
         name="iterative-savings",
         title="What a run pays that stops early, delta 1e-5",
         x_label="steps done",
         y_label="epsilon charged",
         curves=(
-            Curve(label="no stopping points: all 100 steps", x=at, y=(without,) * len(at)),
-            Curve(label="Lemma 11 with the zCDP formula", x=at, y=tuple(concentrated), style=":"),
-            Curve(label="Lemma 11 with exact Gaussians", x=at, y=tuple(summed.price(k) for k in _TENTHS), style="--"),
-            Curve(label="optimal stopping", x=at, y=tuple(best.price(k) for k in _TENTHS), style="o-"),
+            Curve("no stopping points: all 100 steps", _TENTHS, (without,) * len(_TENTHS)),
+            Curve("Lemma 11 with the zCDP formula", _TENTHS, concentrated, ":"),
+            Curve("Lemma 11 with exact Gaussians", _TENTHS, [summed.price(k) for k in _TENTHS], "--"),
+            Curve("optimal stopping", _TENTHS, [best.price(k) for k in _TENTHS], "o-"),
         ),
     )
     return rows, figure

@@ -72,19 +72,14 @@ def tight_constants(context: Context) -> Part:
         y_label="epsilon",
         log_x=True,
         curves=(
-            Curve(label="no threshold: Theorem 3.2", x=tuple(gammas), y=(3.0,) * gammas.size, style="C0-"),
+            Curve("no threshold: Theorem 3.2", gammas, (3.0,) * gammas.size, "C0-"),
+            Curve("no threshold: exact", gammas, [_random(gamma) for gamma in gammas], "C0--"),
+            Curve("known threshold: Theorem 3.1", gammas, (2.0,) * gammas.size, "C1-"),
             Curve(
-                label="no threshold: exact",
-                x=tuple(gammas),
-                y=tuple(_random(gamma) for gamma in gammas),
-                style="C0--",
-            ),
-            Curve(label="known threshold: Theorem 3.1", x=tuple(gammas), y=(2.0,) * gammas.size, style="C1-"),
-            Curve(
-                label="known threshold: exact",
-                x=tuple(gammas),
-                y=tuple(threshold_stopping(_ONE, stop_probability=gamma).epsilon(delta=0.0) for gamma in gammas),
-                style="C1--",
+                "known threshold: exact",
+                gammas,
+                [threshold_stopping(_ONE, stop_probability=gamma).epsilon(delta=0.0) for gamma in gammas],
+                "C1--",
             ),
         ),
     )

@@ -101,10 +101,10 @@ def naive_selectors(context: Context) -> Part:  # noqa: ARG001 exact in both mod
         x_label="draws (best of K: in the mean)",
         y_label="log-ratio of the worst event",
         curves=(
-            Curve(label="best of all", x=counts, y=tuple(base * count for count in counts)),
-            Curve(label="median", x=counts, y=tuple(_majority(count) for count in counts)),
-            Curve(label="random rank", x=counts, y=tuple(_random_rank(count) for count in counts)),
-            Curve(label="best of a geometric number", x=counts, y=mean_runs, style="--"),
+            Curve("best of all", counts, [base * count for count in counts]),
+            Curve("median", counts, [_majority(count) for count in counts]),
+            Curve("random rank", counts, [_random_rank(count) for count in counts]),
+            Curve("best of a geometric number", counts, mean_runs, "--"),
         ),
     )
     unspecified = ("numbers: the paper has no experiments, so these are its examples at settings of ours",)

@@ -204,12 +204,12 @@ def lower_bound(context: Context) -> Part:
         log_x=True,
         curves=tuple(
             Curve(
-                label=f"epsilon = {epsilon:g}",
-                x=tuple(counts),
-                y=tuple(
+                f"epsilon = {epsilon:g}",
+                counts,
+                [
                     selector_lower_bound(candidates=int(count), epsilon=epsilon).selector_epsilon / epsilon
                     for count in counts
-                ),
+                ],
             )
             for epsilon in (0.01, 0.1, 1.0)
         ),

@@ -78,7 +78,6 @@ def _sample_sizes(context: Context) -> Part:
     ]
     rows += _learning_rows(context)
     shown = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, *([] if context.quick else [2**i for i in range(13, 19)])]
-    at = tuple(float(bits) for bits in shown)
     theorem = tuple(float(printed_rows(domain_size=1 << bits, epsilon=1.0, delta=_DELTA)) for bits in shown)
     figure = Figure(
         name="sample-sizes",
@@ -88,8 +87,8 @@ def _sample_sizes(context: Context) -> Part:
         log_x=True,
         log_y=True,
         curves=(
-            Curve(label="Theorem 3.8, constants of the proof", x=at, y=theorem, style=":"),
-            *(Curve(label=label, x=at, y=tuple(_rows_needed(method, b) for b in shown)) for method, label in _METHODS),
+            Curve("Theorem 3.8, constants of the proof", shown, theorem, ":"),
+            *(Curve(label, shown, [_rows_needed(method, b) for b in shown]) for method, label in _METHODS),
         ),
     )
     open_ = (

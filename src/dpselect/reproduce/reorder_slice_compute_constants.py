@@ -55,7 +55,6 @@ def slice_totals(context: Context) -> Part:
     )
     counts = (1, 2, 4, 8, 16, 32, 64) if context.quick else (1, 2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512)
     found = [slice_prices(delta=_DELTA, slice_epsilon=0.033, insertion=each, slices=count) for count in counts]
-    at = tuple(float(count) for count in counts)
     figure = Figure(
         name="slices",
         title="Slices of epsilon 0.066, noise 0.033 on their sizes, delta 1e-6",
@@ -64,11 +63,11 @@ def slice_totals(context: Context) -> Part:
         log_x=True,
         log_y=True,
         curves=(
-            Curve(label="constants of the paper", x=at, y=tuple(one.paper for one in found), style=":"),
-            Curve(label="exact rates", x=at, y=tuple(one.basic for one in found), style="--"),
-            Curve(label="Renyi curve", x=at, y=tuple(one.renyi for one in found), style="-."),
-            Curve(label="privacy losses", x=at, y=tuple(one.losses for one in found)),
-            Curve(label="no help from the noise", x=at, y=tuple(one.plain for one in found), style="k-"),
+            Curve("constants of the paper", counts, [one.paper for one in found], ":"),
+            Curve("exact rates", counts, [one.basic for one in found], "--"),
+            Curve("Renyi curve", counts, [one.renyi for one in found], "-."),
+            Curve("privacy losses", counts, [one.losses for one in found]),
+            Curve("no help from the noise", counts, [one.plain for one in found], "k-"),
         ),
     )
     open_ = (
@@ -210,15 +209,14 @@ def dominoes(context: Context) -> Part:
         for epsilon in _LOSSES
     ]
     counts = tuple(range(1, slices + 1))
-    at = tuple(float(count) for count in counts)
     figure = Figure(
         name="dominoes",
         title="Example 1.5 with randomised response at epsilon 0.5",
         x_label="slices",
         y_label="largest privacy loss",
         curves=(
-            Curve(label="sizes without noise", x=at, y=_losses(counts, 0.5, noisy=False)),
-            Curve(label="sizes with noise", x=at, y=_losses(counts, 0.5, noisy=True)),
+            Curve("sizes without noise", counts, _losses(counts, 0.5, noisy=False)),
+            Curve("sizes with noise", counts, _losses(counts, 0.5, noisy=True)),
         ),
     )
     return Part(source="Example 1.5", rows=tuple(rows), figures=(figure,))

@@ -79,7 +79,6 @@ def _size_figure(context: Context) -> Figure:
         ("binary_search", "noisy binary search, direct transfer", "-"),
         ("splitting", "fresh blocks for each question", ":"),
     )
-    at = tuple(float(k) for k in counts)
     theirs = tuple(paper_blocks(queries=k, grid_size=1001, failure_probability=_BETA) for k in counts)
     return Figure(
         name="sample-sizes",
@@ -89,9 +88,9 @@ def _size_figure(context: Context) -> Figure:
         log_x=True,
         log_y=True,
         curves=(
-            Curve(label="Theorem 4.3", x=at, y=theirs),
+            Curve("Theorem 4.3", counts, theirs),
             *(
-                Curve(label=label, x=at, y=tuple(float(_plan(k, 1001, way).blocks) for k in counts), style=style)
+                Curve(label, counts, [float(_plan(k, 1001, way).blocks) for k in counts], style)
                 for way, label, style in ways
             ),
         ),

@@ -131,11 +131,11 @@ def _figure(context: Context) -> Figure:
         claims = [[one.claim for one in way.attacked(context, k, runs)] for k in counts]
         curves.append(
             Curve(
-                label=way.label,
-                x=tuple(float(k) for k in counts),
-                y=tuple(float(np.mean(one)) for one in claims),
-                style="o-",
-                band=tuple(float(np.std(one)) for one in claims),
+                way.label,
+                counts,
+                np.mean(claims, axis=1),
+                "o-",
+                band=np.std(claims, axis=1),
             )
         )
     return Figure(

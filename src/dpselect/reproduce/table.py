@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.randomness import RandomSource
@@ -98,19 +100,21 @@ class Row:
         return {"name": self.name, **finite, "relation": relation, "known": known, **words}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Curve:
     """One line of a plot; `style` is a Matplotlib format such as "C1--"; `band` the half-width of an interval."""
 
     label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
+    x: Sequence[float] | NDArray[Any]
+    y: Sequence[float] | NDArray[Any]
     style: str = "-"
-    band: tuple[float, ...] | None = None
+    band: Sequence[float] | NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        if not all(len(values) == len(self.x) for values in (self.y, self.band or self.y)):
+        if not all(len(values) == len(self.x) for values in (self.y, self.y if self.band is None else self.band)):
             raise ArgumentError(f"curve {self.label!r}: x, y and band must have one length")
+        for name in ("x", "y", "band") if self.band is not None else ("x", "y"):
+            object.__setattr__(self, name, tuple(float(value) for value in getattr(self, name)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,8 +119,8 @@ def logarithmic_curves(context: Context) -> Part:
                 )
             )
         theirs = corollary_4(law=law, order=grid, rho=RHO)
-        curves.append(_curve(f"E[K] = {mean}, Corollary 4", grid, theirs, f"C{at}-"))
-        curves.append(_curve(f"E[K] = {mean}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
+        curves.append(Curve(f"E[K] = {mean}, Corollary 4", grid, theirs, f"C{at}-"))
+        curves.append(Curve(f"E[K] = {mean}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
     figure = Figure(
         name="figure-2",
         title="Renyi privacy of the best of K runs, K logarithmic",
@@ -130,8 +130,8 @@ def logarithmic_curves(context: Context) -> Part:
         log_y=True,
         curves=(
             *curves,
-            _curve("one run", grid, RHO * grid, "k:"),
-            _curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k-."),
+            Curve("one run", grid, RHO * grid, "k:"),
+            Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k-."),
         ),
     )
     unspecified = ("which means (the caption says various)",)
@@ -167,8 +167,8 @@ def laws_compared(context: Context) -> Part:
                         known="formula",
                     )
                 )
-        curves.append(_curve(f"{name}, as published", grid, theirs(grid), f"C{at}-"))
-        curves.append(_curve(f"{name}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
+        curves.append(Curve(f"{name}, as published", grid, theirs(grid), f"C{at}-"))
+        curves.append(Curve(f"{name}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
     figure = Figure(
         name="figure-3",
         title="Renyi privacy of the best of K runs, E[K] = 10",
@@ -176,7 +176,7 @@ def laws_compared(context: Context) -> Part:
         y_label="Renyi epsilon",
         log_x=True,
         log_y=True,
-        curves=(*curves, _curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k:")),
+        curves=(*curves, Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k:")),
     )
     return Part(
         source="Figure 3",
@@ -216,8 +216,8 @@ def epsilon_against_mean(context: Context) -> Part:
             for mean in means
         ]
         grid = means if context.quick else DENSE
-        curves.append(_curve(f"{name}, as published", [published(family(x)) for x in grid], grid, f"C{column}-"))
-        curves.append(_curve(f"{name}, this library", [optimal(family(x)) for x in grid], grid, f"C{column}--"))
+        curves.append(Curve(f"{name}, as published", [published(family(x)) for x in grid], grid, f"C{column}-"))
+        curves.append(Curve(f"{name}, this library", [optimal(family(x)) for x in grid], grid, f"C{column}--"))
     composed = {mean: zcdp(rho=RHO * mean).epsilon(delta=DELTA) for mean in means}
     rows += [
         Row(
@@ -246,19 +246,10 @@ def epsilon_against_mean(context: Context) -> Part:
         y_label="E[K]",
         log_x=True,
         log_y=True,
-        curves=(*curves, _curve("composition", tuple(composed.values()), means, "k:")),
+        curves=(*curves, Curve("composition", [*composed.values()], means, "k:")),
     )
     unspecified = (
         "how Theorem 6 got its delta: the delta of Lemma 14 from the Renyi curve, which gives the crossing of Figure 5 "
         "that the text states; the exact profile of the base gives less",
     )
     return Part(source="Figure 4", rows=tuple(rows), figures=(figure,), unspecified=unspecified)
-
-
-def _curve(label: str, x: Array | list[float] | tuple[float, ...], y: object, style: str = "-") -> Curve:
-    return Curve(
-        label=label,
-        x=tuple(float(value) for value in np.ravel(np.asarray(x))),
-        y=tuple(float(value) for value in np.ravel(np.asarray(y))),
-        style=style,
-    )

@@ -94,7 +94,7 @@ def conditional(context: Context) -> Part:
         x_label="order",
         y_label="Renyi divergence",
         curves=tuple(
-            Curve(label=label, x=tuple(orders), y=tuple(values), style=style)
+            Curve(label, orders, values, style)
             for label, values, style in zip(
                 ("exact", "Corollary 16, inequality 2", "lower bound of the text"), curves, "-:.", strict=True
             )

@@ -84,7 +84,7 @@ def leakage(context: Context) -> Part:
         y_label="mean training accuracy",
         log_x=True,
         curves=tuple(
-            Curve(label=label, x=tuple(_WEIGHTS), y=tuple(mean), band=tuple(band), style="o-")
+            Curve(label, _WEIGHTS, mean, "o-", band=band)
             for label, mean, band in zip(("without outliers", "with 8 outliers"), means, spread, strict=True)
         ),
     )

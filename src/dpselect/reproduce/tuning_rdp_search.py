@@ -67,11 +67,11 @@ def searched_network(context: Context) -> Part:
         for accounting, style in (("published", "-"), ("optimal", "--")):
             curves.append(
                 Curve(
-                    label=f"{name}, {'as published' if accounting == 'published' else 'this library'}",
-                    x=tuple(prices[name][accounting]),
-                    y=tuple(mean for mean, _ in found),
-                    band=tuple(2.0 * spread / math.sqrt(_SEARCHES) for _, spread in found),
-                    style=f"C{at}{style}",
+                    f"{name}, {'as published' if accounting == 'published' else 'this library'}",
+                    prices[name][accounting],
+                    [mean for mean, _ in found],
+                    f"C{at}{style}",
+                    band=[2.0 * spread / math.sqrt(_SEARCHES) for _, spread in found],
                 )
             )
     figure = Figure(

@@ -157,7 +157,7 @@ def _figure(name: str, what: str, utility: Utility, means: tuple[float, ...]) ->
         found = tuple(utility(law) for law in laws)
         for whose, price, style in (("as published", published, "-"), ("this library", optimal, "--")):
             x = tuple(price(law) for law in laws)
-            curves.append(Curve(label=f"{label}, {whose}", x=x, y=found, style=f"C{at}{style}"))
+            curves.append(Curve(f"{label}, {whose}", x, found, f"C{at}{style}"))
     return Figure(
         name=name,
         title=f"{what[0].upper()}{what[1:]} against the total price, base 0.1-zCDP",

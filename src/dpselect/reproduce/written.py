@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -107,7 +108,7 @@ def _shown(value: float | None) -> str:
     return "-" if value is None else f"{value:.6g}"
 
 
-def _finite(values: tuple[float, ...]) -> list[float | None]:
+def _finite(values: Iterable[float]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values]
 
 
