@@ -128,7 +128,7 @@ def test_an_impossible_budget_exits_3_and_bad_content_1(tmp_path):
     (tmp_path / "toy.toml").write_text(toml(document))
     done = dpselect("tune", "toy.toml", cwd=tmp_path, state=tmp_path / "state")
     assert done.returncode == 1
-    assert "'a' is not numeric" in done.stderr
+    assert "'a' has a cell that is missing or no number" in done.stderr
 
 
 def test_plan_weighs_alternatives_and_draws(tmp_path):

@@ -195,7 +195,7 @@ def test_study_data_show_no_cell(tmp_path):
     pyarrow.parquet.write_table(pa.table({"x": [1.0, 2.0, 3.0], "y": text}), tmp_path / "x.parquet")
     assert load(facts, open_table("x.parquet", tmp_path)).labels.tolist() == [0, 1, -1]
     pyarrow.parquet.write_table(pa.table({"x": ["1", "2", SECRET], "y": ["a", "b", "a"]}), tmp_path / "x.parquet")
-    with pytest.raises(ContentError, match="'x' is not numeric") as caught:
+    with pytest.raises(ContentError, match="'x' has a cell that is missing or no number") as caught:
         load(facts, open_table("x.parquet", tmp_path))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     (tmp_path / "x.parquet").write_bytes(b"PAR1 " + SECRET.encode())

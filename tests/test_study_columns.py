@@ -57,13 +57,13 @@ def test_two_columns_of_one_name_are_refused_in_parquet_and_npz(tmp_path):
 
 def test_a_feature_may_have_the_name_of_the_label_in_another_case(tmp_path):
     rows = opened(tmp_path, "Y,y,a\n0.25,1,0.5\n0.75,0,1\n")
-    assert rows.features.tolist() == [[0.25, 0.5], [0.75, 1.0]]
+    assert rows.features.tolist() == [[-0.5, 0.0], [0.5, 1.0]]
     assert rows.labels.tolist() == [1, 0]
 
 
 def test_quoted_headers_are_read_like_quoted_cells(tmp_path):
     rows = opened(tmp_path, '"größe, ""cm""", "b, c",y\n0.25, "0.5",1\n0.75,1,0\n')
-    assert rows.features.tolist() == [[0.25, 0.5], [0.75, 1.0]]
+    assert rows.features.tolist() == [[-0.5, 0.0], [0.5, 1.0]]
     assert open_table("d.csv", tmp_path).columns == ('größe, "cm"', "b, c", "y")
 
 

@@ -162,15 +162,14 @@ def test_numbers_of_every_type(model, kind):
 @pytest.mark.parametrize(
     ("cells", "said"),
     [
-        ([1.0, None, 1.0], "'apple' has missing"),
-        ([1.0, float("nan"), 1.0], "'apple' has missing"),
-        (pandas.array([1, None, 2], dtype="Int64"), "'apple' has missing"),
-        ([1.0, float("inf"), 1.0], "'apple' has missing or infinite"),
-        ([1.0, 10**400, 1.0], "'apple' is not numeric"),
-        ([1.0, "x", 1.0], "'apple' is not numeric"),
+        ([1.0, None, 1.0], "'apple' has a cell that is missing or no number"),
+        ([1.0, float("nan"), 1.0], "'apple' has a cell that is missing or no number"),
+        (pandas.array([1, None, 2], dtype="Int64"), "'apple' has a cell that is missing or no number"),
+        ([1.0, 10**400, 1.0], "'apple' has a cell that is missing or no number"),
+        ([1.0, "x", 1.0], "'apple' has a cell that is missing or no number"),
         (np.array(["2020-01-01"] * 3, dtype="datetime64[ns]"), "'apple' holds dates"),
         (np.array([1, 2, 3], dtype="timedelta64[s]"), "'apple' holds dates"),
-        (np.array([1, 2j, 3]), "'apple' holds dates, durations or complex"),
+        (np.array([1, 2j, 3]), "'apple' holds complex"),
     ],
 )
 def test_cells_that_are_no_numbers_are_refused_by_column(model, cells, said):

@@ -31,14 +31,15 @@ def halves(model, X, y):
     return np.where(model.predict(X) == y, 2, 1) + 100 * (np.asarray(y) == 2)
 
 
-def open_made_up(source, folder, key):
-    name, _, count = source.removeprefix("made-up:").partition("/")
+def open_made_up(origin):
+    name, _, count = origin.source.removeprefix("made-up:").partition("/")
     if name != "corners":
-        raise StudyError(f"{key}: made-up:{name} is not one of corners")
+        raise StudyError(f"{origin.key}: made-up:{name} is not one of corners")
     place = np.arange(int(count))
 
-    def read():
-        return {"a": place % 2 * 1.0, "b": place // 2 % 2 * 1.0, "label": place % 2}
+    def read(names):
+        columns = {"a": place % 2 * 1.0, "b": place // 2 % 2 * 1.0, "label": place % 2}
+        return {name: columns[name] for name in names}
 
     return Table(("a", "b", "label"), read)
 
@@ -102,7 +103,7 @@ def test_their_names_are_in_the_schema_and_in_messages():
 def test_a_source_that_nobody_opens_names_those_that_are(tmp_path):
     for source in ("rows.xls", "Made-up:corners/8", "made-upcorners"):
         study = parse_study({**DOCUMENT, "data": {**DOCUMENT["data"], "source": source}})
-        with pytest.raises(StudyError, match=r"data.source .*made-up:NAME, sklearn:NAME or a path ending in \.csv"):
+        with pytest.raises(StudyError, match=r"data.source .*made-up:.*, sklearn:.* or a path ending in \.csv"):
             check_study(study, base_folder=tmp_path, folder=tmp_path / "out")
     with pytest.raises(ArgumentError, match="exists already"):
         SOURCES.register(".csv")(open_made_up)

@@ -129,7 +129,7 @@ BOUNDED = {"bounds": [0.0, 1.0]}
         lambda: with_weights(weights_1=WEIGHTS),
         lambda: with_description(written(), None),
         lambda: with_description(written(), []),
-        lambda: with_description(written(), {"format": 2}),
+        lambda: with_description(written(), {"format": 3}),
         lambda: described(learner="svm"),
         lambda: described(learner=["dp-sgd"]),
         lambda: described(columns=[]),
@@ -176,7 +176,7 @@ def test_every_truncation_and_many_flipped_bits_give_a_model_or_a_refusal(tmp_pa
 
 def test_a_later_format_is_refused_as_such(tmp_path):
     with pytest.raises(StudyError, match="another version"):
-        loaded(tmp_path, described(format=3))
+        loaded(tmp_path, described(format=4))
 
 
 @pytest.mark.parametrize("name", ["absent.npz", "."])

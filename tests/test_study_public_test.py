@@ -39,7 +39,8 @@ def test_the_accuracy_is_that_of_the_model_in_the_file(tmp_path):
     rows_with(["target", "b", "a", "c"], tmp_path, "test.csv")
     release = run(study_of(test={"source": "test.csv"}), tmp_path).release
     model = dpselect.load_model(tmp_path / "out" / "model.npz")
-    cells = open_table("test.csv", tmp_path).read()
+    table = open_table("test.csv", tmp_path)
+    cells = table.read(table.columns)
     right = model.predict(cells) == cells["target"].astype(int)
     assert release["test"] == {"source": "test.csv", "rows": 60, "accuracy": np.mean(right)}
     assert json.loads((tmp_path / "out" / "release.json").read_text())["test"] == release["test"]
@@ -84,7 +85,7 @@ def test_nothing_found_has_no_accuracy(tmp_path, monkeypatch):
         ("c,a,target\n1,1,0\n", StudyError, r"test.source 'test.csv': no such column: 'b'"),
         ("c,a,b\n1,1,0\n", StudyError, r"test.source 'test.csv': no such column: 'target'"),
         (None, StudyError, r"cannot read test.source"),
-        ("c,a,b,target\n1,x,1,0\n1,1,1,1\n", ContentError, "'a' is not numeric"),
+        ("c,a,b,target\n1,x,1,0\n1,1,1,1\n", ContentError, "'a' has a cell that is missing or no number"),
     ],
 )
 def test_test_rows_that_cannot_be_read_are_found_before_anything_is_drawn(tmp_path, monkeypatch, text, error, said):
@@ -121,9 +122,14 @@ def test_the_report_shows_it_and_older_releases_have_none():
         assert "public test rows" not in render_page(release, FACTS)
 
 
+def cells_of(source):
+    table = open_table(source, EXAMPLES)
+    return table.read(table.columns)
+
+
 def test_bundled_sets_have_two_parts():
     X, y = load_digits(return_X_y=True)
-    parts = {part: open_table(f"sklearn:digits{part}", EXAMPLES).read() for part in ("", "/train", "/test")}
+    parts = {part: cells_of(f"sklearn:digits{part}") for part in ("", "/train", "/test")}
     assert [len(cells["target"]) for cells in parts.values()] == [1797, 1437, 360]
     assert np.array_equal(parts["/test"]["target"], y[::5])
     assert np.array_equal(parts["/test"]["pixel_3_4"], X[::5, 28])
@@ -137,7 +143,7 @@ def test_the_examples_hold_test_rows_out_of_the_search(name):
     study = load_study(EXAMPLES / f"{name}.toml")
     found = check_study(study, base_folder=EXAMPLES, folder=EXAMPLES / "nowhere")
     assert found["feature_columns"] == {"digits": 64, "breast_cancer": 12, "tumours": 30}[name]
-    train, test = (open_table(source, EXAMPLES).read() for source in (study.data.source, study.test.source))
+    train, test = (cells_of(source) for source in (study.data.source, study.test.source))
     rows = [set(zip(*(map(str, cells) for cells in part.values()), strict=True)) for part in (train, test)]
     assert not rows[0] & rows[1]
 

@@ -13,6 +13,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "dpselect tune study.toml --output found",
         "dpselect tune --schema",
     ),
+    "predict": (
+        "dpselect predict found/model.npz new.csv --to predictions.csv",
+        "dpselect predict found/model.npz new.csv --keep id --probabilities",
+    ),
     "report": ("dpselect report found",),
     "account": (
         "dpselect account --base gaussian:noise_multiplier=4 --repetitions harmonic:limit=20 --delta 1e-6",

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
-from dpselect.storage import csv_header, csv_rows
+from dpselect.storage import CsvForm, csv_header, csv_rows
 
 __all__ = ["aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
+
+_FORM: Final = CsvForm(skipinitialspace=True)
 
 
 def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
@@ -23,8 +25,8 @@ def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
 
     Raises `ContentError` for a file that is empty, uneven, not in UTF-8 or lacks a column.
     """
-    header = [name.strip() for name in csv_header(path, skipinitialspace=True)]
-    rows = [row for row in csv_rows(path, skipinitialspace=True, strict=True) if row]
+    header = [name.strip() for name in csv_header(path, _FORM)]
+    rows = [row for row in csv_rows(path, _FORM, strict=True) if row]
     places = []
     for column in columns:
         if header.count(column) != 1:

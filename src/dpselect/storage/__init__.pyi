@@ -1,4 +1,4 @@
-from .csv_text import csv_header as csv_header, csv_rows as csv_rows
+from .csv_text import CsvForm as CsvForm, csv_header as csv_header, csv_rows as csv_rows
 from .durable import write_atomically as write_atomically
 from .heads import HeadFile as HeadFile, KeptHead as KeptHead
 from .keys import KeyPlace as KeyPlace, key_place as key_place, state_folder as state_folder

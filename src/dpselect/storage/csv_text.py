@@ -1,6 +1,6 @@
 """CSV files whose cells cannot make reading them fail.
 
-Rows are the records that CSV's quoting makes. A cell may be of any length, and bytes that are not UTF-8 become U+FFFD:
+Rows are the records that CSV's quoting makes. A cell may be of any length, and bytes that are no text become U+FFFD:
 such a cell is no number and no declared category. A file is refused for its beginning and its header alone, which are
 public.
 """
@@ -9,61 +9,93 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
+import io
 import struct
+import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, cast
 
 from dpselect.errors import ContentError
 
-__all__ = ["csv_header", "csv_rows"]
+__all__ = ["CsvForm", "csv_header", "csv_rows"]
 
 _WIDEST = (1 << (8 * struct.calcsize("l") - 1)) - 1
 _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  # UTF-32-LE begins as UTF-16-LE does
 
 
-def csv_header(path: Path, *, skipinitialspace: bool = False) -> list[str]:
-    """The first record; empty for an empty file. Raises `ContentError` for one that is not UTF-8, `OSError`."""
-    with path.open("rb") as file:
-        marked = file.read(4).startswith(_OTHER_MARKS)
-    header: list[str] = []
-    if not marked:
-        with _opened(path, "surrogateescape") as text:
-            header = next(_records(text, skipinitialspace), [])
+@dataclass(frozen=True)
+class CsvForm:
+    """How a file is written. `encoding` is looked up, and UTF-8 may begin with a mark. Raises `LookupError`."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    skipinitialspace: bool = False
+
+    def __post_init__(self) -> None:
+        known = codecs.lookup(self.encoding)
+        if not getattr(known, "_is_text_encoding", True):
+            raise LookupError(self.encoding)
+        object.__setattr__(self, "encoding", "utf-8-sig" if known.name == "utf-8" else known.name)
+
+
+_PLAIN: Final = CsvForm()
+
+
+def csv_header(path: Path, form: CsvForm = _PLAIN) -> list[str]:
+    """The first record; empty for an empty file. Raises `ContentError` for one in another encoding, `OSError`."""
+    marked, header = False, list[str]()
+    try:
+        if form.encoding == "utf-8-sig":
+            with _bytes(path) as file:
+                marked = file.read(4).startswith(_OTHER_MARKS)
+        if not marked:
+            with _opened(path, form, "surrogateescape") as text:
+                header = next(_records(text, form), [])
+    except (UnicodeError, EOFError, zlib.error):  # the last two of a damaged archive
+        marked = True
     if marked or any(letter == "\0" or "\udc80" <= letter <= "\udcff" for name in header for letter in name):
-        raise _not_text(path)
+        raise _not_text(path, form)
     return header
 
 
-def csv_rows(path: Path, *, skipinitialspace: bool = False, strict: bool = False) -> Iterator[list[str]]:
+def csv_rows(path: Path, form: CsvForm = _PLAIN, *, strict: bool = False) -> Iterator[list[str]]:
     """The records after the header, which `csv_header` has checked. No content makes it raise.
 
-    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are not UTF-8.
+    With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text.
     """
-    with _opened(path, "strict" if strict else "replace") as file:
-        records = _records(file, skipinitialspace)
+    with _opened(path, form, "strict" if strict else "replace") as file:
+        records = _records(file, form)
         header = True
         while True:
             try:
                 record = next(records)
             except StopIteration:
                 return
-            except UnicodeDecodeError:
+            except UnicodeError:
                 break  # raised below, so that no traceback shows the byte
             if not header:
                 yield record
             header = False
-    raise _not_text(path)
+    raise _not_text(path, form)
 
 
-def _not_text(path: Path) -> ContentError:
-    return ContentError(f"{path.name} is not text in UTF-8; save it in that encoding")
+def _not_text(path: Path, form: CsvForm) -> ContentError:
+    shown = "UTF-8" if form.encoding == "utf-8-sig" else form.encoding
+    return ContentError(f"{path.name} is not text in {shown}; save it in that encoding")
 
 
-def _opened(path: Path, errors: str) -> IO[str]:
-    return path.open(newline="", encoding="utf-8-sig", errors=errors)
+def _opened(path: Path, form: CsvForm, errors: str) -> IO[str]:
+    return io.TextIOWrapper(_bytes(path), encoding=form.encoding, errors=errors, newline="")
 
 
-def _records(file: IO[str], skipinitialspace: bool) -> Iterator[list[str]]:
+def _bytes(path: Path) -> IO[bytes]:
+    """The content, unpacked when the name says that it is packed."""
+    return cast(IO[bytes], gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb"))
+
+
+def _records(file: IO[str], form: CsvForm) -> Iterator[list[str]]:
     csv.field_size_limit(max(csv.field_size_limit(), _WIDEST))
-    return csv.reader(file, skipinitialspace=skipinitialspace)
+    return csv.reader(file, delimiter=form.delimiter, skipinitialspace=form.skipinitialspace)

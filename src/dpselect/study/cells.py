@@ -1,20 +1,17 @@
-"""How one cell is read, as a number or as the name of a category; the same wherever the cell comes from."""
+"""How one cell is read as the name of a category; the same wherever the cell comes from."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ContentError
 from dpselect.storage import cells_of, text_type
 
-__all__ = ["arrow_cells", "category", "numbers", "positions"]
+__all__ = ["arrow_cells", "category", "positions"]
 
-Array = NDArray[np.float64]
 _TRUTH: Final = {"true": Decimal(1), "false": Decimal(0)}
 
 
@@ -46,19 +43,17 @@ def category(value: Any) -> str | Decimal:
 def positions(values: Any, options: tuple[Any, ...]) -> NDArray[np.int64]:
     """The place of each cell among the options, -1 where it is none of them; shape (cells,)."""
     index = {category(option): i for i, option in enumerate(options)}
-    return np.array([index.get(category(value), -1) for value in values], dtype=np.int64)
+    known: dict[Any, int] = {}  # equal cells are one category, and columns of categories repeat theirs
 
+    def place(value: Any) -> int:
+        try:
+            if value not in known:
+                known[value] = index.get(category(value), -1)
+            return known[value]
+        except TypeError:  # a cell that has no hash
+            return index.get(category(value), -1)
 
-def numbers(name: str, values: Any) -> Array:
-    """The cells of column `name` as doubles, shape (cells,), NaN where one is missing. Raises `ContentError`."""
-    cells = np.asarray(values)
-    if cells.dtype.kind in "mMc":
-        raise ContentError(f"column {name!r} holds dates, durations or complex numbers: turn them into numbers first")
-    with suppress(TypeError, ValueError, OverflowError):  # whose messages may show a cell, so none is a context either
-        return np.asarray(cells, dtype=np.float64)
-    with suppress(TypeError, ValueError, OverflowError):
-        return np.array([np.nan if _missing(cell) else float(cell) for cell in cells], dtype=np.float64)
-    raise ContentError(f"column {name!r} is not numeric: declare its categories or leave it out")
+    return np.fromiter(map(place, values), dtype=np.int64, count=len(values))
 
 
 def arrow_cells(column: Any) -> NDArray[Any]:

@@ -1,13 +1,13 @@
 """From the cells of a table to rows that a learner takes.
 
 `open_table` has read names only, so that a missing column is found before a row is read. `load` reads the rows and
-turns them into a matrix by public facts alone: values are clipped to their declared bounds and scaled to [0, 1],
-categories become indicator columns. Content errors name a column at most, never a value, a row or a count.
+turns them into a matrix by public facts alone: values are clipped to their declared bounds and scaled, categories
+become indicator columns (`columns/`). Content errors name a column at most, never a value, a row or a count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,19 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError
-from dpselect.study.cells import numbers, positions
+from dpselect.study.cells import positions
+from dpselect.study.columns import Column
 from dpselect.study.row_parts import row_digest
-from dpselect.study.schema import Column, Data
+from dpselect.study.schema import Data
 from dpselect.study.sources.table import Table
 
-__all__ = ["Rows", "encode_columns", "load", "plan_columns"]
+__all__ = ["Rows", "cells_of", "encode_columns", "load", "plan_columns"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """Features in [0, 1] (rows x features), labels as indices into the declared classes, and a digest of each row.
+    """Features in [-1, 1] (rows x features), labels as indices into the declared classes, and a digest of each row.
 
     `labels` is -1 where a label is not among the declared classes. `digests` depend on one row each.
     """
@@ -55,11 +56,12 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     Raises `ContentError` that names a column, never a value, a row or a count.
     """
     facts = plan_columns(data, table) if facts is None else facts
-    columns = _cells(table)
+    wanted = (data.label, *facts, *([data.row_key] if data.row_key else []))
+    columns = cells_of(table, wanted)
     length = np.size(columns[data.label])
     if length == 0:
         raise ContentError("the data have no rows")
-    for name in (data.label, *facts, *([data.row_key] if data.row_key else [])):
+    for name in wanted:
         if np.shape(columns[name]) != (length,):
             raise ContentError(f"column {name!r} does not have one cell for each row")
     labels = positions(columns[data.label], data.classes)
@@ -76,10 +78,10 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     return Rows(features, labels, digests)
 
 
-def _cells(table: Table) -> dict[str, Any]:
-    """The columns. What a library says of cells that it cannot read is not passed on, as it may quote them."""
+def cells_of(table: Table, wanted: Sequence[str]) -> dict[str, Any]:
+    """These columns. What a library says of cells that it cannot read is not passed on, as it may quote them."""
     try:
-        return table.read()
+        return table.read(wanted)
     except (ContentError, StudyError):
         raise
     except Exception:
@@ -88,17 +90,5 @@ def _cells(table: Table) -> dict[str, Any]:
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
-    """Features in [0, 1] from raw columns and public facts, in the order of `facts`; raises `ContentError`."""
-    return np.column_stack([_encode(name, columns[name], fact) for name, fact in facts.items()])
-
-
-def _encode(name: str, values: Any, fact: Column) -> Array:
-    if fact.categories is not None:
-        found = positions(values, fact.categories)
-        return np.asarray(found[:, None] == np.arange(len(fact.categories)), dtype=np.float64)
-    assert fact.bounds is not None
-    low, high = fact.bounds
-    cells = numbers(name, values)
-    if not np.all(np.isfinite(cells)):
-        raise ContentError(f"column {name!r} has missing or infinite values")
-    return ((np.clip(cells, low, high) - low) / (high - low))[:, None]
+    """Features in [-1, 1] from raw columns and public facts, in the order of `facts`; raises `ContentError`."""
+    return np.column_stack([fact.encode(name, columns[name]) for name, fact in facts.items()])

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
-from dpselect.study.schema import Column
 
 __all__ = ["ReleasedModel"]
 

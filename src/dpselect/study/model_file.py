@@ -16,14 +16,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.privacy import Adjacency
+from dpselect.study.columns.column import Column, Scalar
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.model import ReleasedModel
-from dpselect.study.schema import Column, Positive, Scalar
+from dpselect.study.schema import Positive
 
 __all__ = ["load_model", "model_bytes"]
 
 Array = NDArray[np.float64]
-_FORMAT = 2
+_FORMAT = 3
+_EARLIER = {
+    1: "which lost the order of its columns: its predictions may be wrong",
+    2: "whose features lay between 0 and 1, where they now have their middle at 0",
+}
 # whatever zipfile, NumPy, json and the checks below raise for bytes that are no such file
 _UNREADABLE = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, EOFError, SyntaxError, RuntimeError, MemoryError),
@@ -41,7 +46,7 @@ class _Description(BaseModel):
     """What stands beside the weights. `columns` is a list, because weights belong to columns by their order."""
 
     model_config = ConfigDict(extra="forbid")
-    format: Literal[2]
+    format: Literal[3]
     learner: str
     shared: dict[str, Any]
     parameters: dict[str, Any]
@@ -112,11 +117,8 @@ class _Refused(StudyError):
 
 def _check_format(document: Any, path: str) -> None:
     found = document.get("format") if isinstance(document, dict) else None
-    if found == 1:
-        raise _Refused(
-            f"{path!r} is a model in format 1, which lost the order of its columns: its predictions may be wrong. "
-            "Train it again with this version of dpselect"
-        )
+    if found in _EARLIER:
+        raise _Refused(f"{path!r} is a model in format {found}, {_EARLIER[found]}. Train it again with this version")
     if found is not None and found != _FORMAT:
         raise _Refused(f"{path!r} was written by another version of dpselect")
 
@@ -134,7 +136,7 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> 
         description.adjacency,
         columns,
     )
-    features = sum(len(column.categories or (0,)) for column in columns.values())
+    features = sum(column.width for column in columns.values())
     estimator = recipe.empty_fit(description.noise, description.parameters, features)
     weights = [arrays.get(f"weights_{i}.npy") for i in range(len(arrays))]
     right = [

@@ -17,6 +17,7 @@ from dpselect.study.data import Rows, load
 from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
 from dpselect.study.settled import Settled
+from dpselect.study.sources import without_password
 
 __all__ = ["Opened", "PublicTest", "open_rows"]
 
@@ -66,5 +67,4 @@ def _public_test(settled: Settled) -> PublicTest | None:
     if study.test is None or table is None:
         return None
     rows = load(study.data, table, settled.columns)
-    columns = table.read()
-    return PublicTest(study.test.source, {name: columns[name] for name in settled.columns}, rows.labels)
+    return PublicTest(without_password(study.test.source), table.read(list(settled.columns)), rows.labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dpselect.errors import StudyError, public_text
 from dpselect.privacy import Adjacency
-from dpselect.study.cells import category
+from dpselect.study.columns.column import Column, Scalar, differ
+from dpselect.study.sources import Form
 
 __all__ = [
-    "Column",
     "Data",
     "Learner",
     "Output",
@@ -29,11 +28,6 @@ __all__ = [
 ]
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Scalar = str | bool | int | float
-
-
-def _differ(options: tuple[Scalar, ...]) -> bool:
-    return len({category(option) for option in options}) == len(options)
 
 
 def _learner(name: str) -> str:
@@ -54,33 +48,21 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
 
 
-class Column(_Strict):
-    """What is public about one feature: either its bounds, to which values are clipped, or its categories."""
-
-    bounds: tuple[float, float] | None = None
-    """Values are clipped to these and scaled to [0, 1]."""
-    categories: Annotated[tuple[Scalar, ...], Field(min_length=1)] | None = None
-    """Each becomes an indicator column; other values become zeros. "" stands for a missing cell."""
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Column:
-        if (self.bounds is None) == (self.categories is None):
-            raise ValueError("give exactly one of bounds and categories")
-        if self.bounds is not None and not (
-            math.isfinite(self.bounds[0]) and math.isfinite(self.bounds[1]) and self.bounds[0] < self.bounds[1]
-        ):
-            raise ValueError("bounds must be two finite numbers, the lower one first")
-        if self.categories is not None and not _differ(self.categories):
-            raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
-        return self
-
-
 class Data(_Strict):
     """`[data]`: where the rows are, which column is the label, and public facts about the columns."""
 
     source: str
-    """`sklearn:NAME` (`sklearn:NAME/train` and `sklearn:NAME/test`: its parts), or a .csv, .parquet or .npz file,
-    relative to the study file."""
+    """A .csv, .csv.gz, .parquet, .feather or .npz file, relative to the study file; the URL of a database
+    (`sqlite:///FILE`, `duckdb:///FILE`, `postgresql://...`), with `table`; or `sklearn:NAME` (`sklearn:NAME/train` and
+    `sklearn:NAME/test`: its parts)."""
+    table: str | None = None
+    """The table of a database, or a view."""
+    delimiter: str | None = None
+    """Of a CSV file; by default a comma."""
+    encoding: str | None = None
+    """Of a CSV file; by default UTF-8."""
+    decimal: str | None = None
+    """Of numbers in a CSV file: "." (the default) or ","."""
     label: str = "target"
     """The label column."""
     classes: tuple[Scalar, ...] = Field(min_length=2)
@@ -92,6 +74,11 @@ class Data(_Strict):
     row_key: str | None = None
     """A column that tells rows apart; by default their content does."""
 
+    @property
+    def form(self) -> Form:
+        """How the source is to be read."""
+        return Form(self.delimiter, self.encoding, self.decimal, self.table)
+
     @model_validator(mode="after")
     def _consistent(self) -> Data:
         if self.bounds is not None:
@@ -100,7 +87,7 @@ class Data(_Strict):
             raise ValueError("give bounds (for every feature) or a [data.columns] table: they must be public")
         if self.label in self.columns:
             raise ValueError("the label must not be among the feature columns")
-        if not _differ(self.classes):
+        if not differ(self.classes):
             raise ValueError("classes must differ; 1, 1.0, '1' and true are the same")
         return self
 

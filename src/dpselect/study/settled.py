@@ -13,9 +13,10 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
+from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
 from dpselect.study.learners import Recipe, recipe_of
-from dpselect.study.schema import Column, Runs, Study
+from dpselect.study.schema import Runs, Study
 from dpselect.study.sources import Table, open_table
 from dpselect.tuning import (
     Execution,
@@ -80,14 +81,14 @@ def settle(study: Study, place: Place) -> Settled:
     executor, space, law = _executor(study.runs), space_of(study), law_of(study)
     if study.runs.constant and law.limit is None:
         raise StudyError("runs.constant: needs a law with a limit, such as harmonic, or at_most under [repetitions]")
-    table = open_table(study.data.source, place.base)
+    table = open_table(study.data.source, place.base, form=study.data.form)
     columns = plan_columns(study.data, table)
     nominal = study.privacy.nominal_rows
     private_share = study.validation.fraction if study.validation.data == "private" else 0.0
     tested = None if study.test is None else study.test.source
     trained = None if nominal is None else nominal * (1.0 - private_share)
     recipe = recipe_of(study, nominal_rows=trained, columns=columns)
-    features = sum(len(column.categories or (0,)) for column in columns.values())
+    features = sum(column.width for column in columns.values())
     return Settled(
         study=study,
         place=place,
@@ -180,7 +181,7 @@ def _public_table(
     """A public table with the columns and the label of the private one. Raises `StudyError` that names the key."""
     if source is None:
         return None
-    table = open_table(source, folder, key)
+    table = open_table(source, folder, key, form=study.data.form, shared=True)
     missing = [name for name in (*columns, study.data.label) if name not in table.columns]
     if missing:
         raise StudyError(f"{key} {source!r}: no such column: {', '.join(map(repr, missing))}")

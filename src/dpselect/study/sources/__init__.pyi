@@ -1,1 +1,8 @@
-from .table import SOURCES as SOURCES, Table as Table, open_table as open_table
+from .table import (
+    SOURCES as SOURCES,
+    Form as Form,
+    Origin as Origin,
+    Table as Table,
+    open_table as open_table,
+    without_password as without_password,
+)

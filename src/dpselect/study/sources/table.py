@@ -2,53 +2,117 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import StudyError
 from dpselect.registry import Registry
 
-__all__ = ["SOURCES", "Opener", "Table", "open_table"]
+__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "open_table", "without_password"]
 
 
 @dataclass(frozen=True)
 class Table:
-    """The names of the columns, and how to read them: one array of shape (rows,) for each name."""
+    """The names of the columns, and how to read them: one array of shape (rows,) for each name.
+
+    `read(names)` reads these columns and no others.
+    """
 
     columns: tuple[str, ...]
-    read: Callable[[], dict[str, Any]]
+    read: Callable[[Sequence[str]], dict[str, Any]]
 
 
-Opener = Callable[[str, Path, str], Table]
-"""From what a study says (`source`), the study's folder and the key of the study file (`key`, for errors) to a table.
+@dataclass(frozen=True)
+class Form:
+    """How a source is to be read, where its file does not say it; None is what its kind of source does by itself."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    table: str | None = None
+
+
+_AS_IT_IS: Final = Form()
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a table comes from: what the study says, the study's folder, the key of the study file (for errors)."""
+
+    source: str
+    folder: Path
+    key: str
+    form: Form = _AS_IT_IS
+
+    @property
+    def path(self) -> Path:
+        """Of a file; relative paths start at the study's folder."""
+        return self.folder / self.source
+
+    def option(self, part: str) -> str:
+        """How a part of the form is called where the source is: a key of the study, or a flag of the command line."""
+        return f"{self.key.partition('.')[0]}.{part}" if "." in self.key else f"--{part}"
+
+    def __str__(self) -> str:
+        return f"{self.key} {without_password(self.source)!r}"
+
+
+Opener = Callable[[Origin], Table]
+"""From an origin to a table.
 
 It looks at names alone. `read` may raise `ContentError` that names a column at most, never a value, a row or a count.
 """
 
 SOURCES: Final = Registry[Opener]("source", room="dpselect.study.sources")
-"""What opens a source, by the end of its path (".csv") or the begin of its name ("sklearn:")."""
+"""What opens a source, by the end of its path (".csv") or the begin of its name ("sklearn:").
+
+`SOURCES.register(".csv", form=("delimiter",))(opener)` says which parts of a `Form` it takes; without it takes none.
+"""
 
 
-def open_table(source: str, folder: Path, key: str = "data.source") -> Table:
+def open_table(
+    source: str, folder: Path, key: str = "data.source", *, form: Form = _AS_IT_IS, shared: bool = False
+) -> Table:
     """Find a source and its column names. Paths are relative to the study's folder.
 
-    Raises `StudyError` that names the study's `key`.
+    What of `form` this kind of source does not take is refused, or with `shared`, where it is another table's, left
+    alone. Raises `StudyError` that names `key`.
     """
+    origin = Origin(source, folder, key, form)
     known = [name for name in SOURCES if _names(name, source)]
     if not known:
         ends = ", ".join(name for name in SOURCES if name.startswith("."))
-        begins = ", ".join(f"{name}NAME" for name in SOURCES if name.endswith(":"))
-        raise StudyError(f"{key} {source!r} must be {begins} or a path ending in {ends}")
+        begins = ", ".join(f"{name}..." for name in SOURCES if name.endswith(":"))
+        raise StudyError(f"{origin} must be {begins} or a path ending in {ends}")
+    kind = max(known, key=len)
+    taken = SOURCES.facts(kind).get("form", ())
+    for part, value in asdict(form).items():
+        if value is not None and part not in taken and not shared:
+            raise StudyError(f"{origin.option(part)}: goes with {_taking(part)}, not with {kind}")
     try:
-        table = SOURCES[max(known, key=len)](source, folder, key)
+        table = SOURCES[kind](origin)
     except OSError as error:
-        raise StudyError(f"cannot read {key} {source!r}: {error.strerror or 'not readable'}") from None
+        raise StudyError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
     twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if twice:
-        raise StudyError(f"{key} {source!r} has more than one column {', '.join(map(repr, twice))}")
+        raise StudyError(f"{origin} has more than one column {', '.join(map(repr, twice))}")
     return table
+
+
+def without_password(source: str) -> str:
+    """A path or URL as it may be shown.
+
+    >>> without_password("postgresql://me:secret@host/people")
+    'postgresql://me:***@host/people'
+    """
+    return re.sub(r"(://[^/@:]*):.*@", r"\1:***@", source)
+
+
+def _taking(part: str) -> str:
+    return " and ".join(name for name in SOURCES if part in SOURCES.facts(name).get("form", ()))
 
 
 def _names(name: str, source: str) -> bool:

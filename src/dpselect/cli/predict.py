@@ -1,0 +1,53 @@
+"""`dpselect predict MODEL DATA`: what a released model says of the rows of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["predict"]
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="The model.npz of a release.")],
+    data: Annotated[
+        str, typer.Argument(help="The rows: a .csv, .csv.gz, .parquet, .feather or .npz file, or a database's URL.")
+    ],
+    to: Annotated[
+        Path | None, typer.Option(help="The CSV file to write; without it the predictions go to standard output.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column of the data to write beside the predictions; repeatable.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Write the probability of each class too.")
+    ] = False,
+    table: Annotated[str | None, typer.Option(help="The table of a database.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")] = None,
+    decimal: Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')] = None,
+) -> None:
+    """Predict with a released model: a CSV file with a row for each row of a table.
+
+    Columns are found by their names, in any order; further ones, such as the label, are left alone.
+    """
+    from dpselect.storage import write_atomically
+    from dpselect.study.predictions import predictions
+    from dpselect.study.sources import Form
+
+    if to is not None and to.resolve() == Path(data).resolve():
+        raise ArgumentError("--to: would be written over the data")
+    form = Form(delimiter, encoding, decimal, table)
+    text = predictions(model, data, form=form, keep=keep or (), probabilities=probabilities)
+    if to is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        write_atomically(to, text.encode())
+    except OSError as error:
+        raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
+    typer.echo(f"wrote {to}", err=True)

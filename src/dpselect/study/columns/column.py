@@ -1,0 +1,161 @@
+"""What is public about one feature of a study, and how it encodes a cell."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import Annotated, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.study.cells import category, positions
+from dpselect.study.columns.kind import KINDS
+from dpselect.study.columns.scale import SCALES, Scale
+
+__all__ = ["Column", "Scalar", "differ"]
+
+Array = NDArray[np.float64]
+Scalar = str | bool | int | float
+INDICATOR: Final = "indicator"
+
+
+def differ(options: tuple[Scalar, ...]) -> bool:
+    """Whether no two of them are one category."""
+    return len({category(option) for option in options}) == len(options)
+
+
+def _text(value: Any) -> Any:
+    """TOML has dates of its own."""
+    return value.isoformat() if isinstance(value, (date, datetime, time)) else value
+
+
+def _kind(name: str) -> str:
+    KINDS[name]
+    return name
+
+
+Public = Annotated[Scalar, BeforeValidator(_text)]
+
+
+class Column(BaseModel):
+    """What is public about one feature: either its bounds, to which values are clipped, or its categories."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    kind: Annotated[str, AfterValidator(_kind)] = "number"
+    """How cells are read: "number", "date" or "duration"."""
+    format: str | None = None
+    """How dates are written, as in Python's strptime ("%d.%m.%Y"); without it ISO 8601."""
+    bounds: tuple[Public, Public] | None = None
+    """Values are clipped to these; numbers, dates, or durations in seconds."""
+    scale: str = "linear"
+    """From the bounds to features in [-1, 1]: "linear" (the middle becomes 0), "log", or "bins:16" for indicators."""
+    missing: Public | None = None
+    """What stands for a cell that is missing or cannot be read: a public value, or "indicator" for a further column."""
+    categories: Annotated[tuple[Scalar, ...], Field(min_length=1)] | None = None
+    """Each becomes an indicator column; other values become zeros. "" stands for a missing cell."""
+    other: bool = False
+    """A further indicator column for whatever is none of the categories."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Column:
+        if (self.bounds is None) == (self.categories is None):
+            raise ValueError("give exactly one of bounds and categories")
+        if self.categories is not None:
+            if not differ(self.categories):
+                raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
+            if (self.kind, self.format, self.scale) != ("number", None, "linear"):
+                raise ValueError("kind, format and scale go with bounds")
+            if self.missing is not None and self.missing != INDICATOR and self._filled is None:
+                raise ValueError(f'missing must be one of the categories or "{INDICATOR}"')
+            return self
+        if self.other:
+            raise ValueError("other goes with categories")
+        if self.format is not None and not KINDS[self.kind].takes_format:
+            raise ValueError(f"kind {self.kind!r} has no format")
+        low, high = self.limits
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            raise ValueError(f"bounds must be two finite {self.kind}s, the lower one first")
+        scale, size = self._scale
+        refused = scale.refused(low, size)
+        if refused:
+            raise ValueError(refused)
+        if self.missing not in (None, INDICATOR) and not low <= self._number(self.missing) <= high:
+            raise ValueError(f'missing must be a {self.kind} within the bounds, or "{INDICATOR}"')
+        return self
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds as numbers."""
+        assert self.bounds is not None
+        return self._number(self.bounds[0]), self._number(self.bounds[1])
+
+    @property
+    def width(self) -> int:
+        """How many features it becomes."""
+        further = self.missing == INDICATOR
+        if self.categories is not None:
+            return len(self.categories) + self.other + further
+        return max(1, self._scale[1]) + further
+
+    def encode(self, name: str, cells: Any) -> Array:
+        """Features of shape (cells, width), each row from its own cell. Raises `ContentError` that names the column."""
+        return self._indicators(cells) if self.categories is not None else self._numbers(name, cells)
+
+    def _indicators(self, cells: Any) -> Array:
+        assert self.categories is not None
+        size = len(self.categories)
+        places = positions(cells, self.categories)
+        if self.missing is not None:
+            empty = np.array([category(cell) == "" for cell in cells], dtype=bool) & (places < 0)
+            places = np.where(empty, size + self.other if self._filled is None else self._filled, places)
+        if self.other:
+            places = np.where(places < 0, size, places)
+        return np.asarray(places[:, None] == np.arange(self.width), dtype=np.float64)
+
+    def _numbers(self, name: str, cells: Any) -> Array:
+        low, high = self.limits
+        try:
+            values = KINDS[self.kind].read(cells, self.format)
+        except TypeError as error:
+            raise ContentError(f"column {name!r} {error}") from None
+        lost = np.isnan(values)
+        if self.missing is None and lost.any():
+            raise ContentError(
+                f"column {name!r} has a cell that is missing or no {self.kind}: declare what stands for it "
+                f'(missing = a value within the bounds, or missing = "{INDICATOR}"), or declare categories'
+            )
+        if len(values) and lost.all():
+            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}")
+        indicated = self.missing in (None, INDICATOR)
+        filled = np.where(lost, low / 2 + high / 2 if indicated else self._number(self.missing), values)
+        scale, size = self._scale
+        features = scale.features(np.clip(filled, low, high), low, high, size)
+        if self.missing != INDICATOR:
+            return features
+        return np.column_stack([np.where(lost[:, None], 0.0, features), lost])
+
+    @property
+    def _filled(self) -> int | None:
+        """The place of the category that stands for a missing cell, None where there is none."""
+        assert self.categories is not None
+        place = int(positions([self.missing], self.categories)[0])
+        return None if self.missing is None or place < 0 else place
+
+    @property
+    def _scale(self) -> tuple[Scale, int]:
+        name, colon, size = self.scale.partition(":")
+        scale = SCALES[name]
+        if bool(colon) != scale.with_size or (colon and not size.isdecimal()):
+            raise ArgumentError(f"scale must be {name}:SIZE" if scale.with_size else f"scale {name} has no size")
+        return scale, int(size or 0)
+
+    def _number(self, value: Any) -> float:
+        """A bound or a fill."""
+        if self.kind == "number" and isinstance(value, str):
+            raise ValueError("bounds and missing must be numbers, without quotation marks")
+        cells = np.empty(1, dtype=object)
+        cells[0] = value
+        return float(KINDS[self.kind].read(cells, self.format)[0])

@@ -1,0 +1,37 @@
+"""Dates and times, as seconds since 1970 in UTC; those without a time zone are taken to be in UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
+
+
+def _read(cells: Any, form: str | None) -> NDArray[np.float64]:
+    cells = np.asarray(cells)
+    if cells.dtype.kind == "M":
+        seconds = (cells - np.datetime64(0, "s")) / np.timedelta64(1, "s")
+        return np.asarray(seconds, dtype=np.float64)
+    if cells.dtype.kind in "biufcmV":
+        raise TypeError("holds numbers or durations, and is declared a date")
+    return each_cell(cells, partial(_seconds, form=form))
+
+
+def _seconds(cell: Any, form: str | None) -> float:
+    if isinstance(cell, np.datetime64):
+        return float((cell - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    if isinstance(text, str):
+        text = text.strip()
+        cell = datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
+    if not isinstance(cell, datetime) and isinstance(cell, date):
+        cell = datetime.combine(cell, time())
+    return float((cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp())
+
+
+KINDS.register("date")(ColumnKind(_read, takes_format=True))

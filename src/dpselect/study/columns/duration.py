@@ -1,0 +1,47 @@
+"""Durations, in seconds: numbers are seconds, text is as Python, pandas and databases write it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
+
+_TEXT: Final = re.compile(
+    r"(?:(?P<days>[+-]?\d{1,9}) ?(?:d|days?)[, ]*)?"
+    r"(?:(?P<sign>[+-]?)(?P<hours>\d{1,12}):(?P<minutes>\d{1,2})(?::(?P<seconds>\d{1,2}(?:\.\d+)?))?)?"
+)
+
+
+def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
+    cells = np.asarray(cells)
+    if cells.dtype.kind == "m":
+        return np.asarray(cells / np.timedelta64(1, "s"), dtype=np.float64)
+    if cells.dtype.kind in "iuf":
+        return np.asarray(cells, dtype=np.float64)
+    if cells.dtype.kind in "bcMV":
+        raise TypeError("holds truth values or dates, and is declared a duration")
+    return each_cell(cells, _seconds)
+
+
+def _seconds(cell: Any) -> float:
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    if isinstance(cell, np.timedelta64):
+        return float(cell / np.timedelta64(1, "s"))
+    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    if not isinstance(text, str):
+        return float(text)
+    found = _TEXT.fullmatch(text.strip()) if text.strip() else None
+    if found is None:
+        return float(text)
+    part = {name: float(value) for name, value in found.groupdict().items() if name != "sign" and value}
+    clock = part.get("hours", 0.0) * 3600 + part.get("minutes", 0.0) * 60 + part.get("seconds", 0.0)
+    return part.get("days", 0.0) * 86400 + (-clock if found["sign"] == "-" else clock)
+
+
+KINDS.register("duration")(ColumnKind(_read))

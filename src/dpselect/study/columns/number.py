@@ -1,0 +1,37 @@
+"""Numbers: whole, decimal, boolean, stored or written in any way."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.study.columns.kind import KINDS, ColumnKind, each_cell
+
+_LARGEST: Final = int(np.finfo(np.float64).max)
+_TRUTH: Final = {"true": 1.0, "false": 0.0}
+
+
+def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
+    cells = np.asarray(cells)
+    if cells.dtype.kind in "biuf":
+        return np.asarray(cells, dtype=np.float64)
+    if cells.dtype.kind in "mM":
+        raise TypeError('holds dates or durations: say kind = "date" or kind = "duration"')
+    if cells.dtype.kind in "cV":
+        raise TypeError("holds complex numbers or records: turn them into numbers first")
+    return each_cell(cells, _number)
+
+
+def _number(cell: Any) -> float:
+    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+    if isinstance(text, int):
+        return float(max(min(text, _LARGEST), -_LARGEST))  # and not an OverflowError
+    if not isinstance(text, str):
+        return float(text)
+    text = text.strip().lower()
+    return _TRUTH[text] if text in _TRUTH else float("nan" if "_" in text else text)
+
+
+KINDS.register("number")(ColumnKind(_read))

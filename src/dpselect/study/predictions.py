@@ -1,0 +1,43 @@
+"""What a released model says of the rows of a table: `dpselect predict`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import ContentError
+from dpselect.study.data import cells_of
+from dpselect.study.model_file import load_model
+from dpselect.study.sources import Form, open_table
+
+__all__ = ["predictions"]
+
+
+def predictions(model: Path, source: str, *, form: Form, keep: Sequence[str] = (), probabilities: bool = False) -> str:
+    """A table in CSV with a row for each of the source's, in their order.
+
+    Its columns are those of the source that `keep` names, `prediction`, and with `probabilities` one for each class,
+    `probability_CLASS`. `source` is a file, relative to the working directory, or a URL, as in a study.
+
+    Raises `StudyError` for a model or a table that cannot be read, `ContentError` for a column that the model lacks or
+    cannot read; neither shows a cell.
+    """
+    loaded = load_model(model)
+    table = open_table(source, Path(), "DATA", form=form)
+    absent = [name for name in (*loaded.columns, *keep) if name not in table.columns]
+    if absent:
+        raise ContentError(f"DATA: no such column: {', '.join(map(repr, absent))}")
+    columns = cells_of(table, [*loaded.columns, *keep])
+    header = [*keep, "prediction"]
+    results: list[Any] = [*(columns[name] for name in keep), loaded.predict(columns)]
+    if probabilities:
+        header += [f"probability_{label}" for label in loaded.classes]
+        results += list(loaded.predict_proba(columns).T)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*results, strict=True))
+    return text.getvalue()
