@@ -196,6 +196,7 @@ EXEMPT: dict[str, str] = {
             "study.load_model",
             "study.load_study",
             "study.parse_study",
+            "study.predict_table",
             "study.remake_report",
             "study.run_study",
             "study.study_schema",

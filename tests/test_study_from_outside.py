@@ -38,14 +38,14 @@ def open_made_up(origin):
     place = np.arange(int(count))
 
     def read(names):
-        columns = {"a": place % 2 * 1.0, "b": place // 2 % 2 * 1.0, "label": place % 2}
+        columns = {"a": place % 2 * 1.0, "b": place // 2 % 2 * 1.0, "label": place % 2, "row": place}
         return {name: columns[name] for name in names}
 
-    return Table(("a", "b", "label"), read)
+    return Table(("a", "b", "label", "row"), read)
 
 
 DOCUMENT = {
-    "data": {"source": "made-up:corners/80", "label": "label", "classes": [0, 1], "bounds": [0, 1]},
+    "data": {"source": "made-up:corners/80", "label": "label", "classes": [0, 1], "bounds": [0, 1], "row_key": "row"},
     "privacy": {"epsilon": 8.0, "delta": 1e-5, "nominal_rows": 80},
     "validation": {"metric": "test-halves", "release_score": True},
     "learner": {"name": "test-halved"},

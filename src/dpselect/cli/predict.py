@@ -36,13 +36,13 @@ def predict(
     Columns are found by their names, in any order; further ones, such as the label, are left alone.
     """
     from dpselect.storage import write_atomically
-    from dpselect.study.predictions import predictions
+    from dpselect.study import predict_table
     from dpselect.study.sources import Form
 
     if to is not None and to.resolve() == Path(data).resolve():
         raise ArgumentError("--to: would be written over the data")
     form = Form(delimiter, encoding, decimal, table)
-    text = predictions(model, data, form=form, keep=keep or (), probabilities=probabilities)
+    text = predict_table(model, data, form=form, keep=keep or (), probabilities=probabilities)
     if to is None:
         typer.echo(text, nl=False)
         return

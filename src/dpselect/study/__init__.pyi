@@ -1,5 +1,6 @@
 from .model import ReleasedModel as ReleasedModel
 from .model_file import load_model as load_model
+from .predicted import predict_table as predict_table
 from .run import StudyRun as StudyRun, check_study as check_study, run_study as run_study
 from .schema import Study as Study, load_study as load_study, parse_study as parse_study
 from .schema_json import study_schema as study_schema

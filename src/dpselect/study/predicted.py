@@ -13,10 +13,12 @@ from dpselect.study.data import cells_of
 from dpselect.study.model_file import load_model
 from dpselect.study.sources import Form, open_table
 
-__all__ = ["predictions"]
+__all__ = ["predict_table"]
 
 
-def predictions(model: Path, source: str, *, form: Form, keep: Sequence[str] = (), probabilities: bool = False) -> str:
+def predict_table(
+    model: Path, source: str, *, form: Form, keep: Sequence[str] = (), probabilities: bool = False
+) -> str:
     """A table in CSV with a row for each of the source's, in their order.
 
     Its columns are those of the source that `keep` names, `prediction`, and with `probabilities` one for each class,
