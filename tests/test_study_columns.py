@@ -13,8 +13,9 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import parse_study, run_study
+from dpselect.study.columns import Column
 from dpselect.study.data import load
-from dpselect.study.schema import Column, Data
+from dpselect.study.schema import Data
 from dpselect.study.sources import open_table
 from dpselect.testing.learner_contract import unpriced
 from dpselect.tuning import Execution, LogUniform, SearchRequest, SearchStore, Space

@@ -8,9 +8,9 @@ import pytest
 
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.cells import category
+from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
-from dpselect.study.schema import Column
 from tests.test_study_model import COLUMNS, loaded, written
 
 pandas = pytest.importorskip("pandas")
@@ -165,7 +165,6 @@ def test_numbers_of_every_type(model, kind):
         ([1.0, None, 1.0], "'apple' has a cell that is missing or no number"),
         ([1.0, float("nan"), 1.0], "'apple' has a cell that is missing or no number"),
         (pandas.array([1, None, 2], dtype="Int64"), "'apple' has a cell that is missing or no number"),
-        ([1.0, 10**400, 1.0], "'apple' has a cell that is missing or no number"),
         ([1.0, "x", 1.0], "'apple' has a cell that is missing or no number"),
         (np.array(["2020-01-01"] * 3, dtype="datetime64[ns]"), "'apple' holds dates"),
         (np.array([1, 2, 3], dtype="timedelta64[s]"), "'apple' holds dates"),

@@ -9,9 +9,9 @@ import pytest
 import dpselect
 from dpselect.errors import StudyError
 from dpselect.privacy import Adjacency
+from dpselect.study.columns import Column
 from dpselect.study.learners import Recipe
 from dpselect.study.model_file import model_bytes
-from dpselect.study.schema import Column
 
 COLUMNS = {
     "zebra": Column(bounds=(0.0, 1.0)),

@@ -100,6 +100,14 @@ class Column(BaseModel):
             return len(self.categories) + self.other + further
         return max(1, self._scale[1]) + further
 
+    @property
+    def half_width(self) -> float | None:
+        """Half the distance of the bounds, for what is scaled so that they are -1 and 1; None for mere indicators."""
+        if self.categories is not None or self._scale[0].with_size:
+            return None
+        low, high = self.limits
+        return high / 2 - low / 2 if self.scale == "linear" else 1.0
+
     def encode(self, name: str, cells: Any) -> Array:
         """Features of shape (cells, width), each row from its own cell. Raises `ContentError` that names the column."""
         return self._indicators(cells) if self.categories is not None else self._numbers(name, cells)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpselect.preprocessing import MAPS, PublicMap
 from dpselect.privacy import Guarantee
-from dpselect.study.schema import Column
+from dpselect.study.columns import Column
 
 __all__ = ["MappedLearner", "map_for", "map_parameters"]
 
@@ -21,16 +21,21 @@ Array = NDArray[np.float64]
 _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})
 
 
+@dataclass(frozen=True)
+class Units:
+    """Of encoded columns, shape (features,): where a column has its lower bound and how much 1 is; as it is for an
+    indicator. Maps are told what lies above the lower bound, in the column's own units."""
+
+    zeros: Array
+    sizes: Array
+
+
 @dataclass
 class MappedLearner:
-    """A learner behind a map of the rows. What is learnt is what the learner learns; the map is public.
-
-    `spans` are the units of the encoded columns, shape (features,): how far apart the bounds of a column are, 1 for an
-    indicator.
-    """
+    """A learner behind a map of the rows. What is learnt is what the learner learns; the map is public."""
 
     rows_map: PublicMap
-    spans: Array
+    units: Units
     learner: Any
 
     def fit(self, X: Array, y: Any) -> MappedLearner:
@@ -72,7 +77,7 @@ class MappedLearner:
         self.learner.weights_ = weights
 
     def _images(self, X: Array) -> Array:
-        images: Array = self.rows_map.transform(X * self.spans)
+        images: Array = self.rows_map.transform((X - self.units.zeros) * self.units.sizes)
         return images
 
 
@@ -82,23 +87,26 @@ def map_parameters(*names: str) -> frozenset[str]:
     return frozenset[str]().union(*found) - _FROM_COLUMNS
 
 
-def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[PublicMap, Array]:
-    """The map of this name for the rows of a study with these columns, and the units of its columns.
+def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[PublicMap, Units]:
+    """The map of this name for the rows of a study with these columns, and the units of the columns.
 
     `settings` may hold other parameters too. Raises `ArgumentError` for an unknown name.
     """
     bounds: list[tuple[float, float]] = []
     indicators: list[list[int]] = []
-    spans: list[float] = []
+    zeros: list[float] = []
+    units: list[float] = []
     for column in columns.values():
-        if column.categories is not None:
-            indicators.append([len(spans) + i for i in range(len(column.categories))])
-            spans += [1.0] * len(column.categories)
-        elif column.bounds is not None:
-            span = min(column.bounds[1] - column.bounds[0], np.finfo(np.float64).max)
-            bounds.append((0.0, span))
-            spans.append(span)
+        first, numbers = len(zeros), 1 if column.half_width is not None else 0
+        if column.half_width is not None:
+            bounds.append((0.0, min(2 * column.half_width, np.finfo(np.float64).max)))
+        if column.width > numbers:
+            indicators.append(list(range(first + numbers, first + column.width)))
+        zeros += [-1.0] * numbers + [0.0] * (column.width - numbers)
+        units += [column.half_width or 1.0] * numbers + [1.0] * (column.width - numbers)
     parameters = MAPS[name]().get_params()
     facts = {"bounds": bounds, "indicators": indicators}
-    known = {key: value for key, value in facts.items() if key in parameters}
-    return MAPS[name](**known, **{key: settings[key] for key in settings if key in parameters}), np.array(spans)
+    known: dict[str, Any] = {key: value for key, value in facts.items() if key in parameters}
+    return MAPS[name](**known, **{key: settings[key] for key in settings if key in parameters}), Units(
+        np.array(zeros), np.array(units)
+    )

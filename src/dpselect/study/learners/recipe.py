@@ -13,9 +13,10 @@ from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
+from dpselect.study.columns import Column
 from dpselect.study.learners.kind import LEARNERS
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
-from dpselect.study.schema import Column, Study
+from dpselect.study.schema import Study
 
 __all__ = ["Recipe", "recipe_of"]
 
