@@ -53,6 +53,15 @@ def _refusal(name: str) -> TrialRefusal:
     return TrialRefusal(f"trial.{name} does not exist in a private search: {_REFUSALS[name]}")
 
 
+def _refused(name: str) -> property:
+    """An attribute that is refused when it is read, also to be called."""
+
+    def refuse(_: Any) -> NoReturn:
+        raise _refusal(name)
+
+    return property(refuse, doc="Refused.")
+
+
 def draw(distribution: BaseDistribution, random: RandomSource) -> Any:
     """One draw from the law that Optuna's random sampler gives this distribution.
 
@@ -170,65 +179,19 @@ class IndependentTrial(BaseTrial):  # type: ignore[misc]
         """The distributions of the parameters suggested so far."""
         return dict(self._distributions)
 
-    def report(self, *_arguments: Any, **_named: Any) -> NoReturn:
-        """Refused."""
-        raise _refusal("report")
-
-    def should_prune(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("should_prune")
-
-    def set_user_attr(self, *_arguments: Any, **_named: Any) -> NoReturn:
-        """Refused."""
-        raise _refusal("set_user_attr")
-
-    def set_system_attr(self, *_arguments: Any, **_named: Any) -> NoReturn:
-        """Refused."""
-        raise _refusal("set_system_attr")
-
-    def set_constraint(self, *_arguments: Any, **_named: Any) -> NoReturn:
-        """Refused."""
-        raise _refusal("set_constraint")
-
-    @property
-    def number(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("number")
-
-    @property
-    def user_attrs(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("user_attrs")
-
-    @property
-    def system_attrs(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("system_attrs")
-
-    @property
-    def constraints(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("constraints")
-
-    @property
-    def datetime_start(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("datetime_start")
-
-    @property
-    def study(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("study")
-
-    @property
-    def storage(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("storage")
-
-    @property
-    def relative_params(self) -> NoReturn:
-        """Refused."""
-        raise _refusal("relative_params")
+    report = _refused("report")
+    should_prune = _refused("should_prune")
+    number = _refused("number")
+    set_user_attr = _refused("set_user_attr")
+    set_system_attr = _refused("set_system_attr")
+    set_constraint = _refused("set_constraint")
+    user_attrs = _refused("user_attrs")
+    system_attrs = _refused("system_attrs")
+    constraints = _refused("constraints")
+    datetime_start = _refused("datetime_start")
+    study = _refused("study")
+    storage = _refused("storage")
+    relative_params = _refused("relative_params")
 
 
 def check_objective(objective: Callable[..., Any]) -> None:
