@@ -29,6 +29,7 @@ from dpselect.privacy.profile import (
     SymmetricProfile,
     extend,
 )
+from dpselect.recipes import Recipe
 
 __all__ = [
     "AttainedGaussian",
@@ -187,7 +188,7 @@ class _Part(Protocol):
 
 
 @dataclass(frozen=True)
-class ComposedBelow:
+class ComposedBelow(Recipe):
     """Mechanisms run one after another on the same two data sets, each with how often it runs."""
 
     parts: tuple[tuple[_Part, int], ...]
@@ -214,13 +215,6 @@ class ComposedBelow:
     def pair_source(self) -> PairSource:
         """Mergings of one pair that the composition can be processed into."""
         return MergedBelow(self)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the recipe, not the losses."""
-        return {"parts": self.parts, "width": self.width}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.pld import LossProfile, event_loss, relation, suitable_interval
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
+from dpselect.recipes import Recipe
 
 __all__ = ["from_dp_event"]
 
@@ -33,7 +34,7 @@ _ORDERS = tuple(sorted({*rdp_privacy_accountant.DEFAULT_RDP_ORDERS, *range(64, 1
 
 
 @dataclass(frozen=True)
-class EventRenyi:
+class EventRenyi(Recipe):
     """The Renyi curve of a DpEvent by dp-accounting on a fixed set of orders, chords between them."""
 
     event: dp_event.DpEvent
@@ -63,12 +64,6 @@ class EventRenyi:
 
     def __call__(self, orders: Array) -> Array:
         return self._table(orders)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"event": self.event, "adjacency": self.adjacency, "theorem": self.theorem}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 def _mechanisms(event: Any, count: float = 1.0) -> Iterator[tuple[Any, float]]:

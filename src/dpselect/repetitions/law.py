@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import first_true
 from dpselect.randomness import RandomSource, resolve
+from dpselect.recipes import Recipe
 from dpselect.registry import Registry
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
@@ -49,7 +50,7 @@ def repetition_law(name: str) -> Callable[[Law], Law]:
     return named
 
 
-class Repetitions(ABC):
+class Repetitions(Recipe, ABC):
     """The law of K, the number of independent runs of a private selection. Immutable, hashable, equal by value.
 
     A new law is a new file: a frozen, keyword-only dataclass under `repetition_law("its-name")` that gives the abstract
@@ -340,10 +341,6 @@ class Repetitions(ABC):
         ('trials', 'shape')
         """
         return tuple(field.name for field in fields(cls) if field.init)  # type: ignore[arg-type]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Tables worked out on first use stay behind.
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

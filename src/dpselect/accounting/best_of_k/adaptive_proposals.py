@@ -37,6 +37,7 @@ from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp, compose
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import SEARCH_ORDERS
+from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 
 __all__ = ["AdaptiveProfile", "AdaptiveRenyi", "Ratio", "TiltedTradeOff", "adaptive_best_of", "adaptive_pure"]
@@ -109,7 +110,7 @@ def adaptive_pure(*, law: Repetitions, epsilon: float, ratio: Ratio) -> float:
 
 
 @dataclass(frozen=True)
-class AdaptiveRenyi:
+class AdaptiveRenyi(Recipe):
     """The Renyi curve of an adaptive best of K runs of a base without failure mass, both directions, rounded up.
 
     At order a: the base's curve, log(C/c) + log(C) / (a - 1), and the supremum of Lemma 7 (Papernot, Steinke 2022) over
@@ -147,13 +148,6 @@ class AdaptiveRenyi:
         flat = np.asarray(orders, dtype=np.float64).reshape(-1)
         later = np.append(self._later, np.inf)[SEARCH_ORDERS.searchsorted(flat)]
         return np.minimum(self._at(flat), later).reshape(np.shape(orders))
-
-    def __getstate__(self) -> dict[str, object]:
-        """Pickle what it was made from, not what it worked out."""
-        return {"base": self.base, "law": self.law, "ratio": self.ratio, "theorem": self.theorem}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Literal, SupportsFloat
+from typing import Final, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
+from dpselect.recipes import Recipe
 
 __all__ = ["SubsetProfile", "SubsetRenyi", "tune_on_subset"]
 
@@ -47,7 +48,7 @@ _SUMMING: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class SubsetProfile:
+class SubsetProfile(Recipe):
     """The privacy profile of tuning on a subset, exact for what the two guarantees' pairs allow; rounded up."""
 
     search: Guarantee
@@ -84,13 +85,6 @@ class SubsetProfile:
         forward, backward = self._pairs
         return extend(epsilons, backward.hockey_stick, forward.hockey_stick)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it was made from, not what it worked out."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 def _rounded_up(upper: Array, lower: Array) -> DominatingPair:
     """The pair sorted by ratio, its masses moved by more than the sums over them can be wrong."""
@@ -104,7 +98,7 @@ def _rounded_up(upper: Array, lower: Array) -> DominatingPair:
 
 
 @dataclass(frozen=True)
-class SubsetRenyi:
+class SubsetRenyi(Recipe):
     """A bound on the Renyi divergences of tuning on a subset, both directions; for parts without failure mass.
 
     With a and b the likelihood ratios of search and final run, independent and of mean 1 without the row, the ratio is
@@ -177,13 +171,6 @@ class SubsetRenyi:
             logs = choose[order] - choose[j] - choose[order - j] + j * math.log(q) + (order - j) * math.log1p(-q)
             table[order] = logsumexp(logs + a[j] + b[order - j])
         return table * ROUND_UP + 1e-13  # logarithms of factorials are rounded
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it was made from, not what it worked out."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 def tune_on_subset(

@@ -9,9 +9,9 @@ depends on the data: never release it, nor the time it took.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
+from dpselect.recipes import Recipe
 from dpselect.repetitions import Geometric, Logarithmic
 
 __all__ = ["conditional_sampling", "corollary_16", "proposition_15"]
@@ -101,7 +102,7 @@ def corollary_16(
 
 
 @dataclass(frozen=True)
-class ConditionalRenyi:
+class ConditionalRenyi(Recipe):
     """The Renyi curve of conditional sampling with a floor coin.
 
     The smaller of Corollary 16 (2) and D + sup over events of log(v'/v) + log(1/v) / (order - 1), where v and v' are
@@ -142,13 +143,6 @@ class ConditionalRenyi:
         flat = np.asarray(orders, dtype=np.float64).reshape(-1)
         return self._noded.closed(self._unclosed, flat)[1].reshape(np.shape(orders))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it was made from, not what it worked out."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
 
 def _floor_cells(trade_off: TradeOff, floor: float, points: int) -> Cells:
     """Cells of w in [0, 1] with weight -log v and shift log(v'/v), v = floor + (1 - floor) w.
@@ -162,7 +156,7 @@ def _floor_cells(trade_off: TradeOff, floor: float, points: int) -> Cells:
 
 
 @dataclass(frozen=True)
-class ConditionalProfile:
+class ConditionalProfile(Recipe):
     """The privacy profile of conditional sampling: sup over events of H_{e - log(v'/v)} / v, cell by cell."""
 
     base: Guarantee
@@ -200,13 +194,6 @@ class ConditionalProfile:
         """A bound on H_{exp(epsilon)}(A' || A)."""
         first, second = self._parts
         return extend(epsilons, lambda e: self._direction(second, e), lambda e: self._direction(first, e))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it was made from, not what it worked out."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | None = None) -> Guarantee:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from dpselect.privacy import DominatingPair
 from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.profile import extend
+from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "CachedPairs", "LowerProfile", "TwoSided", "UpperProfile"]
@@ -25,7 +26,7 @@ _TABLE_KNOTS = 129
 
 
 @dataclass(frozen=True)
-class CachedPairs:
+class CachedPairs(Recipe):
     """A recipe for pairs that keeps what it has made: both directions ask for the same."""
 
     source: PairSource
@@ -39,13 +40,9 @@ class CachedPairs:
     def _made(self) -> dict[int, tuple[PairEnclosure, PairEnclosure]]:
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the recipe, not the pairs."""
-        return {"source": self.source}
-
 
 @dataclass(frozen=True)
-class TwoSided:
+class TwoSided(Recipe):
     """Both directions of a search over one of the two pairs of each enclosure."""
 
     pairs: PairSource
@@ -82,13 +79,6 @@ class TwoSided:
     def curves(self) -> tuple[Bracketed, ...]:
         """The curves over them."""
         return tuple(self._curve(direction) for direction in range(len(self.enclosures)))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the recipe, not the atoms."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 class UpperProfile(TwoSided):

@@ -27,6 +27,7 @@ from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
 from dpselect.privacy.renyi import RenyiCurve
+from dpselect.recipes import Recipe
 
 if TYPE_CHECKING:  # dp-accounting takes a second to import
     from dp_accounting.dp_event import DpEvent
@@ -138,7 +139,7 @@ def _cut_to(masses: Array, total: float) -> Array:
 
 
 @dataclass(frozen=True)
-class LossProfile:
+class LossProfile(Recipe):
     """The privacy profile of a privacy-loss distribution, built when first asked for."""
 
     source: LossSource
@@ -167,13 +168,6 @@ class LossProfile:
         """A bound on H_{exp(epsilon)}(P' || P)."""
         forward, backward = self.pairs
         return extend(epsilons, backward.hockey_stick, forward.hockey_stick) * ROUND_UP
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the recipe, not the distribution."""
-        return {"source": self.source, "interval": self.interval, "theorem": self.theorem}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +26,7 @@ from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
+from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 
 __all__ = ["LayeredProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
@@ -99,7 +99,7 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class LayeredProfile:
+class LayeredProfile(Recipe):
     """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
 
     The base's failure mass is part of its profile. Rounded up; `points` cells a direction.
@@ -174,13 +174,6 @@ class LayeredProfile:
         return extend(
             epsilons, lambda e: self._direction(self._backward, e), lambda e: self._direction(self._forward, e)
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it was made from, not what it worked out."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 @search_bound("profile")

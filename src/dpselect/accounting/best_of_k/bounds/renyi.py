@@ -8,9 +8,8 @@ The numeric Lemma 7 and the composition bound serve every law.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions
 from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
+from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import RenyiForm
 
@@ -149,7 +149,7 @@ class NodedCurve:
 
 
 @dataclass(frozen=True)
-class BestOfRenyi:
+class BestOfRenyi(Recipe):
     """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
 
     At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric
@@ -201,13 +201,6 @@ class BestOfRenyi:
             )
         # a base that is zero up to rounding may be given as less
         return np.maximum(best, 0.0).reshape(np.shape(orders))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what it was made from, not what it worked out."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
 
 
 @search_bound("renyi", by_default=True)
