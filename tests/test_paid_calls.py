@@ -268,6 +268,25 @@ def test_a_session_that_is_closed_gives_back_what_was_not_used(tmp_path):
     assert float(budget.spent().epsilon - spent) == session.guarantee.worst_epsilon
 
 
+def test_a_sparse_vector_is_paid_by_its_negatives_too(tmp_path, monkeypatch):
+    """At `refined_guarantee`, and in full once an answer was interrupted: then nobody knows how many there were."""
+    budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9)
+    answers = []
+    with m.SparseVector(**SV, refined=True, spender=budget, random=keyed_source(1)) as session:
+        price = session.refined_guarantee
+        answers += [session.above(-1e6, 0.0), *session.above_many([-1e6, 1e6], 0.0)]
+    assert answers == [False, False, True]
+    assert session.receipt.charged["epsilon"] == price.observed(answers).price < session.guarantee.price(1)
+    spent = budget.spent().epsilon
+    with m.SparseVector(**SV, refined=True, spender=budget) as session:
+        monkeypatch.setattr(type(session._test), "single", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            session.above(-1e6, 0.0)
+        monkeypatch.undo()
+        session.above(-1e6, 0.0)
+    assert float(budget.spent().epsilon - spent) == price.worst_epsilon
+
+
 def test_a_session_that_is_paid_for_its_levels_takes_no_test(tmp_path):
     budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9)
     session = m.laplace_reduction(5, epsilons=[0.1, 0.2], sensitivity=1, spender=budget)

@@ -11,7 +11,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
+from dpselect.errors import ArgumentError, BudgetError, flag, integer, number, secret_number
 from dpselect.mechanisms.scores import ScoreChunks, as_score, read_parts
 from dpselect.mechanisms.sparse_vector_prices import (
     MOST_POSITIVES,
@@ -22,7 +22,7 @@ from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.privacy.paid_session import PaidSession
+from dpselect.privacy.paid_session import IN_FULL, PaidSession
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import answers
 
@@ -49,12 +49,12 @@ class SparseVector(PaidSession):
             must ensure it).
         max_queries: how many queries are answered at most; None for any number.
         adjacency: which data sets are neighbours.
-        spender, label: where `guarantee` is paid, and its name in the record; see `PaidSession`.
+        spender, label: where the session is paid, and its name in the record; see `PaidSession`.
+        refined: whether it is paid at `refined_guarantee`, in place of `guarantee`.
 
     `guarantee` prices the session by its number of positives, `refined_guarantee` by positives and negatives; which one
-    counts is fixed before the session (the refined one is never dearer). With a `spender` it is `guarantee`: reserved
-    when the session is made, and settled by `close` at the answers given. To pay the refined one, reserve it by hand
-    and settle with all answers: `with budget.reserve(sv.refined_guarantee, label=...) as charge: ...`. Both say that
+    counts is fixed before the session (the refined one is never dearer). With a `spender` it is `guarantee`, or with
+    `refined` the other: reserved when the session is made, and settled by `close` at the answers given. Both say that
     they are interactive, so that the ledger keeps other mechanisms out meanwhile. Queries and thresholds may depend on
     earlier answers but on nothing else that is private. While a session is open no other mechanism's output on the same
     data may steer it unless its price is composed with this one's worst case. The object holds the secret threshold
@@ -85,9 +85,11 @@ class SparseVector(PaidSession):
         adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
         spender: Spender | None = None,
         label: str = "sparse vector",
+        refined: bool = False,
         random: RandomSource | None = None,
     ) -> None:
         super().__init__()
+        self._refined = flag("refined", refined)
         self._epsilon_threshold = _parameter("epsilon_threshold", epsilon_threshold)
         self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
         self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
@@ -99,11 +101,13 @@ class SparseVector(PaidSession):
         sensitivity = _parameter("sensitivity", sensitivity)
         unit = noise_epsilon(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
         source = resolve(random)
-        self._pay(None if spender is None else Payment.open(self.guarantee, spender=spender, label=label))
+        price = replace(self.refined_guarantee, cell=tuple) if self._refined else self.guarantee
+        self._pay(None if spender is None else Payment.open(price, spender=spender, label=label))
         self._test = ThresholdTest(
             ratio=unit / noise_epsilon(self._epsilon_threshold), rate=unit / Fraction(sensitivity), random=source
         )
-        self._positives = self._asked = 0
+        self._positives = self._asked = self._answered = 0
+        self._interrupted = False
 
     @property
     def guarantee(self) -> OutputGuarantee:
@@ -144,11 +148,11 @@ class SparseVector(PaidSession):
         """Whether the noisy value reaches the noisy threshold."""
         query, level = as_score("value", value), _public(threshold)
         self._check(1)
-        before = self._positives
+        before, interrupted = self._positives, self._interrupted
         # an answer that is interrupted was a positive one, for all that anybody may know
-        self._asked, self._positives = self._asked + 1, before + 1
+        self._asked, self._positives, self._interrupted = self._asked + 1, before + 1, True
         answer = self._test.single(query, level)
-        self._positives = before + answer
+        self._positives, self._interrupted, self._answered = before + answer, interrupted, self._answered + 1
         return answer
 
     @answers
@@ -163,12 +167,13 @@ class SparseVector(PaidSession):
         count = sum(map(len, parts()))
         threshold = read_thresholds(thresholds, count)
         self._check(count)
-        before = self._positives
+        before, interrupted = self._positives, self._interrupted
         # a batch that is interrupted ends the session: how many of its answers were positive is then not to be seen
-        self._asked, self._positives = self._asked + count, self._max_positives
+        self._asked, self._positives, self._interrupted = self._asked + count, self._max_positives, True
         found = self._found(parts, threshold, count, self._max_positives - before)
-        self._positives = before + len(found)
+        self._positives, self._interrupted = before + len(found), interrupted
         result = np.zeros(int(found[-1]) + 1 if self.halted else count, dtype=bool)
+        self._answered += len(result)
         result[found] = True
         return result
 
@@ -192,8 +197,10 @@ class SparseVector(PaidSession):
             raise RuntimeError("values changed while they were read")
         return np.concatenate(found)
 
-    def _came_out(self) -> list[bool]:
-        return [True] * self._positives
+    def _came_out(self) -> Any:
+        if not self._refined:
+            return [True] * self._positives
+        return IN_FULL if self._interrupted else (self._positives, self._answered - self._positives)
 
     def _check(self, queries: int) -> None:
         self._refuse_when_closed()

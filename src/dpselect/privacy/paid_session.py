@@ -6,11 +6,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from dpselect.errors import BudgetError
-from dpselect.privacy.paying import Payment
+from dpselect.privacy.paying import IN_FULL, Payment
 from dpselect.privacy.release import Receipt
 from dpselect.randomness.session import Session, answers
 
-__all__ = ["PaidSession"]
+__all__ = ["IN_FULL", "PaidSession"]
 
 
 class PaidSession(Session):
@@ -52,7 +52,7 @@ class PaidSession(Session):
         self._payment = payment
 
     def _came_out(self) -> Any:
-        """The output so far, as far as its price depends on it."""
+        """The output so far, as far as its price depends on it, or `IN_FULL`."""
         raise NotImplementedError
 
     def _refuse_when_closed(self) -> None:

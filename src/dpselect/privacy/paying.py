@@ -17,10 +17,11 @@ from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import Receipt, Release, Spender
 from dpselect.randomness.starting import refuse_while_starting
 
-__all__ = ["Payment", "paid"]
+__all__ = ["IN_FULL", "Payment", "paid"]
 
 _Release = TypeVar("_Release")
-_IN_FULL: Final[Any] = object()
+IN_FULL: Final[Any] = object()
+"""In the place of an output: what came out is not known."""
 
 
 @runtime_checkable
@@ -71,14 +72,14 @@ class Payment:
         refuse_while_starting("a paid run")
         return replace(payment, receipt=spender.reserve(guarantee, label=label, identifier=payment.identifier))
 
-    def close(self, output: Any = _IN_FULL) -> Receipt | None:
+    def close(self, output: Any = IN_FULL) -> Receipt | None:
         """Settle at the realised price, that of the output; without an output, or with a plain guarantee, in full.
 
         Closing again with the same output gives the same receipt (but for prices that are a function).
         """
         if self.spender is None:
             return None
-        if output is _IN_FULL or not isinstance(self.guarantee, OutputGuarantee):
+        if output is IN_FULL or not isinstance(self.guarantee, OutputGuarantee):
             return self.spender.settle(self.identifier)
         if self.guarantee.table is None and isinstance(self.receipt, _Charge):
             return self.receipt.settle(output)
