@@ -9,6 +9,7 @@ from .early_stopping import (
 from .gated import gated_logistic_regression as gated_logistic_regression, gated_release as gated_release
 from .output_perturbation import OutputPerturbationClassifier as OutputPerturbationClassifier
 from .rectangle_classifier import PrivateRectangleClassifier as PrivateRectangleClassifier
+from .ridge import PrivateRidge as PrivateRidge, PrivateRidgeClassifier as PrivateRidgeClassifier
 from .rows import (
     DataDependentClassesWarning as DataDependentClassesWarning,
     PublicRowCountWarning as PublicRowCountWarning,

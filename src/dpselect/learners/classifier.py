@@ -7,10 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
 
-from dpselect.learners.rows import column_names, same_names, table_shape, unit_rows
+from dpselect.learners.estimator import PrivateEstimator
 from dpselect.privacy import Guarantee
 
 __all__ = ["ClassScorer", "PrivateClassifier"]
@@ -26,38 +25,15 @@ class ClassScorer(Protocol):
         ...
 
 
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Prediction from released weights. Predicting is free for the training data: it uses the weights only.
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """Prediction from released weights. Predicting is free for the training data: it uses the weights only."""
 
-    A pickled copy leaves its `random` source behind and draws from the system's entropy where it arrives: a source
-    that repeated its draws in two places would break the guarantee.
-    """
-
-    row_norm: float
     classes_: NDArray[Any]
-    n_features_in_: int
-    weights_: tuple[Array, ...]
-    guarantee_: Guarantee
     _scorer: ClassScorer
-    _intercept: bool
-    _column_names: list[Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "random": None}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.non_deterministic = True
-        tags.input_tags.allow_nan = True
-        return tags
 
     def _scores(self, X: Any) -> Array:
-        check_is_fitted(self)
-        table_shape(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        same_names(self._column_names, X)
-        return self._scorer.scores(self.weights_, unit_rows(X, self.row_norm, intercept=self._intercept))
+        rows = self._unit_rows(X)
+        return self._scorer.scores(self.weights_, rows)
 
     def decision_function(self, X: Any) -> Array:
         """Scores, shape (rows,) for two classes (positive: the second) and (rows, classes) otherwise."""
@@ -76,10 +52,3 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone."""
         raise NotImplementedError
-
-    def _prepare(self, X: Any) -> tuple[int, int]:
-        """Record the table's columns; returns its shape. Raises for a container that cannot be used."""
-        shape = table_shape(X)
-        validate_data(self, X, skip_check_array=True)
-        self._column_names = column_names(X)
-        return shape

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, number
 from dpselect.learners.fixed_point import truncate
 from dpselect.privacy import Adjacency
 
@@ -32,8 +32,10 @@ __all__ = [
     "labels_of",
     "public_classes",
     "public_row_count",
+    "public_weights",
     "same_names",
     "table_shape",
+    "targets_of",
     "unit_rows",
 ]
 
@@ -113,12 +115,12 @@ def _number(cell: Any) -> float:
         return math.nan
 
 
-def unit_rows(X: Any, row_norm: float, *, intercept: bool) -> Array:
+def unit_rows(X: Any, row_norm: float, *, intercept: float) -> Array:
     """The rows divided by `row_norm` and scaled into the unit ball, in fixed point; shape (rows, features [+ 1]).
 
-    `intercept` appends a constant 1, so that a row's norm is at most sqrt(2), and 1 without. Each row is a function of
-    that row of `X` alone: its entries are first divided by the largest and put in fixed point, so that the sum of their
-    squares is exact and cannot overflow.
+    `intercept` appends that constant, in fixed point, unless it is 0: a row's norm is at most sqrt(1 + intercept^2).
+    Each row is a function of that row of `X` alone: its entries are first divided by the largest and put in fixed
+    point, so that the sum of their squares is exact and cannot overflow.
 
     >>> unit_rows([[3.0, 4.0], [0.5, float("nan")]], 1.0, intercept=False).round(3)
     array([[0.6, 0.8],
@@ -132,7 +134,29 @@ def unit_rows(X: Any, row_norm: float, *, intercept: bool) -> Array:
         # shrunk by 2**-40 for the rounding of the square root, the quotient and the product
         scale = np.minimum(largest / row_norm, 1.0 / np.maximum(norms, 1.0)) * (1.0 - 2.0**-40)
     rows = truncate(shape * scale)
-    return np.hstack([rows, np.ones((len(rows), 1))]) if intercept else rows
+    return np.hstack([rows, truncate(np.full((len(rows), 1), float(intercept)))]) if intercept else rows
+
+
+def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
+    """Numbers to predict, cut off at the bounds and scaled to [-1, 1], in fixed point; NaN for what is no number.
+
+    Shape (rows,). Raises `ArgumentError` for another shape.
+    """
+    low, high = bounds
+    found = doubles(labels_of(y, rows))
+    inside = np.clip(found, low, high)
+    return truncate(np.clip((inside - (low / 2.0 + high / 2.0)) / (high / 2.0 - low / 2.0), -1.0, 1.0))
+
+
+def public_weights(weights: Mapping[Any, float] | None, classes: NDArray[Any]) -> Array:
+    """What each class counts, the most being 1, shape (classes,). Raises `ArgumentError` for what names no class."""
+    found = np.ones(len(classes))
+    for name, weight in ({} if weights is None else weights).items():
+        place = class_numbers(np.array([name], dtype=object), classes)[0]
+        if place < 0:
+            raise ArgumentError(f"class_weights names {name!r}, which is none of the classes")
+        found[place] = number(f"class_weights[{name!r}]", weight, above=0.0, at_most=1e9)
+    return found / np.max(found)
 
 
 def labels_of(y: Any, rows: int) -> NDArray[Any]:

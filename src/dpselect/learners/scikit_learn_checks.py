@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["EXPECTED_FAILED_CHECKS"]
+__all__ = ["EXPECTED_FAILED_CHECKS", "EXPECTED_FAILED_REGRESSOR_CHECKS"]
 
 _FRESH_NOISE = "every fit draws fresh noise, so two fits on the same data differ; a repeated draw would leak"
 
@@ -18,3 +18,14 @@ EXPECTED_FAILED_CHECKS = {
 
 Missing and infinite cells are announced by the tag `allow_nan`, so scikit-learn does not ask for an error on them.
 """
+
+EXPECTED_FAILED_REGRESSOR_CHECKS = {
+    "check_dtype_object": EXPECTED_FAILED_CHECKS["check_dtype_object"],
+    "check_estimators_empty_data_messages": "no rows are a table like another: whether there is one is private",
+    "check_fit_idempotent": _FRESH_NOISE,
+    "check_regressor_data_not_an_array": _FRESH_NOISE,
+    "check_regressors_int": _FRESH_NOISE,
+    "check_supervised_y_2d": _FRESH_NOISE,
+    "check_supervised_y_no_nan": "a label that is no number leaves its row out: an error would reveal it",
+}
+"""The same for regressors."""

@@ -246,7 +246,9 @@ def _tune(learner: str, folder: Path, *, numbered: bool = False) -> None:
 
     def objective(params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
         kind = LEARNERS[learner].estimator
-        settings = {**_settings(learner, "learner"), "nominal_rows": _ROWS, "classes": sorted(table.classes)}
+        settings = {**_settings(learner, "learner"), "classes": sorted(table.classes)}
+        if "nominal_rows" in kind().get_params():
+            settings["nominal_rows"] = _ROWS
         trained.append(kind(**settings, **params, random=random).fit(frame, labels))
         return float(random.uniform(1)[0]), trained[-1]
 

@@ -14,6 +14,8 @@ from dpselect.learners import (
     EarlyStopping,
     OutputPerturbationClassifier,
     PrivateRectangleClassifier,
+    PrivateRidge,
+    PrivateRidgeClassifier,
     PrivateThresholdClassifier,
     PrivateValidation,
     Reached,
@@ -49,6 +51,33 @@ def output_perturbation() -> Subject:
     return looped(
         "output perturbation",
         lambda data, random: float(make(random=random).fit(*data).weights_[0][0, 0]),
+        ONE_MORE,
+        make().guarantee(),
+    )
+
+
+RIDGE: dict[str, Any] = {"noise_multiplier": 0.5, "intercept_scale": 0.0}
+
+
+@audited(LEARNERS, "learners.PrivateRidge", draws=300, many=6_000, planted=0.25)
+def ridge() -> Subject:
+    """`PrivateRidge`: the weight of the only feature, one row more."""
+    make = partial(PrivateRidge, label_bounds=(-1.0, 1.0), **RIDGE)
+    return looped(
+        "ridge regression",
+        lambda data, random: float(make(random=random).fit(*data).weights_[0][0, 0]),
+        ONE_MORE,
+        make().guarantee(),
+    )
+
+
+@audited(LEARNERS, "learners.PrivateRidgeClassifier", draws=300, many=6_000, planted=0.25)
+def ridge_classifier() -> Subject:
+    """`PrivateRidgeClassifier`, one row more."""
+    make = partial(PrivateRidgeClassifier, classes=[0, 1], **RIDGE)
+    return looped(
+        "ridge classifier",
+        lambda data, random: moved(make(random=random).fit(*data)),
         ONE_MORE,
         make().guarantee(),
     )

@@ -57,11 +57,9 @@ class Recipe:
         asked = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
         of_maps = {"map", *map_parameters(*MAPS)}
         settings = {name: value for name, value in asked.items() if name not in of_maps}
-        if "adjacency" in kind.estimator().get_params():
-            settings["adjacency"] = self.adjacency.value
-        learner = kind.estimator(
-            **settings, classes=list(range(self.classes)), nominal_rows=self.nominal_rows, random=random
-        )
+        public = {"adjacency": self.adjacency.value, "nominal_rows": self.nominal_rows}
+        settings |= {name: value for name, value in public.items() if name in kind.estimator().get_params()}
+        learner = kind.estimator(**settings, classes=list(range(self.classes)), random=random)
         return MappedLearner(*map_for(asked["map"], self.columns, asked), learner) if "map" in asked else learner
 
     def guarantee(self, noise: float) -> Guarantee:

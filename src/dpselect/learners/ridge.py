@@ -1,0 +1,222 @@
+"""Ridge regression and classification from noisy sufficient statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError, number
+from dpselect.learners.classifier import PrivateClassifier
+from dpselect.learners.fixed_point import STEP, truncate
+from dpselect.learners.regressor import PrivateRegressor, public_bounds
+from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_weights, targets_of, unit_rows
+from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
+from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["PrivateRidge", "PrivateRidgeClassifier"]
+
+Array = NDArray[np.float64]
+
+_MOST_CLASSES: Final = 128
+_MOST_COLUMNS: Final = 2**13
+
+
+class _Ridge:
+    """What both have in common: the parameters of the release, and how it becomes weights."""
+
+    noise_multiplier: float
+    floor: float
+    gram_share: float
+    row_norm: float
+    intercept_scale: float
+    adjacency: Adjacency | str
+
+    def guarantee(self) -> Guarantee:
+        """What one `fit` promises, from the parameters alone, before there is data: one Gaussian mechanism.
+
+        >>> round(PrivateRidge(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
+        1.0607
+        """
+        sigma = number("noise_multiplier", self.noise_multiplier, at_least=0.05, at_most=1e5, rounding="down")
+        return gaussian(noise_multiplier=sigma, adjacency=self.adjacency)
+
+    def _release(self, target_norm: float, target_step: float) -> SufficientStatistics:
+        intercept = self._scale()
+        number("row_norm", self.row_norm, above=0.0)
+        number("floor", self.floor, above=0.0, at_most=1e6)
+        return SufficientStatistics(
+            noise_multiplier=float(self.noise_multiplier),
+            gram_share=number("gram_share", self.gram_share, at_least=0.01, at_most=0.99),
+            row_norm=math.sqrt(1.0 + intercept * intercept) * (1.0 + 2.0**-50),
+            target_norm=target_norm * (1.0 + 2.0**-50),
+            target_step=target_step,
+            replace=parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE,
+        )
+
+    def _scale(self) -> float:
+        return number("intercept_scale", self.intercept_scale, at_least=0.0, at_most=1.0)
+
+    def _refuse_columns(self, columns: int) -> None:
+        if columns + 1 > _MOST_COLUMNS:
+            raise ArgumentError(f"X must have fewer than {_MOST_COLUMNS} columns, got {columns}")
+
+    def _weights(
+        self, release: SufficientStatistics, rows: Array, moved: Array, targets: Array, random: RandomSource
+    ) -> Array:
+        columns = rows.shape[1]
+        gram, moments = release.release(rows, moved, targets, random)
+        return solve(gram, moments, float(self.floor) * release.gram_deviation * math.sqrt(2.0 * columns))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRidge(_Ridge, PrivateRegressor):
+    """Least squares from X'X and X'y with Gaussian noise: one release, whatever is done with it afterwards.
+
+    Rows are divided by `row_norm` and scaled into the unit ball, a constant is appended, labels are cut off at their
+    bounds and scaled to [-1, 1]. X'X and X'y get noise (`dpselect.learners.sufficient_statistics` holds the theorem,
+    its proof and the source, Wang 2018), and the eigenvalues of the noisy X'X are raised to `floor` times the size that
+    the noise alone gives them. No number of rows enters, and `floor` does not enter the guarantee.
+
+    It is the better the more rows there are for each column. With few, `DPSGDRegressor` is better.
+
+    What `fit` does to the data. Each row alone is looked at; a cell that is missing, infinite or not a number counts as
+    zero; a row whose label is no number contributes nothing. It never fails on a value, and no row is a table too.
+
+    Args:
+        label_bounds: the least and the largest label, public; labels beyond are cut off, and so are answers.
+        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
+        floor: what eigenvalues are raised to, in units of s sqrt(2 p): s the noise on the diagonal, p the columns.
+        gram_share: the part of mu squared that pays for X'X, from 0.01 to 0.99; the rest pays for X'y.
+        row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
+        intercept_scale: the constant that is appended to each row, from 0 (none) to 1. It counts in the norm.
+        adjacency: "add_or_remove_one" or "replace_one".
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+
+    Attributes:
+        n_features_in_: as in scikit-learn.
+        weights_: one array of shape (features [+ 1], 1), for rows divided by `row_norm` and labels in [-1, 1].
+        guarantee_: what the fit promises; the same as `guarantee()`.
+
+    Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
+    for a container: shape, sparse, complex.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 500, axis=0)
+    >>> model = PrivateRidge(label_bounds=(0, 10), noise_multiplier=1.0, random=keyed_source(1))
+    >>> model.fit(X, np.repeat([8.0, 3.0], 500)).predict([[0.9, 0.1], [-0.9, 0.2]]).round()
+    array([8., 3.])
+    """
+
+    label_bounds: tuple[float, float] | None = None
+    noise_multiplier: float = 4.0
+    floor: float = 0.3
+    gram_share: float = 0.35
+    row_norm: float = 1.0
+    intercept_scale: float = 0.3
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
+        guarantee, release = self.guarantee(), self._release(1.0, STEP)
+        bounds, random = public_bounds(self.label_bounds), resolve(self.random)
+        count, columns = self._prepare(X)
+        self._refuse_columns(columns)
+        targets = targets_of(y, count, bounds)
+        known = ~np.isnan(targets)
+        self._intercept = self._scale()
+        rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)
+        rows = rows[known]
+        self.weights_ = (self._weights(release, rows, rows, targets[known, None], random),)
+        self._bounds, self.guarantee_ = bounds, guarantee
+        return self
+
+
+@dataclass(frozen=True)
+class _ClassScorer:
+    """Least squares scores of the classes; see `PrivateRidgeClassifier`."""
+
+    def scores(self, weights: tuple[Array, ...], rows: Array) -> Array:
+        return np.asarray(rows @ weights[0])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRidgeClassifier(_Ridge, PrivateClassifier):
+    """Least squares on the classes, from X'X and X'y with Gaussian noise: one release for all classes together.
+
+    As `PrivateRidge`, with a target for each of the K classes: K - 1 for the class of the row and -1 for the others,
+    which has the smallest norm, sqrt(K (K - 1)), among those that tell classes equally well. A row of class c counts
+    `class_weights[c]`, the largest weight being taken for 1, so that no row can do more than without weights.
+
+    It is the better the more rows there are for each column: with `dpselect.preprocessing.PublicBins` on tables of tens
+    of thousands of rows.
+
+    What `fit` does to the data. Each row alone is looked at; a cell that is missing, infinite or not a number counts as
+    zero; a row whose label is not in `classes` contributes nothing. It never fails on a value.
+
+    Args:
+        noise_multiplier: one over the Gaussian differential privacy parameter mu of one fit, from 0.05 to 100,000.
+        floor: what eigenvalues are raised to, in units of s sqrt(2 p): s the noise on the diagonal, p the columns.
+        gram_share: the part of mu squared that pays for X'X, from 0.01 to 0.99; the rest pays for X'y.
+        row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
+        intercept_scale: the constant that is appended to each row, from 0 (none) to 1. It counts in the norm.
+        classes: the class labels, public, 2 to 128. None takes them from y, with a `DataDependentClassesWarning`.
+        class_weights: what rows of a class count, for classes that are to count more or less than 1; public.
+        adjacency: "add_or_remove_one" or "replace_one".
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+
+    Attributes:
+        classes_, n_features_in_: as in scikit-learn.
+        weights_: one array of shape (features [+ 1], classes), for rows divided by `row_norm`.
+        guarantee_: what the fit promises; the same as `guarantee()`.
+
+    Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
+    for a container: shape, sparse, complex.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 500, axis=0)
+    >>> model = PrivateRidgeClassifier(classes=["a", "b"], noise_multiplier=1.0, random=keyed_source(1))
+    >>> model.fit(X, np.repeat(["b", "a"], 500)).predict([[1.0, 0.0], [-1.0, 0.0]]).tolist()
+    ['b', 'a']
+    """
+
+    noise_multiplier: float = 4.0
+    floor: float = 0.3
+    gram_share: float = 0.35
+    row_norm: float = 1.0
+    intercept_scale: float = 0.3
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    class_weights: Mapping[Any, float] | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
+        guarantee, random = self.guarantee(), resolve(self.random)
+        self._release(1.0, 1.0)
+        count, columns = self._prepare(X)
+        self._refuse_columns(columns)
+        labels = labels_of(y, count)
+        classes = public_classes(self.classes, labels)
+        if len(classes) > _MOST_CLASSES:
+            raise ArgumentError(f"classes must be at most {_MOST_CLASSES}, got {len(classes)}")
+        weights = public_weights(self.class_weights, classes)
+        numbers = class_numbers(labels, classes)
+        known = numbers >= 0
+        self._intercept = self._scale()
+        rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)[known]
+        # weighted least squares: each row's term in X'X and in X'y is multiplied by its weight, at most 1
+        counted = weights[numbers[known], None]
+        targets = len(classes) * np.eye(len(classes))[numbers[known]] - 1.0
+        release = self._release(math.sqrt(max(len(classes) * (len(classes) - 1), 1)), 1.0)
+        shrunk, moved = truncate(rows * np.sqrt(counted)), truncate(rows * counted)
+        self.weights_ = (self._weights(release, shrunk, moved, targets, random),)
+        self.classes_, self._scorer, self.guarantee_ = classes, _ClassScorer(), guarantee
+        return self

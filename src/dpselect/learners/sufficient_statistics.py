@@ -1,0 +1,114 @@
+"""Noisy X'X and X'y: all that least squares needs of a table, released once by the Gaussian mechanism.
+
+Claim. Let every row have a vector z of norm at most R, another one v of norm at most R, and a target t, a vector of
+norm at most L. G = sum z z' and T = sum v t' are released with independent Gaussian noise of standard deviation s on
+the diagonal of G, s/sqrt(2) above it (below is a copy), and r on T, where s = D_G sigma / sqrt(a) and
+r = D_T sigma / sqrt(1 - a), 0 < a < 1. That is a post-processing of one Gaussian mechanism of noise multiplier sigma,
+with D_G = R^2 and D_T = R L when a row is added or removed, and D_G = sqrt(2) R^2 and D_T = 2 R L when one is replaced.
+
+Proof. Divide each number that is released by the deviation of its noise: what is added then is a standard Gaussian
+vector, and what matters is by how much the vector of all numbers moves. For the change M of G that is
+(sum_i M_ii^2 + 2 sum_{i<j} M_ij^2) / s^2 = |M|_F^2 / s^2, for that of T |N|_F^2 / r^2. A row more changes G by z z', of
+Frobenius norm |z|^2 <= R^2, and T by v t', of norm |v| |t| <= R L. A row in the place of another changes G by
+z z' - w w', whose squared norm is |z|^4 + |w|^4 - 2 (z.w)^2 <= 2 R^4, and T by at most 2 R L. In each case the square
+of the whole is at most D_G^2 / s^2 + D_T^2 / r^2 = a / sigma^2 + (1 - a) / sigma^2 = 1 / sigma^2.
+
+Rounding. Rows and targets are fixed-point numbers, so that each term is a whole number of grid steps and the sums are
+exact; the noise is a rounded Gaussian on the same grid (`gaussian_steps`). Rounding is thus done to the noise alone and
+adds nothing to what one row can do. R, L and the deviations are rounded upwards.
+
+Source: docs/theory/sufficient-statistics.md, Theorem 1. After Wang 2018, "Revisiting differentially private linear
+regression: optimal and adaptive prediction & estimation in unbounded domain" (arXiv 1803.02596, AdaSSP). There the
+smallest eigenvalue has a third of the budget; here it is not asked for, as the floor under the eigenvalues is made of
+public numbers, and the noise below the diagonal follows from symmetry.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.learners.fixed_point import STEP
+from dpselect.mechanisms import gaussian_steps
+from dpselect.randomness import RandomSource
+
+__all__ = ["SufficientStatistics", "solve"]
+
+Array = NDArray[np.float64]
+
+_CHUNK: Final = 2**15
+_UP: Final = 1.0 + 2.0**-48
+_GRAM_STEP: Final = STEP * STEP
+
+
+@dataclass(frozen=True)
+class SufficientStatistics:
+    """The public numbers of one release; the theorem is that of the module.
+
+    Attributes:
+        noise_multiplier: sigma.
+        gram_share: a, the part of 1/sigma^2 that pays for G.
+        row_norm: R.
+        target_norm: L.
+        target_step: all targets are whole multiples of this power of two.
+        replace: a neighbour has one row replaced, not added or removed.
+    """
+
+    noise_multiplier: float
+    gram_share: float
+    row_norm: float
+    target_norm: float
+    target_step: float
+    replace: bool
+
+    @property
+    def gram_deviation(self) -> float:
+        """s, the standard deviation of the noise on the diagonal of G."""
+        sensitivity = self.row_norm**2 * (math.sqrt(2.0) if self.replace else 1.0)
+        return sensitivity * self.noise_multiplier / math.sqrt(self.gram_share) * _UP
+
+    @property
+    def moment_deviation(self) -> float:
+        """r, the standard deviation of the noise on T."""
+        sensitivity = self.row_norm * self.target_norm * (2.0 if self.replace else 1.0)
+        return sensitivity * self.noise_multiplier / math.sqrt(1.0 - self.gram_share) * _UP
+
+    def release(self, rows: Array, moved: Array, targets: Array, random: RandomSource) -> tuple[Array, Array]:
+        """Noisy G, shape (columns, columns), and T, shape (columns, targets).
+
+        `rows` (z) and `moved` (v), shape (rows, columns), are multiples of `STEP`, and `targets` of `target_step`,
+        shape (rows, targets), all within their norms: the caller must ensure it.
+        """
+        columns, outputs = rows.shape[1], targets.shape[1]
+        moment_step = STEP * self.target_step * 2.0 ** -_finer(self.target_step)
+        gram = np.zeros((columns, columns), dtype=np.int64)
+        moments = np.zeros((columns, outputs), dtype=np.int64)
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            gram += ((rows[part].T @ rows[part]) / _GRAM_STEP).astype(np.int64)
+            moments += ((moved[part].T @ targets[part]) / moment_step).astype(np.int64)
+        above = np.triu_indices(columns, 1)
+        noise = np.zeros_like(gram)
+        noise[above] = gaussian_steps(self.gram_deviation / math.sqrt(2.0) * _UP / _GRAM_STEP, len(above[0]), random)
+        noise += noise.T
+        noise[np.diag_indices(columns)] = gaussian_steps(self.gram_deviation / _GRAM_STEP, columns, random)
+        moments += gaussian_steps(self.moment_deviation / moment_step, moments.shape, random)
+        return np.asarray((gram + noise) * _GRAM_STEP), np.asarray(moments * moment_step)
+
+
+def _finer(target_step: float) -> int:
+    """By how many powers of two the grid of T is finer than its terms: its noise must be many steps wide."""
+    return 12 if target_step == 1.0 else 0
+
+
+def solve(gram: Array, moments: Array, floor: float) -> Array:
+    """The weights of least squares with the eigenvalues of `gram` raised to `floor` at least; shape of `moments`.
+
+    Of released numbers, so it costs nothing and may be done again with another floor.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    return np.asarray(vectors @ ((vectors.T @ moments) / np.maximum(values, floor)[:, None]))

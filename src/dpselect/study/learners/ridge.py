@@ -1,0 +1,6 @@
+"""Noisy sufficient statistics in a study."""
+
+from dpselect.learners import PrivateRidgeClassifier
+from dpselect.study.learners.kind import LEARNERS, StudyLearner
+
+LEARNERS.register("ridge")(StudyLearner(PrivateRidgeClassifier, "noise_multiplier"))
