@@ -345,7 +345,7 @@ UNPAID: dict[str, str] = {
     r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
     r"audit\..*": "an audit runs on planted data",
     r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
-    r"learners\.(DPSGD|OutputPerturbation)Classifier.*": _LEARNER,
+    r"learners\.((DPSGD|OutputPerturbation)Classifier|PrivateRidge).*": _LEARNER,
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
     r"ordered\.(Column|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
