@@ -5,35 +5,25 @@ Each member of the zoo is a broken variant that the same check as the real tuner
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import itertools
 import logging
 import math
-import pickle
-import sqlite3
 import sys
 import time
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning, StudyError
+from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning
 from dpselect.ledger import Budget
 from dpselect.privacy import Release, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Geometric, Harmonic
-from dpselect.storage import durable
 from dpselect.tuning import (
     Categorical,
-    Execution,
     InlineExecutor,
     OperatorProgressWarning,
-    SearchFinishedError,
-    SearchRequest,
-    SearchStore,
     Space,
     TrialOutput,
     Uniform,
@@ -42,8 +32,7 @@ from dpselect.tuning import (
     tuner,
 )
 from dpselect.tuning.executors import Attempt
-from dpselect.tuning.machine import Candidate, Search
-from dpselect.tuning.plan import make_plan
+from dpselect.tuning.machine import Candidate
 from dpselect.tuning.supervised import perform
 from dpselect.tuning.trial import trial_key
 from tests.budgets import budget_at, charges
@@ -357,283 +346,6 @@ def test_tied_trials_win_equally_often(drawn):
 
 
 FAST = InlineExecutor(quiet=False, threads=None)
-
-
-# What K shows in
-
-
-def trace_of_k(folder, monkeypatch, drawn, count, **options):
-    """All that lies about after a search: file sizes, rows, number of commits and syncs, and the pickled result."""
-    folder.mkdir()
-    drawn(count)
-    writes = {"commit": 0, "sync": 0}
-    sizes = set()
-    for name in writes:
-        real = getattr(durable, name)
-
-        def counted(handle, name=name, real=real):
-            writes[name] += 1
-            if name == "commit":
-                real(handle)
-                sizes.add((folder / "s.db").stat().st_size)
-            else:
-                real(handle)
-
-        monkeypatch.setattr(durable, name, counted)
-    result = search(store=folder / "s.db", objective=lambda params, random: (1.0, bytes(40)), **options)
-    monkeypatch.undo()
-    with contextlib.closing(sqlite3.connect(folder / "s.db")) as connection:
-        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        rows = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone() for name in tables}
-        lengths = connection.execute("SELECT length(sealed), stage, receipt FROM search").fetchall()
-    files = {file.name: file.stat().st_size for file in folder.iterdir()}
-    public = (sorted(vars(result)), result.score, result.receipt, result.guarantee.theorem)
-    return writes, sizes, rows, lengths, files, public
-
-
-def k_shows(tmp_path, monkeypatch, drawn, name, setup=lambda: None, **options):
-    traces = []
-    for count in (1, LIMIT):
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-        setup()
-        traces.append(trace_of_k(tmp_path / f"{name}{count}", monkeypatch, drawn, count, **options))
-    return traces[0] != traces[1]
-
-
-def test_k_does_not_show_in_what_is_kept(tmp_path, monkeypatch, drawn):
-    assert not k_shows(tmp_path, monkeypatch, drawn, "real")
-    assert not k_shows(tmp_path, monkeypatch, drawn, "geometric", repetitions=Geometric(gamma=0.2))
-
-
-def test_zoo_writes_only_for_real_trials_are_caught(tmp_path, monkeypatch, drawn):
-    """Broken: no empty turns. And what the documentation says of too few slots: then K does show."""
-
-    def without_empty_turns():
-        monkeypatch.setattr(
-            Search, "finished", property(lambda self: self.rounds_done > 0 or sum(self.done) >= self.executed)
-        )
-        monkeypatch.setattr(Search, "pending", lambda self: [i for i in range(self.executed) if not self.done[i]])
-
-    assert k_shows(tmp_path, monkeypatch, drawn, "eager", without_empty_turns)
-    assert k_shows(tmp_path, monkeypatch, drawn, "few", slots=1)
-
-
-def test_zoo_a_table_of_trials_is_caught(tmp_path, monkeypatch, drawn):
-    """Broken: keeps a row for every trial that ran."""
-    real = sealed_store.SealedStore.save
-
-    def save(self, search):
-        real(self, search)
-        self._connection.execute("CREATE TABLE IF NOT EXISTS trial (x)")
-        if search.best:
-            self._connection.execute("DELETE FROM trial")
-            self._connection.executemany("INSERT INTO trial VALUES (?)", [(1,)] * search.counted)
-
-    assert k_shows(
-        tmp_path, monkeypatch, drawn, "rows", lambda: monkeypatch.setattr(sealed_store.SealedStore, "save", save)
-    )
-
-
-def test_the_size_does_not_depend_on_the_winner(tmp_path, drawn):
-    drawn(2)
-    sizes = set()
-    for length in (0, 1000, 60000):
-        path = tmp_path / f"{length}.db"
-        search(lambda params, random, length=length: (1.0, bytes(length)), store=path)
-        sizes.add(path.stat().st_size)
-    assert len(sizes) == 1
-
-
-def test_k_beyond_the_slots(tmp_path, drawn):
-    drawn(11)
-    calls = []
-    result = search(lambda params, random: (calls.append(1), (len(calls), len(calls)))[1], slots=4)
-    assert len(calls) == 11
-    assert result.value == 11
-
-
-def test_constant_runs_hide_k_in_running_time_and_change_nothing_else(drawn):
-    for count in (0, 1, 3, LIMIT):
-        drawn(count)
-        calls = []
-
-        def objective(params, random, calls=calls):
-            calls.append(1)
-            return noisy(params, random)
-
-        constant = search(objective, constant_runs=True)
-        assert len(calls) == LIMIT
-        assert constant.params == search().params
-    with pytest.raises(ArgumentError, match="constant_runs"):
-        search(repetitions=Geometric(gamma=0.2), constant_runs=True)
-
-
-def test_zoo_released_k_is_caught(drawn):
-    """The pickled result is the same for every K when the winner is; one that carries K is not."""
-
-    def shows_k(decorate):
-        seen = set()
-        for count in (1, LIMIT):
-            drawn(count)
-            scores = itertools.count(0, -1)  # the first trial wins
-            result = decorate(
-                search(lambda params, random, scores=scores: (next(scores), 7), declare_score=True), count
-            )
-            seen.add(pickle.dumps(result))
-        return len(seen) > 1
-
-    assert not shows_k(lambda result, count: result)
-    assert shows_k(lambda result, count: replace(result, params={**result.params, "runs": count}))
-
-
-@pytest.mark.parametrize(
-    ("law", "expected"),
-    [
-        (Harmonic(limit=6), 6),
-        # Geometric: the smallest k with 1 - 0.8**k >= 0.999
-        (Geometric(gamma=0.2), math.ceil(math.log(0.001) / math.log(0.8))),
-        # Harmonic above 10,000: the smallest k with H_k >= 0.999 H_20000, by mpmath's harmonic numbers
-        (Harmonic(limit=20_000), 19_792),
-    ],
-)
-def test_slots_are_a_public_quantile_of_the_law(law, expected):
-    request = SearchRequest(space=SPACE, base=BASE, repetitions=law)
-    plan = make_plan(request, SearchStore(), Execution(), has_ledger=False)
-    assert plan.shape.slots == expected
-
-
-# Resume
-
-
-class Stopped(BaseException):
-    """Stands in for a kill inside one process."""
-
-
-def search_killed_at(count, monkeypatch, **options):
-    calls = []
-
-    def killed(job, index, key):
-        calls.append(index)
-        if len(calls) == count:
-            raise Stopped
-        return perform(job, index, key)
-
-    with monkeypatch.context() as patch:
-        patch.setattr("dpselect.tuning.executors.perform", killed)
-        with pytest.raises(Stopped):
-            search(**options)
-
-
-@pytest.mark.parametrize("count", [1, 2, LIMIT])
-def test_resume_gives_the_same_release(tmp_path, drawn, monkeypatch, count):
-    drawn(LIMIT)
-    budget = budget_at(tmp_path / "b.db")
-    options = {"store": tmp_path / "s.db", "ledger": budget}
-    search_killed_at(count, monkeypatch, **options)
-    monkeypatch.setattr(Harmonic, "sample", lambda *_, **__: pytest.fail("drawn again"))
-    result = search(resume=True, random=None, **options)
-    monkeypatch.undo()
-    drawn(LIMIT)
-    assert result.params == search().params
-    assert result.replayable
-    assert float(budget.spent().epsilon) == result.guarantee.epsilon(0.0)
-
-
-def test_a_trial_that_kills_the_process_is_replayed_three_times(tmp_path, drawn, monkeypatch):
-    drawn(1)
-    attempts = []
-
-    def deadly(job, index, key):
-        attempts.append(key)
-        raise Stopped
-
-    monkeypatch.setattr("dpselect.tuning.executors.perform", deadly)
-    for resume in (False, True, True, True):
-        with pytest.raises(Stopped):
-            search(store=tmp_path / "s.db", resume=resume)
-    result = search(store=tmp_path / "s.db", resume=True)
-    assert result.params is None
-    assert len(attempts) == 4
-    assert len(set(attempts)) == 1
-
-
-def test_an_interruption_counts_against_no_trial(tmp_path, drawn):
-    drawn(1)
-    attempts = []
-
-    def interrupted(params, random):
-        attempts.append(params["x"])
-        if len(attempts) < 7:
-            raise KeyboardInterrupt
-        return noisy(params, random)
-
-    for number in range(6):
-        with pytest.raises(KeyboardInterrupt):
-            search(interrupted, store=tmp_path / "s.db", resume=number > 0)
-    assert search(interrupted, store=tmp_path / "s.db", resume=True).params["x"] == attempts[0]
-    assert len(set(attempts)) == 1
-
-
-def test_a_failed_release_is_tried_again_with_the_same_result(tmp_path, state):
-    seen = []
-
-    def release(result):
-        seen.append((result.params, result.value))
-        if len(seen) < 3:
-            raise OSError("disk full")
-
-    for resume in (False, True):
-        with pytest.raises(OSError, match="disk full"):
-            search(store=tmp_path / "s.db", release=release, resume=resume)
-    assert len(list(state.iterdir())) == 1
-    search(store=tmp_path / "s.db", release=release, resume=True)
-    assert seen[0] == seen[1] == seen[2]
-    assert list(state.iterdir()) == []
-
-
-def test_a_finished_search_says_so(tmp_path):
-    search(store=tmp_path / "s.db")
-    with pytest.raises(SearchFinishedError, match="done"):
-        search(store=tmp_path / "s.db", resume=True)
-    with pytest.raises(StudyError, match="already holds"):
-        search(store=tmp_path / "s.db")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"space": {"x": Uniform(0.0, 2.0)}},
-        {"base": pure_dp(epsilon=0.4)},
-        {"base": pure_dp(epsilon=0.5, adjacency="replace_one")},
-        {"repetitions": Harmonic(limit=LIMIT + 1)},
-        {"payload_bytes": 1000},
-        {"declare_score": True},
-        {"constant_runs": True},
-        {"slots": 9},
-        {"fingerprint": "other"},
-        {"key_variable": "TUNER_TEST_KEY"},
-        {"ledger": True},
-    ],
-)
-def test_a_changed_study_is_not_resumed(tmp_path, drawn, monkeypatch, change):
-    monkeypatch.setenv("TUNER_TEST_KEY", base64.b64encode(b"k" * 32).decode())
-    drawn(2)
-    search_killed_at(1, monkeypatch, store=tmp_path / "s.db")
-    if "ledger" in change:
-        change = {"ledger": budget_at(tmp_path / "b.db")}
-    with pytest.raises(StudyError, match="changed"):
-        search(store=tmp_path / "s.db", resume=True, **change)
-
-
-def test_a_key_in_a_variable(tmp_path, monkeypatch, state):
-    with pytest.raises(StudyError, match="TUNER_TEST_KEY"):
-        search(store=tmp_path / "s.db", key_variable="TUNER_TEST_KEY")
-    assert not (tmp_path / "s.db").exists()
-    monkeypatch.setenv("TUNER_TEST_KEY", base64.b64encode(b"k" * 32).decode())
-    assert search(store=tmp_path / "s.db", key_variable="TUNER_TEST_KEY").key_variable == "TUNER_TEST_KEY"
-    assert not state.exists()
-    with pytest.raises(SearchFinishedError):
-        search(store=tmp_path / "s.db", key_variable="TUNER_TEST_KEY", resume=True)
 
 
 # Noise on the screen
