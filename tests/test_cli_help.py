@@ -55,7 +55,9 @@ def folder(tmp_path_factory):
     (made / "people.csv").write_text("income\n" + "".join(f"{1000 * i}\n" for i in range(500)))
     ids = range(200)
     measures = [f"{part} {side} (cm)" for part in ("sepal", "petal") for side in ("length", "width")]
-    (made / "new.csv").write_text(",".join(["id", *measures]) + "\n" + "".join(f"{i},5,3,{i % 6},1\n" for i in ids))
+    (made / "new.csv").write_text(
+        ",".join(["species", *measures]) + "\n" + "".join(f"{i},5,3,{i % 6},1\n" for i in ids)
+    )
     (made / "mechanism.py").write_text(
         "from dpselect.randomness import RandomSource\n\n\n"
         "def noisy_count(people: int, random: RandomSource) -> int:\n"

@@ -43,7 +43,7 @@ def test_predictions_go_to_a_file_or_to_standard_output(folder):
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines() == ["prediction", *expected()[0]]
     result = predict("model.npz", "new.csv", "--to", "p.csv")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "wrote p.csv\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "wrote p.csv\n", "")
     assert (folder / "p.csv").read_text().splitlines() == ["prediction", *expected()[0]]
 
 

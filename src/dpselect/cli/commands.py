@@ -15,6 +15,7 @@ from dpselect.cli.examples import examples_of
 __all__ = ["COMMANDS", "Commands", "Later"]
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "init": "Draft a study from the names of a table's columns, and the types of its schema. No row is read.",
     "tune": "Search privately for the best model and write one release: the model, release.json and report.html.",
     "predict": "Predict with a released model: a CSV file with a row for each row of a table.",
     "report": "Make report.html again, from release.json and facts.json alone: no data are read, nothing is spent.",

@@ -8,6 +8,7 @@ from typing import Final
 __all__ = ["EXAMPLES", "examples_of"]
 
 EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "init": ("dpselect init new.csv --label species --to draft.toml",),
     "tune": (
         "dpselect tune --check study.toml",
         "dpselect tune study.toml --output found",
@@ -15,7 +16,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "predict": (
         "dpselect predict found/model.npz new.csv --to predictions.csv",
-        "dpselect predict found/model.npz new.csv --keep id --probabilities",
+        "dpselect predict found/model.npz new.csv --keep species --probabilities",
     ),
     "report": ("dpselect report found",),
     "account": (

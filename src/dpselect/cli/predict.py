@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
 from dpselect.errors import ArgumentError
 
 __all__ = ["predict"]
@@ -26,10 +27,10 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Write the probability of each class too.")
     ] = False,
-    table: Annotated[str | None, typer.Option(help="The table of a database.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")] = None,
-    decimal: Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')] = None,
+    table: Table = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
 ) -> None:
     """Predict with a released model: a CSV file with a row for each row of a table.
 
@@ -50,4 +51,4 @@ def predict(
         write_atomically(to, text.encode())
     except OSError as error:
         raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
-    typer.echo(f"wrote {to}", err=True)
+    typer.echo(f"wrote {to}")

@@ -1,3 +1,9 @@
+from .drafted import (
+    DraftedColumn as DraftedColumn,
+    Facts as Facts,
+    draft_study as draft_study,
+    guessed_columns as guessed_columns,
+)
 from .model import ReleasedModel as ReleasedModel
 from .model_file import load_model as load_model
 from .predicted import predict_table as predict_table

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -15,6 +17,7 @@ from dpselect.study.columns.column import Column, Scalar, differ
 from dpselect.study.sources import Form
 
 __all__ = [
+    "FILL_IN",
     "Data",
     "Learner",
     "Output",
@@ -27,6 +30,8 @@ __all__ = [
     "parse_study",
 ]
 
+FILL_IN: Final = "FILL IN"
+"""Stands in a draft for what only a person can know."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -252,17 +257,31 @@ class Study(_Strict):
 
 def parse_study(document: dict[str, Any]) -> Study:
     """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
+    blanks = tuple(_blanks(document))
+    lines = [f"{where}: still to be filled in" for where in blanks]
     try:
-        return Study.model_validate(document)
+        parsed = Study.model_validate(document)
+        if not lines:
+            return parsed
     except ValidationError as error:
-        lines = []
         for problem in error.errors():
             where = ".".join(str(part) for part in problem["loc"]) or "study"
+            if any(f"{where}.".startswith(f"{blank}.") for blank in blanks):
+                continue
             what = problem["msg"].removeprefix("Value error, ")
             if problem["type"] == "extra_forbidden":
                 what = "unknown key"
             lines.append(f"{where}: {what}")
-        raise StudyError("the study is not valid:\n  " + "\n  ".join(lines)) from None
+    raise StudyError("the study is not valid:\n  " + "\n  ".join(lines))
+
+
+def _blanks(part: Any, where: str = "") -> Iterator[str]:
+    """Where a draft has a blank; lists are named as a whole, and so is a column."""
+    if isinstance(part, dict) and not re.fullmatch(r"data\.columns\..*", where):
+        for key, value in part.items():
+            yield from _blanks(value, f"{where}.{key}" if where else key)
+    elif FILL_IN in str(part):
+        yield where
 
 
 def load_study(path: Path) -> Study:

@@ -20,16 +20,16 @@ def open_parquet(origin: Origin) -> Table:
         import pyarrow.parquet as parquet
     except ImportError:
         raise missing_extra("parquet", "reading Parquet") from None
-    names: tuple[str, ...] = ()
+    schema: Any = None
     with suppress(ValueError):  # an error of Arrow
-        names = tuple(parquet.read_schema(origin.path).names)
-    if not names:
+        schema = parquet.read_schema(origin.path)
+    if not schema:
         raise StudyError(f"{origin.key} is not a readable Parquet file")
 
     def read(wanted: Sequence[str]) -> dict[str, Any]:
         return _cells(parquet.read_table(origin.path, columns=list(wanted)), wanted)
 
-    return Table(names, read)
+    return Table(tuple(schema.names), read, _types(schema))
 
 
 @SOURCES.register(".feather")
@@ -39,18 +39,33 @@ def open_feather(origin: Origin) -> Table:
         import pyarrow as pa
     except ImportError:
         raise missing_extra("parquet", "reading Feather") from None
-    names: tuple[str, ...] = ()
+    schema: Any = None
     with suppress(ValueError), pa.OSFile(str(origin.path)) as file:
-        names = tuple(pa.ipc.open_file(file).schema.names)
-    if not names:
+        schema = pa.ipc.open_file(file).schema
+    if not schema:
         raise StudyError(f"{origin.key} is not a readable Feather file (version 2)")
 
     def read(wanted: Sequence[str]) -> dict[str, Any]:
         with pa.OSFile(str(origin.path)) as file:
             return _cells(pa.ipc.open_file(file).read_all(), wanted)
 
-    return Table(names, read)
+    return Table(tuple(schema.names), read, _types(schema))
 
 
 def _cells(table: Any, wanted: Sequence[str]) -> dict[str, Any]:
     return {name: arrow_cells(table.column(name)) for name in wanted}
+
+
+def _types(schema: Any) -> dict[str, str]:
+    import pyarrow.types as of
+
+    kinds = {
+        "number": (of.is_integer, of.is_floating, of.is_decimal, of.is_boolean),
+        "date": (of.is_date, of.is_timestamp),
+        "duration": (of.is_duration,),
+        "category": (of.is_string, of.is_large_string, of.is_dictionary),
+    }
+    return {
+        column.name: next((kind for kind, tests in kinds.items() if any(test(column.type) for test in tests)), "none")
+        for column in schema
+    }

@@ -35,4 +35,4 @@ def open_bundled(origin: Origin) -> Table:
         columns = {**{n: bunch.data[kept, i] for i, n in enumerate(names)}, "target": bunch.target[kept]}
         return {name: columns[name] for name in wanted}
 
-    return Table((*names, "target"), read)
+    return Table((*names, "target"), read, dict.fromkeys(names, "number"))

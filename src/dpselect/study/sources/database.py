@@ -6,6 +6,7 @@ has no value for, numbers beyond a double. A cell means what it means in a CSV f
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -19,6 +20,22 @@ from dpselect.study.sources.table import SOURCES, Origin, Table
 __all__ = ["open_database"]
 
 Query = Callable[[str], tuple[list[str], list[Any]]]
+_TYPES: Final = {
+    "sqlite": "SELECT name, type FROM pragma_table_info({name})",
+    "duckdb": "DESCRIBE SELECT * FROM {table}",
+    "postgresql": (
+        "SELECT attname, format_type(atttypid, NULL) FROM pg_attribute "
+        "WHERE attrelid = {text}::regclass AND attnum > 0 AND NOT attisdropped"
+    ),
+}
+_KINDS: Final = {
+    "date": r"date|datetime|timestamp.*",
+    "duration": r"interval",
+    "category": r"(n?var)?char(acter)?( varying)?|n?text|string|clob|enum|uuid|bpchar",
+    "number": r"u?(tiny|small|big|huge|medium)?int(eger)?\d*|bool(ean)?|real|float\d*|double( precision)?|(big)?serial"
+    r"|dec(imal)?|numeric|money",
+}
+"""The names of types, without what stands in brackets; SQLite takes any name."""
 _PREFIXES: Final = {"sqlite": "sqlite:///", "duckdb": "duckdb:///", "postgresql": "postgresql://"}
 
 
@@ -40,6 +57,7 @@ def open_database(origin: Origin) -> Table:
     }[engine]
     with _quiet(origin), connected(origin) as query:
         names, _ = query(f"SELECT * FROM {table} LIMIT 0")
+        types = query(_TYPES[engine].format(table=table, text=_text(table), name=_text(origin.form.table)))[1]
 
     def read(wanted: Sequence[str]) -> dict[str, Any]:
         columns = ", ".join(cell.format(_quoted(name)) for name in wanted)
@@ -50,7 +68,7 @@ def open_database(origin: Origin) -> Table:
             cells[place] = row
         return {name: cells[:, place] for place, name in enumerate(wanted)}
 
-    return Table(tuple(names), read)
+    return Table(tuple(names), read, {name: _kind(str(declared)) for name, declared, *_ in types})
 
 
 @contextmanager
@@ -105,3 +123,12 @@ def _asked(cursor: Any) -> tuple[list[str], list[Any]]:
 def _quoted(name: str) -> str:
     """A name as SQL takes it whatever its letters are."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _kind(declared: str) -> str:
+    name = re.sub(r"\(.*", "", declared.lower()).strip()
+    return next((kind for kind, names in _KINDS.items() if re.fullmatch(names, name)), "none")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +18,13 @@ __all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "open_table", "withou
 class Table:
     """The names of the columns, and how to read them: one array of shape (rows,) for each name.
 
-    `read(names)` reads these columns and no others.
+    `read(names)` reads these columns and no others. `types` says of columns whose type the schema states whether it is
+    a number, a date, a duration or a category, or none of them.
     """
 
     columns: tuple[str, ...]
     read: Callable[[Sequence[str]], dict[str, Any]]
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

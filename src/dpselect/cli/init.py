@@ -1,0 +1,113 @@
+"""`dpselect init DATA --label LABEL`: a first draft of a study, from names and types alone."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
+from dpselect.errors import ArgumentError, number
+
+if TYPE_CHECKING:
+    from dpselect.study.drafted import DraftedColumn
+
+__all__ = ["init"]
+
+_KINDS = ("number", "category", "date", "duration", "none")
+
+
+def init(
+    data: Annotated[
+        str, typer.Argument(help="The table: a .csv, .csv.gz, .parquet, .feather or .npz file, or a database's URL.")
+    ],
+    label: Annotated[str, typer.Option(help="The column that is to be predicted.")],
+    epsilon: Annotated[float, typer.Option(help="The total for the whole search.")] = 3.0,
+    to: Annotated[
+        Path | None, typer.Option(help="The study file to write; without it the draft goes to standard output.")
+    ] = None,
+    table: Table = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
+    decimal: Decimal = None,
+) -> None:
+    """Draft a study from the names of a table's columns, and the types of its schema. No row is read.
+
+    In a terminal it asks for what is public and only a person can know; elsewhere it leaves blanks, which
+    `dpselect tune --check` names.
+    """
+    from dpselect.study import Facts, draft_study, guessed_columns
+    from dpselect.study.sources import Form, open_table
+
+    number("--epsilon", epsilon, above=0.0)
+    if to is not None and to.exists():
+        raise ArgumentError(f"--to: {str(to)!r} exists already")
+    form = Form(delimiter, encoding, decimal, table)
+    found = open_table(data, Path(), "DATA", form=form)
+    if label not in found.columns:
+        raise ArgumentError(f"--label: no such column {label!r}; there are {', '.join(map(repr, found.columns))}")
+    columns = guessed_columns([name for name in found.columns if name != label], found.types)
+    facts = Facts(epsilon=epsilon)
+    if _in_terminal():
+        typer.echo("Say only what is public without looking at the rows; nothing leaves a blank.", err=True)
+        rows = _ask("rows, about")
+        facts = Facts(epsilon=epsilon, classes=_list(f"classes of {label!r}"), nominal_rows=rows or facts.nominal_rows)
+        columns = [_asked(column) for column in columns]
+    text = draft_study(_beside(data, to), label, columns, facts, form=form)
+    if to is None:
+        typer.echo(text, nl=False)
+    else:
+        try:
+            with to.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise ArgumentError(f"--to: {str(to)!r} cannot be written: {error.strerror}") from None
+        typer.echo(f"wrote {to}")
+    for column in columns:
+        if column.kind == "none":
+            typer.echo(f"{column.name}: left out, {column.why}", err=True)
+        elif column.why.startswith("by its name"):
+            typer.echo(f"{column.name}: taken for a {column.kind} {column.why}", err=True)
+    typer.echo("no row was read; fill in what is public, then: dpselect tune --check", err=True)
+
+
+def _in_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
+def _beside(data: str, to: Path | None) -> str:
+    """The source as a study in another folder names it: paths start at the study's folder."""
+    if ":" in data or to is None or to.resolve().parent == Path().resolve():
+        return data
+    return str(Path(data).resolve())
+
+
+def _ask(question: str, default: str = "") -> str:
+    answer: str = typer.prompt(question, default=default, show_default=bool(default), err=True)
+    return answer.strip()
+
+
+def _list(question: str) -> tuple[str, ...]:
+    """What is typed, as TOML; blanks for nothing."""
+    from dpselect.study.drafted import BLANK, toml
+
+    answer = _ask(f"{question}, with commas between")
+    return tuple(toml(word.strip()) for word in answer.split(",")) if answer else (BLANK, BLANK)
+
+
+def _asked(column: DraftedColumn) -> DraftedColumn:
+    """What a person says of a column."""
+    kind = ""
+    while kind not in _KINDS:
+        kind = _ask(f"{column.name!r}: {', '.join(_KINDS)}", column.kind)
+    told = "" if kind == column.kind else "as was said"
+    column = replace(column, kind=kind, why=told or column.why)
+    if kind == "none":
+        return column
+    if kind == "category":
+        return replace(column, categories=_list(f"categories of {column.name!r}"))
+    low, high, *_ = (*_list(f"lowest and highest of {column.name!r}"), *column.bounds)
+    return replace(column, bounds=(low, high))

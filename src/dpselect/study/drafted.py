@@ -1,0 +1,153 @@
+"""A first draft of a study, from the names of a table's columns and from the types that its schema states.
+
+No cell is read: whatever a draft said of cells would be a release that nobody paid for. What only a person can know is
+marked with `FILL_IN`, and a study is refused as long as it stands there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dpselect.study.schema import FILL_IN
+from dpselect.study.sources import Form
+
+__all__ = ["BLANK", "DraftedColumn", "Facts", "draft_study", "guessed_columns", "toml"]
+
+BLANK: Final = f'"{FILL_IN}"'
+# parts of names, between other letters or where a capital begins
+_IDENTITY: Final = {"id", "uuid", "guid", "key", "name", "surname", "email", "mail", "phone", "ssn", "address", "url"}
+_DATE: Final = {"date", "day", "time", "timestamp", "datetime", "at", "dob", "birthday", "born"}
+_DURATION: Final = {"duration", "elapsed", "interval"}
+
+
+@dataclass(frozen=True)
+class DraftedColumn:
+    """What a draft says of a column: its kind, and why.
+
+    `kind` is number, date, duration, category or none, for a column that is left out. `bounds` and `categories` are
+    TOML, blanks by default.
+    """
+
+    name: str
+    kind: str
+    why: str = ""
+    bounds: tuple[str, str] = (BLANK, BLANK)
+    categories: tuple[str, ...] = (BLANK,)
+
+    @property
+    def facts(self) -> str:
+        """What stands for it under `[data.columns]`."""
+        low, high = self.bounds
+        return {
+            "number": f'{{ bounds = [{low}, {high}], missing = "indicator" }}',
+            "date": f'{{ kind = "date", bounds = [{low}, {high}], missing = "indicator" }}',
+            "duration": f'{{ kind = "duration", bounds = [{low}, {high}], missing = "indicator" }}',
+            "category": f"{{ categories = [{', '.join(self.categories)}], other = true }}",
+        }[self.kind]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a person says of a table, as TOML; blanks where nobody did."""
+
+    epsilon: float = 3.0
+    classes: Sequence[str] = (BLANK, BLANK)
+    nominal_rows: str = BLANK
+
+
+def guessed_columns(names: Sequence[str], types: Mapping[str, str]) -> list[DraftedColumn]:
+    """A column for each name: by its type where the schema states one, else by its name."""
+    return [_guess(name, types.get(name)) for name in names]
+
+
+def _guess(name: str, kind: str | None) -> DraftedColumn:
+    words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
+    if words & _IDENTITY and kind in (None, "category"):
+        return DraftedColumn(name, "none", "by its name it tells people apart")
+    if kind is not None:
+        return DraftedColumn(name, kind, "by its type")
+    if words & _DATE:
+        return DraftedColumn(name, "date", "by its name")
+    if words & _DURATION:
+        return DraftedColumn(name, "duration", "by its name")
+    return DraftedColumn(name, "number", "or: { categories = [...], other = true }")
+
+
+def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts: Facts, *, form: Form) -> str:
+    """The study file (TOML), every key with what it means."""
+    options = "".join(f"{key} = {_quoted(value)}\n" for key, value in vars(form).items() if value is not None)
+    kept = [f"{_key(each.name)} = {each.facts}{_because(each)}" for each in columns if each.kind != "none"]
+    left = [f"# {_key(each.name)}{_because(each)}" for each in columns if each.kind == "none"]
+    return _TEMPLATE.format(
+        source=_quoted(source),
+        options=options,
+        label=_quoted(label),
+        classes=", ".join(facts.classes),
+        columns="\n".join(kept),
+        left="\n".join(["# Left out:", *left, ""]) if left else "",
+        epsilon=facts.epsilon,
+        rows=facts.nominal_rows,
+        blank=FILL_IN,
+    )
+
+
+def toml(word: str) -> str:
+    """What somebody typed, as TOML: a number as it is, other words in quotation marks."""
+    return word if re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", word) else _quoted(word)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", escaped) + '"'
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _because(column: DraftedColumn) -> str:
+    return f"  # {column.why}" if column.why else ""
+
+
+_TEMPLATE: Final = """\
+# A draft, made from the names of the columns alone. No cell of the table was read.
+#
+# Nothing in this file may come from looking at the rows: not the bounds, not the categories, not the number of rows.
+# Replace every "{blank}" by what is public without them: a questionnaire, a law, a standard, common sense.
+# `dpselect tune --check THIS_FILE` names what is left, and says the price; nothing is read or spent.
+
+[data]
+source = {source}
+{options}label = {label}                          # what is to be predicted
+classes = [{classes}]             # every class that may occur, from the question that was asked
+
+# For each feature its bounds (cells beyond them are clipped) or its categories; kinds are number, date, duration.
+# Take a column out by deleting its line. missing = "indicator" adds a column that says where a cell was missing;
+# missing = 40 puts 40 there. scale = "log" for amounts. See docs/study-file.md.
+[data.columns]
+{columns}
+{left}
+[privacy]
+epsilon = {epsilon:g}                              # the total for the whole search, about every single row
+delta = 1e-6                             # below one over the number of rows
+adjacency = "add_or_remove_one"          # hides whether a row is in the table at all
+nominal_rows = {rows}                    # about how many rows there are: a round public figure, not a count
+
+[learner]
+name = "dp-sgd"                          # logistic regression by noisy gradients
+sampling_rate = 0.05
+steps = 100
+
+[space]                                  # what each run of the search draws
+learning_rate = {{ law = "log_uniform", low = 0.5, high = 10.0 }}
+
+[repetitions]                            # how many runs: drawn at random and kept secret
+law = "harmonic"
+limit = 10
+
+[output]
+folder = "release"                       # the model, its report, its guarantee
+"""
