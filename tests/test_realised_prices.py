@@ -169,6 +169,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {**slicing, "slices": 4},
         ),
         "ordered.slice_prices": (ordered.slice_prices, {"delta": 1e-6, **slicing, "slices": 4}),
+        "privacy.OutputGuarantee": (privacy.OutputGuarantee, {"cell": never, "epsilons": {True: 1.0}}),
         "privacy.Payment": (privacy.Payment, {"spender": Unspent(), "identifier": "i"}),
         "privacy.Payment.open": (privacy.Payment.open, {"spender": Unspent(), "label": "x"}),
         "privacy.paid": (privacy.paid, {"run": never, "spender": Unspent(), "label": "x"}),

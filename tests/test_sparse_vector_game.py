@@ -2,18 +2,23 @@
 
 import dataclasses
 import math
+import pickle
 import time
 
 import numpy as np
 import pytest
 
+from dpselect.errors import ArgumentError, BudgetError
+from dpselect.ledger import Ledger
+from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
-from dpselect.privacy import compose, laplace
+from dpselect.privacy import OutputGuarantee, compose, laplace
+from dpselect.randomness import keyed_source
 from tests.sparse_vector_adversaries import (
     best_adaptive,
     geometric_tail,
@@ -299,7 +304,7 @@ def test_the_price_of_a_hundred_positives():
         ({"thresholds": 3}, 0.438, 0.60),
         ({"monotonic": True, "query_rate": 0.05}, 0.40, 0.445),
         ({"queries": 8}, 0.05, 0.437),
-        ({"release_rate": 0.01}, 0.439, 0.5),
+        ({"release_epsilon": 0.01}, 0.439, 0.5),
     ],
 )
 def test_variants(change, low, high):
@@ -337,3 +342,87 @@ def test_a_profile_falls_and_is_convex():
     slopes = np.diff(deltas) / np.diff(np.exp(epsilons))
     assert np.all(np.diff(deltas) <= 1e-12)
     assert np.all(np.diff(slopes) >= -1e-6)
+
+
+# ---- what the mechanisms promise ---------------------------------------------------------------------------------
+
+HUNDRED = {"epsilon_threshold": 0.03, "epsilon_queries": 5, "max_positives": 100}
+
+
+def test_a_session_promises_the_value_of_its_game():
+    promised = SparseVector(**HUNDRED).guarantee.worst()
+    assert promised.epsilon(delta=1e-6) <= 1.585
+    assert promised.epsilon(delta=0) == 5.03
+    assert promised.interactive
+    assert SparseVector(**HUNDRED).refined_guarantee.worst().epsilon(delta=1e-6) == promised.epsilon(delta=1e-6)
+    monotonic = SparseVector(**HUNDRED, monotonic=True).guarantee.worst()
+    assert promised.epsilon(1e-6) < monotonic.epsilon(1e-6) <= 1.603
+    few = SparseVector(**HUNDRED, max_queries=20).guarantee.worst()
+    assert few.epsilon(1e-6) < 0.9
+    # which noise was drawn is not known: the larger of both prices is the pure one
+    unknown = sparse_vector_guarantee(**HUNDRED)
+    assert unknown.worst().epsilon(1e-6) > 5.0
+
+
+def test_refunds_are_pure_and_the_curve_is_never_refunded(tmp_path):
+    with Ledger.open(str(tmp_path / "ledger.db")) as ledger:
+        budget = ledger.create_budget("pure", epsilon=10, delta=1e-6)
+        sv = SparseVector(**HUNDRED, spender=budget)
+        assert float(budget.spent().epsilon) == 5.03
+        with pytest.raises(ArgumentError, match="delta"):
+            budget.reserve(SparseVector(**HUNDRED).guarantee, label="a point of the curve", delta=1e-6)
+        sv.above(1e9, 0.0)
+        sv.close()
+        assert float(budget.spent().epsilon) == 0.08
+        divergences = ledger.create_budget("renyi", epsilon=2, delta=1e-6, accounting="renyi")
+        SparseVector(**HUNDRED, spender=divergences).close()
+        assert 1.0 < float(divergences.spent().epsilon) < 2.5  # the odometer; and nothing comes back
+        with pytest.raises(BudgetError):
+            SparseVector(**HUNDRED, spender=divergences)
+
+
+def test_a_threshold_without_noise(tmp_path):
+    sure = {"epsilon_threshold": None, "epsilon_queries": 2 * 100 / 52.1, "max_positives": 100}
+    sv = SparseVector(**sure, random=keyed_source(5))
+    promised = sv.guarantee.worst()
+    assert promised.epsilon(delta=0) == math.inf
+    assert 1.35 < promised.epsilon(delta=1e-6) <= 1.361
+    with pytest.raises(ArgumentError, match="epsilon_threshold"):
+        sv.refined_guarantee
+    positive = 0
+    for seed in range(20):
+        session = SparseVector(
+            epsilon_threshold=None, epsilon_queries=2.0, max_positives=1000, random=keyed_source(seed)
+        )
+        positive += int(session.above_many(np.full(400, -200.0), 0.0).sum())
+    # 8000 coins of probability exp(-200/1000)/2: four standard deviations are 176
+    assert abs(positive - 8000 * 0.5 * math.exp(-0.2)) < 176
+    with Ledger.open(str(tmp_path / "ledger.db")) as ledger:
+        pure = ledger.create_budget("pure", epsilon=10)
+        with pytest.raises(BudgetError):
+            SparseVector(**sure, spender=pure)
+        budget = ledger.create_budget("approximate", epsilon=2, delta=1e-6, delta_each=1e-6)
+        with SparseVector(**sure, spender=budget) as paid:
+            paid.above(-1e9, 0.0)
+        assert float(budget.spent().epsilon) == pytest.approx(promised.epsilon(delta=1e-6))
+
+
+def test_an_ordinary_guarantee_says_the_same_at_delta_zero():
+    with pytest.raises(ArgumentError, match="largest price"):
+        OutputGuarantee(cell=bool, epsilons={True: 1.0}, ordinary=laplace(scale=2.0))
+    with pytest.raises(TypeError, match="ordinary"):
+        OutputGuarantee(cell=bool, epsilons={True: 1.0}, ordinary=1.0)
+    kept = OutputGuarantee(cell=bool, epsilons={True: 0.5}, ordinary=laplace(scale=2.0))
+    assert pickle.loads(pickle.dumps(kept)).worst().epsilon(1e-6) == laplace(scale=2.0).epsilon(1e-6)
+
+
+def test_found_values_are_part_of_the_game():
+    first, second = balanced_split(epsilon=0.5, max_positives=20)
+    found = {}
+    for spend in ("all", "release", "each"):
+        search = SparseRelease(
+            epsilon_threshold=first, epsilon_queries=second, epsilon_release=0.5, max_positives=20, spend=spend
+        )
+        found[spend] = search.guarantee.worst().epsilon(delta=1e-6)
+        assert search.guarantee.worst().epsilon(delta=0) == 1.0
+    assert 0.296 < found["each"] < found["release"] < 0.8 < found["all"] <= 1.0

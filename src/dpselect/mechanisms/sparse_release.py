@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, cast
 
@@ -16,8 +16,8 @@ from dpselect.mechanisms.grid import grid_at_most, round_to_grid
 from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector, read_thresholds
-from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
-from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts, session_guarantee
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.randomness import RandomSource, discrete_laplace
@@ -148,7 +148,32 @@ class SparseRelease(Mechanism):
     def guarantee(self) -> OutputGuarantee:
         """The price by (positives, negatives); the class of outputs is known from the output."""
         total = charged_price(self.price.total)
-        return OutputGuarantee(cell=released_counts, epsilons=self.price, supremum=total, adjacency=self.adjacency)
+        return OutputGuarantee(
+            cell=released_counts,
+            epsilons=self.price,
+            supremum=total,
+            adjacency=self.adjacency,
+            ordinary=self._ordinary(total),
+        )
+
+    def _ordinary(self, total: float) -> Guarantee | None:
+        """What a delta saves: the search is a game; values share a pure epsilon, or each has its own in the game."""
+        if self.spend == "all":
+            return None  # how much the values cost depends on how much the search did
+        each = self.epsilon_release / self.max_positives * (1.0 + 2.0**-50)
+        searched = session_guarantee(
+            self.epsilon_threshold,
+            self.epsilon_queries,
+            self.max_positives,
+            monotonic=self.monotonic,
+            release_epsilon=each if self.spend == "each" else 0.0,
+            pure_epsilon=total,
+            adjacency=self.adjacency,
+        )
+        if self.spend == "each":
+            return searched
+        values = pure_dp(epsilon=self.epsilon_release, adjacency=self.adjacency)
+        return replace(compose(searched, values), pure_epsilon=total)
 
     def scale(self, positives: int, negatives: int) -> float:
         """The scale of the noise on each value after a session with so many answers of either kind."""

@@ -17,9 +17,10 @@ from dpselect.mechanisms.sparse_vector_prices import (
     MOST_POSITIVES,
     refined_sparse_vector_guarantee,
     sparse_vector_guarantee,
+    unprotected_threshold_guarantee,
 )
 from dpselect.mechanisms.threshold_test import ThresholdTest
-from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.privacy.paid_session import IN_FULL, PaidSession
@@ -41,7 +42,8 @@ class SparseVector(PaidSession):
     noise is Laplace with its real-valued law: an answer is decided as if in real arithmetic.
 
     Args:
-        epsilon_threshold: spent on the threshold noise.
+        epsilon_threshold: spent on the threshold noise. None for none: then there is no pure price, `guarantee` is a
+            plain `Guarantee`, and a given accuracy may cost less at a delta.
         epsilon_queries: spent on the positives, all together.
         max_positives: how many positives are answered at most (up to 100,000); the session halts there.
         sensitivity: how far one query moves between neighbours at most (the caller must ensure it).
@@ -71,12 +73,15 @@ class SparseVector(PaidSession):
     (False, True, [False, True], True)
     >>> sv.guarantee.worst().epsilon(delta=0)
     3.0
+    >>> hundred = SparseVector(epsilon_threshold=0.03, epsilon_queries=5, max_positives=100)
+    >>> round(hundred.guarantee.worst().epsilon(delta=1e-6), 3)
+    1.584
     """
 
     def __init__(
         self,
         *,
-        epsilon_threshold: SupportsFloat,
+        epsilon_threshold: SupportsFloat | None,
         epsilon_queries: SupportsFloat,
         max_positives: int,
         sensitivity: SupportsFloat = 1.0,
@@ -90,7 +95,9 @@ class SparseVector(PaidSession):
     ) -> None:
         super().__init__()
         self._refined = flag("refined", refined)
-        self._epsilon_threshold = _parameter("epsilon_threshold", epsilon_threshold)
+        self._epsilon_threshold = (
+            None if epsilon_threshold is None else _parameter("epsilon_threshold", epsilon_threshold)
+        )
         self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
         self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
         self._max_queries = (
@@ -103,26 +110,38 @@ class SparseVector(PaidSession):
         source = resolve(random)
         price = replace(self.refined_guarantee, cell=tuple) if self._refined else self.guarantee
         self._pay(None if spender is None else Payment.open(price, spender=spender, label=label))
-        self._test = ThresholdTest(
-            ratio=unit / noise_epsilon(self._epsilon_threshold), rate=unit / Fraction(sensitivity), random=source
-        )
+        scale = Fraction(0) if self._epsilon_threshold is None else 1 / noise_epsilon(self._epsilon_threshold)
+        self._test = ThresholdTest(ratio=unit * scale, rate=unit / Fraction(sensitivity), random=source)
         self._positives = self._asked = self._answered = 0
         self._interrupted = False
 
     @property
-    def guarantee(self) -> OutputGuarantee:
-        """The price by the number of positives; the cell of the answers so far is `number_of_positives(answers)`."""
-        priced = sparse_vector_guarantee(
-            epsilon_threshold=self._epsilon_threshold,
-            epsilon_queries=self._epsilon_queries,
-            max_positives=self._max_positives,
-            adjacency=self._adjacency,
-        )
+    def guarantee(self) -> OutputGuarantee | Guarantee:
+        """The price by the number of positives; the cell of the answers so far is `number_of_positives(answers)`.
+
+        `guarantee.worst()` is what the session promises as a whole, much less than the largest price at a delta above
+        0: see docs/theory/sparse-vector.md. Without noise on the threshold that is all there is.
+        """
+        options: dict[str, Any] = {
+            "epsilon_queries": self._epsilon_queries,
+            "max_positives": self._max_positives,
+            "monotonic": self._monotonic,
+            "max_queries": self._max_queries,
+            "adjacency": self._adjacency,
+        }
+        if self._epsilon_threshold is None:
+            return replace(unprotected_threshold_guarantee(**options), interactive=True)
+        priced = sparse_vector_guarantee(epsilon_threshold=self._epsilon_threshold, **options)
         return replace(priced, interactive=True)
 
     @property
     def refined_guarantee(self) -> OutputGuarantee:
-        """The price by positives and negatives; the cell is `answer_counts(answers)`."""
+        """The price by positives and negatives; the cell is `answer_counts(answers)`.
+
+        Raises `ArgumentError` without noise on the threshold: no answer has a pure price then.
+        """
+        if self._epsilon_threshold is None:
+            raise ArgumentError("epsilon_threshold must be given for a price by answers: without it none is pure")
         priced = refined_sparse_vector_guarantee(
             epsilon_threshold=self._epsilon_threshold,
             epsilon_queries=self._epsilon_queries,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import SupportsFloat, cast
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.privacy import Adjacency, OutputGuarantee
+from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.privacy.output.amounts import charged_amount, charged_price
 
 __all__ = [
@@ -20,7 +21,9 @@ __all__ = [
     "answer_counts",
     "number_of_positives",
     "refined_sparse_vector_guarantee",
+    "session_guarantee",
     "sparse_vector_guarantee",
+    "unprotected_threshold_guarantee",
 ]
 
 MOST_POSITIVES = 100_000
@@ -61,6 +64,8 @@ def sparse_vector_guarantee(
     epsilon_threshold: float,
     epsilon_queries: float,
     max_positives: int,
+    monotonic: bool | None = None,
+    max_queries: int | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> OutputGuarantee:
     """epsilon_threshold + epsilon_queries * (number of positives) / max_positives, by the number of positives.
@@ -70,6 +75,10 @@ def sparse_vector_guarantee(
     costs epsilon_queries/max_positives. Prices are rounded up. Source: Lyu, Su, Li 2017, Theorems 4 and 5 (the worst
     case, the latter for monotonic queries); Hartmann et al. 2022, Lemma 8 (by output).
 
+    The ordinary guarantee, `worst()`, costs less at a delta: with `monotonic` given, as `SparseVector` has it, it is
+    the game's (`max_queries` lowers it where that is few). With None, where it is not known which noise was drawn, it
+    is the largest price. Source: docs/theory/sparse-vector.md, Theorem 1.
+
     >>> sparse_vector_guarantee(epsilon_threshold=1.0, epsilon_queries=2.0, max_positives=2).epsilons[1]
     2.0
     """
@@ -77,11 +86,67 @@ def sparse_vector_guarantee(
     epsilon_threshold = number("epsilon_threshold", epsilon_threshold, at_least=0.0, at_most=1e300)
     epsilon_queries = number("epsilon_queries", epsilon_queries, at_least=0.0, at_most=1e300)
     first, total = (charged_amount("epsilon", epsilon) for epsilon in (epsilon_threshold, epsilon_queries))
-    return OutputGuarantee(
-        cell=number_of_positives,
-        epsilons={c: charged_price(first + total * c / most) for c in range(most + 1)},
+    prices: dict[Hashable, float] = {c: charged_price(first + total * c / most) for c in range(most + 1)}
+    priced = OutputGuarantee(cell=number_of_positives, epsilons=prices, adjacency=adjacency)
+    if monotonic is None or not (epsilon_threshold and epsilon_queries):
+        return priced
+    ordinary = session_guarantee(
+        epsilon_threshold,
+        epsilon_queries,
+        most,
+        monotonic=monotonic,
+        max_queries=max_queries,
+        pure_epsilon=prices[most],
         adjacency=adjacency,
     )
+    return replace(priced, ordinary=ordinary)
+
+
+def unprotected_threshold_guarantee(
+    *,
+    epsilon_queries: float,
+    max_positives: int,
+    monotonic: bool = False,
+    max_queries: int | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Guarantee:
+    """What a sparse vector without noise on its threshold promises: no pure epsilon, and at a delta the game's value.
+
+    Attained, but for the corners of polygons: nothing valid lies below it by more than about a thousandth. Refunds have
+    nothing to come from. Source: docs/theory/sparse-vector.md, Theorem 2.
+
+    >>> round(unprotected_threshold_guarantee(epsilon_queries=4.0, max_positives=100).epsilon(delta=1e-6), 3)
+    1.423
+    """
+    most = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
+    queries = number("epsilon_queries", epsilon_queries, above=0.0, at_most=1e300)
+    return session_guarantee(None, queries, most, monotonic=monotonic, max_queries=max_queries, adjacency=adjacency)
+
+
+def session_guarantee(
+    epsilon_threshold: float | None,
+    epsilon_queries: float,
+    max_positives: int,
+    *,
+    monotonic: bool = False,
+    max_queries: int | None = None,
+    release_epsilon: float = 0.0,
+    pure_epsilon: float | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
+) -> Guarantee:
+    """What a session promises as a whole, as a game; `release_epsilon` is that of what follows each positive.
+
+    Noise is calibrated to slightly less than these amounts, which covers their rounding.
+    """
+    game = SparseVectorGame(
+        threshold_rate=epsilon_threshold,
+        query_rate=epsilon_queries / max_positives / (1 if monotonic else 2),
+        positives=max_positives,
+        monotonic=monotonic,
+        queries=max_queries,
+        release_epsilon=release_epsilon,
+    )
+    return game_guarantee(game, pure_epsilon=pure_epsilon, adjacency=adjacency)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +232,14 @@ def refined_sparse_vector_guarantee(
         monotonic=bool(monotonic),
         max_queries=None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000),
     )
-    return OutputGuarantee(
-        cell=answer_counts, epsilons=price, supremum=charged_price(price.supremum), adjacency=adjacency
+    most = charged_price(price.supremum)
+    ordinary = session_guarantee(
+        price.epsilon_threshold,
+        price.epsilon_queries,
+        price.max_positives,
+        monotonic=price.monotonic,
+        max_queries=price.max_queries,
+        pure_epsilon=most,
+        adjacency=adjacency,
     )
+    return OutputGuarantee(cell=answer_counts, epsilons=price, supremum=most, adjacency=adjacency, ordinary=ordinary)

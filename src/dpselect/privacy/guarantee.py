@@ -167,6 +167,10 @@ class Guarantee:
         lower = self.lower_profile
         return 0.0 if lower is None or delta >= 1.0 else exceeded_epsilon(lower, delta)
 
+    def worst(self) -> Guarantee:
+        """Itself: what the `worst` of an output guarantee gives, for callers that have either."""
+        return self
+
     def best_profile(self) -> PrivacyProfile:
         """The profile, or the one implied by the other curves; raises `ArgumentError` when nothing is known."""
         if self.profile is not None:

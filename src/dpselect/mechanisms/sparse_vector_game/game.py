@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class SparseVectorGame:
         thresholds: sessions that share the positives, each with a threshold noise of its own.
         restarts: whether the threshold noise is drawn afresh after every positive.
         queries: how many queries are answered at most; None for any number.
-        release_rate: sensitivity over the scale of Laplace noise on a number released after each positive; 0 without.
+        release_epsilon: of a pure mechanism whose output is released after each positive; 0 without one.
         noise: of the queries: "laplace", or "geometric", where `query_rate` is one over whole steps of the sensitivity.
         steps: the sensitivity in steps of the geometric noise; its `query_rate` is that of all of them.
     """
@@ -63,13 +62,13 @@ class SparseVectorGame:
     thresholds: int = 1
     restarts: bool = False
     queries: int | None = None
-    release_rate: float = 0.0
+    release_epsilon: float = 0.0
     noise: str = "laplace"
     steps: int = 1
 
     def __post_init__(self) -> None:
         number("query_rate", self.query_rate, above=0.0)
-        number("release_rate", self.release_rate, at_least=0.0)
+        number("release_epsilon", self.release_epsilon, at_least=0.0)
         if self.threshold_rate is not None:
             number("threshold_rate", self.threshold_rate, above=0.0)
         for name in ("positives", "thresholds", "steps"):
@@ -85,7 +84,7 @@ class SparseVectorGame:
     def limited(self) -> bool:
         """Whether the number of queries is so small that it is priced; else any number is."""
         most = self.queries
-        plain = not self.restarts and self.release_rate == 0.0
+        plain = not self.restarts and self.release_epsilon == 0.0
         return plain and most is not None and most * min(self.positives, most) <= _MOST_LIMITED
 
     @property
@@ -103,17 +102,17 @@ class SparseVectorGame:
         """What the shift of one threshold noise costs at most."""
         return (self.threshold_rate or 0.0) * orientation.moved(shift)
 
-    @cached_property
+    @property
     def mesh(self) -> float:
         """The distance of the losses at which the game's values are kept."""
         fine = 80 if self.positives <= 5 else 40 if self.positives <= 25 else 20 if self.positives <= 400 else 10
         return self.query_rate / fine
 
-    @cached_property
+    @property
     def pure_epsilon(self) -> float:
         """The loss that no session exceeds, up to rounding; inf without noise on the threshold."""
         if self.threshold_rate is None:
             return np.inf
         drawn = self.positives if self.restarts else self.thresholds
-        each = (1.0 if self.monotonic else 2.0) * self.query_rate + self.release_rate
+        each = (1.0 if self.monotonic else 2.0) * self.query_rate + self.release_epsilon
         return drawn * self.threshold_rate + self.positives * each

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mesh", "Spread", "laplace_spread", "place"]
+__all__ = ["Mesh", "Spread", "laplace_spread", "place", "pure_spread"]
 
 Array = NDArray[np.float64]
 
@@ -94,8 +94,21 @@ def laplace_spread(size: float, width: float) -> Spread:
     slack = here * (2.0**-48 / width)
     weights[:-1] += here - upper + slack
     weights[1:] += upper + slack
-    for loss, mass in ((-size, 0.5 * math.exp(-size)), (size, 0.5)):
+    return _with_atoms(Spread(reach, weights), width, {-size: 0.5 * math.exp(-size), size: 0.5})
+
+
+def pure_spread(epsilon: float, width: float) -> Spread:
+    """The loss of randomised response, which every epsilon-private mechanism is a post-processing of."""
+    reach = math.ceil(epsilon / width) + 1
+    odds = math.exp(-epsilon)
+    nothing = Spread(reach, np.zeros(2 * reach + 1))
+    return _with_atoms(nothing, width, {-epsilon: odds / (1.0 + odds), epsilon: 1.0 / (1.0 + odds)})
+
+
+def _with_atoms(spread: Spread, width: float, atoms: dict[float, float]) -> Spread:
+    weights = spread.weights.copy()
+    for loss, mass in atoms.items():
         cell, weight = place(loss, width)
-        weights[cell + reach] += mass * (1.0 - weight) + mass * 2.0**-48
-        weights[cell + 1 + reach] += mass * weight + mass * 2.0**-48
-    return Spread(reach, weights)
+        weights[cell + spread.reach] += mass * (1.0 - weight) + mass * 2.0**-48
+        weights[cell + 1 + spread.reach] += mass * weight + mass * 2.0**-48
+    return Spread(spread.reach, weights)

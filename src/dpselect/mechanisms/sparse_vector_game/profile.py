@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread, pure_spread
 from dpselect.mechanisms.sparse_vector_game.renyi import coins_of, likely_shifts, rough_epsilon
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
 from dpselect.privacy.losses.connect_the_dots import lower_hull
@@ -31,25 +31,29 @@ _FAR = 1e-8
 
 
 def playable(game: SparseVectorGame) -> bool:
-    """Whether the game is solved: a loss of 2e-6 to 4 for a positive, at most 1000 positives, not too many cells."""
-    return (
-        _LEAST <= game.query_rate <= _MOST
-        and game.positives <= _MOST_POSITIVES
-        and all(_reach(game, one, s) < _LARGEST_LOSS for one in game.orientations for s in _solved(game, one)[:1])
-    )
+    """Whether the game is solved: losses of 2e-6 to 4 for a positive, and at most 1000 positives."""
+    return _LEAST <= game.query_rate <= _MOST and game.positives <= _MOST_POSITIVES
 
 
+@lru_cache(maxsize=256)
 def _solved(game: SparseVectorGame, orientation: Orientation) -> tuple[float, ...]:
-    """The shifts for which the game is solved: those that may be best and have few enough cells."""
+    """The shifts for which the game is solved: those that may be best and have few enough cells, or no loss at all."""
     likely = likely_shifts(game, orientation)
-    likely = likely[:: -(-len(likely) // _MOST_SHIFTS)]
-    return tuple(s for s in likely if _reach(game, orientation, s) <= _MOST_CELLS * game.mesh) or likely[:1]
+    few = likely[:: -(-len(likely) // _MOST_SHIFTS)]
+    free = tuple(s for s in game.shifts(orientation) if game.threshold_loss(orientation, s) == 0.0)
+    return tuple(s for s in few if _cells(game, orientation, s) <= _MOST_CELLS) or free
+
+
+def _cells(game: SparseVectorGame, orientation: Orientation, shift: float) -> float:
+    drawn = 1 if game.restarts else game.thresholds
+    loss = drawn * game.threshold_loss(orientation, shift)
+    return (_reach(game, orientation, shift) + loss + game.release_epsilon) / game.mesh
 
 
 def _reach(game: SparseVectorGame, orientation: Orientation, shift: float) -> float:
     """How far epsilons are kept: where hardly any delta is left, or no loss."""
     place = game.shifts(orientation).index(shift)
-    return min(float(rough_epsilon(game, orientation, _RESOLVED)[place]), game.pure_epsilon)
+    return min(float(rough_epsilon(game, orientation, _RESOLVED)[place]), game.pure_epsilon, _LARGEST_LOSS)
 
 
 @lru_cache(maxsize=64)
@@ -59,7 +63,7 @@ def _deltas(game: SparseVectorGame, orientation: Orientation, shift: float) -> A
     width, reach = game.mesh, _reach(game, orientation, shift)
     loss = game.threshold_loss(orientation, shift)
     drawn = laplace_spread(loss, width)
-    release = laplace_spread(game.release_rate, width) if game.release_rate > 0.0 else None
+    release = pure_spread(game.release_epsilon, width) if game.release_epsilon > 0.0 else None
     between = [spread for spread in (drawn if game.restarts and loss > 0.0 else None, release) if spread is not None]
     first = drawn
     for _ in range(0 if game.restarts else game.thresholds - 1):

@@ -12,6 +12,7 @@ from dpselect.mechanisms.sparse_vector_game.coins import Coins, geometric_coins,
 from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
+from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.renyi import SEARCH_ORDERS
 
 __all__ = ["GameRenyi", "coins_of", "divergences", "likely_shifts", "rough_epsilon"]
@@ -47,8 +48,8 @@ def divergences(game: SparseVectorGame, orientation: Orientation, shift: float, 
     loss = game.threshold_loss(orientation, shift)
     if loss > 0.0:
         total = total + (game.positives if game.restarts else game.thresholds) * LaplaceRenyi(loss)(orders)
-    if game.release_rate > 0.0:
-        total = total + game.positives * LaplaceRenyi(game.release_rate)(orders)
+    if game.release_epsilon > 0.0:
+        total = total + game.positives * RandomizedResponseRenyi(game.release_epsilon)(orders)
     return np.asarray(total * ROUND_UP)
 
 

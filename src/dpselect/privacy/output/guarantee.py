@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from dpselect.errors import ArgumentError, expect, number
-from dpselect.privacy.adjacency import Adjacency, parse_adjacency
+from dpselect.errors import ArgumentError, PromiseError, expect, number
+from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.mechanisms.pure import approximate_dp
 from dpselect.privacy.notebook import bound, card
@@ -34,6 +34,9 @@ class OutputGuarantee:
     `interactive` says that the mechanism answers queries that may depend on what else was released meanwhile: a ledger
     lets nothing else run on the same data until it is settled.
 
+    `ordinary` is a guarantee of the whole output that holds beside the prices, where more is known than the largest of
+    them; its pure epsilon must be `worst_epsilon`. Refunds never touch it: they are differences of prices.
+
     Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
     without a supremum, or a supremum below a price.
 
@@ -48,6 +51,7 @@ class OutputGuarantee:
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
     supremum: float | None = None
     interactive: bool = False
+    ordinary: Guarantee | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.cell):
@@ -59,11 +63,21 @@ class OutputGuarantee:
         if callable(self.epsilons):
             if self.supremum is None:
                 raise ArgumentError("supremum must be given: prices by a function have no largest one to reserve")
-            return
-        expect("epsilons", self.epsilons, Mapping)
-        if not self.epsilons:
+        else:
+            self._read_table(self.epsilons)
+        if self.ordinary is not None:
+            if not isinstance(self.ordinary, Guarantee):
+                given = "a realised price" if isinstance(self.ordinary, RealisedPrice) else type(self.ordinary).__name__
+                raise PromiseError(f"ordinary must be a Guarantee, got {given}")
+            common_adjacency((parse_adjacency(self.adjacency), self.ordinary.adjacency))
+            if (self.ordinary.pure_epsilon, self.ordinary.failure) != (self.worst_epsilon, self.delta):
+                raise ArgumentError("ordinary must have the largest price as its pure epsilon, and the same delta")
+
+    def _read_table(self, epsilons: Mapping[Hashable, float]) -> None:
+        expect("epsilons", epsilons, Mapping)
+        if not epsilons:
             raise ArgumentError("epsilons must have at least one cell")
-        parsed = {cell: number("epsilons", value, at_least=0.0, rounding="up") for cell, value in self.epsilons.items()}
+        parsed = {cell: number("epsilons", value, at_least=0.0, rounding="up") for cell, value in epsilons.items()}
         object.__setattr__(self, "epsilons", MappingProxyType(parsed))
         if self.supremum is not None and self.supremum < max(parsed.values()):
             raise ArgumentError(f"supremum must be at least every price, got {self.supremum!r}")
@@ -71,7 +85,8 @@ class OutputGuarantee:
     def __reduce__(self) -> tuple[Any, ...]:
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
-        return _rebuild, (self.cell, prices, self.delta, self.adjacency, self.supremum, self.interactive)
+        parts = self.cell, prices, self.delta, self.adjacency, self.supremum, self.interactive, self.ordinary
+        return _rebuild, parts
 
     @property
     def table(self) -> Mapping[Hashable, float] | None:
@@ -98,8 +113,13 @@ class OutputGuarantee:
         return self.epsilons[cell]
 
     def worst(self) -> Guarantee:
-        """The ordinary guarantee: the largest epsilon of all cells. Source: Hartmann et al. 2022, Lemma 4."""
-        ordinary = approximate_dp(epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency)
+        """The ordinary guarantee: `ordinary`, or the largest epsilon of all cells.
+
+        Source: Hartmann et al. 2022, Lemma 4.
+        """
+        ordinary = self.ordinary or approximate_dp(
+            epsilon=self.worst_epsilon, delta=self.delta, adjacency=self.adjacency
+        )
         return replace(ordinary, interactive=self.interactive)
 
     def observed(self, output: Any) -> RealisedPrice:
@@ -132,7 +152,14 @@ def _rebuild(
     adjacency: Adjacency,
     supremum: float | None = None,
     interactive: bool = False,
+    ordinary: Guarantee | None = None,
 ) -> OutputGuarantee:
     return OutputGuarantee(
-        cell=cell, epsilons=epsilons, delta=delta, adjacency=adjacency, supremum=supremum, interactive=interactive
+        cell=cell,
+        epsilons=epsilons,
+        delta=delta,
+        adjacency=adjacency,
+        supremum=supremum,
+        interactive=interactive,
+        ordinary=ordinary,
     )
