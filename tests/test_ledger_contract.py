@@ -76,7 +76,7 @@ class TestPostgresql(LedgerContract):
             with Ledger.open(where) as ledger:
                 ledger.create_budget("b", epsilon=1)
                 with ledger._store.write() as transaction:
-                    shown = transaction._database.execute("SHOW synchronous_commit").fetchone()[0]
+                    shown = transaction.database.execute("SHOW synchronous_commit").fetchone()[0]
             assert shown == "on"
         finally:
             with psycopg.connect(POSTGRES, autocommit=True) as connection:
@@ -104,7 +104,7 @@ class TestPostgresql(LedgerContract):
             budget = ledger.create_budget("b", epsilon=3, delta="1e-6")
             with ledger._store.read() as transaction:
                 query = "SELECT state, digest FROM ledger_account"
-                state, digest = transaction._database.execute(query).fetchone()
+                state, digest = transaction.database.execute(query).fetchone()
             budget.reserve(GATE, label="s")
             back = f"UPDATE ledger_account SET state = '{state}', digest = '{digest}'"
             changed(where, back, "DELETE FROM ledger_entry WHERE sequence = 3", "DELETE FROM ledger_reservation")
@@ -131,7 +131,7 @@ class TestPostgresql(LedgerContract):
                     with pytest.raises(LedgerUnavailableError, match="lock timeout"):
                         call()
             with ledger._store.read() as transaction:
-                backend = transaction._database.execute("SELECT pg_backend_pid()").fetchone()[0]
+                backend = transaction.database.execute("SELECT pg_backend_pid()").fetchone()[0]
             with psycopg.connect(POSTGRES, autocommit=True) as other:
                 other.execute("SELECT pg_terminate_backend(%s)", (backend,))
             with pytest.raises(LedgerUnavailableError):

@@ -198,7 +198,7 @@ def test_the_file_is_private_and_synced(path):
     with Ledger.open(path) as ledger:
         ledger.create_budget("b", epsilon=1)
         with ledger._store.write() as transaction:
-            pragma = transaction._database.execute
+            pragma = transaction.database.execute
             assert pragma("PRAGMA synchronous").fetchone()[0] == 2  # FULL
             assert pragma("PRAGMA journal_mode").fetchone()[0] == "wal"
             assert pragma("PRAGMA application_id").fetchone()[0] == int.from_bytes(b"dpsl", "big")

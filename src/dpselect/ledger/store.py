@@ -22,7 +22,7 @@ from dpselect.ledger.refusals import (
     LostLedgerWarning,
     StaleRecordError,
 )
-from dpselect.ledger.schema import SCHEMA_VERSION
+from dpselect.ledger.schema import SCHEMA_VERSION, create_tables, is_there, migrate, schema_version
 from dpselect.ledger.transaction import Transaction
 from dpselect.ledger.witness import FolderWitness, WitnessPlace, witness_at
 from dpselect.randomness.starting import refuse_while_starting
@@ -85,12 +85,12 @@ class Store:
             if self._path is not None and not os.path.lexists(self._path):
                 return False
             with self._plain(write=False) as transaction:
-                if not transaction.is_there():
+                if not is_there(transaction.database):
                     return False
-                current = transaction.version() == SCHEMA_VERSION
+                current = schema_version(transaction.database) == SCHEMA_VERSION
             if not current:
                 with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
-                    transaction.migrate()
+                    migrate(transaction.database)
             with self._plain(write=False) as transaction:
                 origin = _begun(transaction)
             self._origin = origin
@@ -144,12 +144,12 @@ class Store:
 
     def _create_tables(self, begin: Begin) -> Head | None:
         with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
-            if transaction.is_there():
+            if is_there(transaction.database):
                 return None
             return self._written(transaction, begin)
 
     def _written(self, transaction: Transaction, begin: Begin) -> Head:
-        transaction.create_tables()
+        create_tables(transaction.database)
         begin(transaction)
         transaction.flush()
         self._check_witness(transaction, self._seen(str(_begun(transaction)["id"])))

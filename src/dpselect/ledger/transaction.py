@@ -10,7 +10,6 @@ from dpselect.ledger.engines import Database
 from dpselect.ledger.entries import BOOKS, ORIGIN, Body, Head, canonical, next_head
 from dpselect.ledger.fold import Account, MemoryBooks, Reservation, account_digest, apply, books_digest
 from dpselect.ledger.refusals import LedgerDamagedError
-from dpselect.ledger.schema import create_tables, is_there, migrate, schema_version
 
 __all__ = ["Transaction"]
 
@@ -53,7 +52,7 @@ class Transaction:
     """The books of `fold`, read from the tables as needed and written back when the transaction commits."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        self.database = database
         self._accounts: dict[str, Account] = {}
         self._known: dict[str, str] = {}  # the terms of what the table holds
         self._changed: set[str] = set()
@@ -70,7 +69,7 @@ class Transaction:
     def _last(self) -> tuple[Head, Head, str]:
         """The head before the last entry, its own, and its text; as stored, like the digests of the accounts."""
         if self._end is None:
-            rows = self._database.execute(_END).fetchall()
+            rows = self.database.execute(_END).fetchall()
             if not all(isinstance(row.head, str) and isinstance(row.sequence, int | None) for row in rows):
                 raise LedgerDamagedError("the end of the record cannot be read")
             self._kept = {row.name: row.head for row in rows if row.name is not None}
@@ -95,7 +94,7 @@ class Transaction:
 
     def prefetch(self, budget: str, identifier: str) -> None:
         """Read in one go what a reservation or a settlement needs: the database is held meanwhile."""
-        row = self._database.execute(_SPENDING, budget=budget, identifier=identifier).fetchone()
+        row = self.database.execute(_SPENDING, budget=budget, identifier=identifier).fetchone()
         if row is None:
             return
         if row.terms is not None:
@@ -107,7 +106,7 @@ class Transaction:
 
     def account(self, name: str) -> Account | None:
         if name not in self._accounts:
-            row = self._database.execute(_ACCOUNT, name=name).fetchone()
+            row = self.database.execute(_ACCOUNT, name=name).fetchone()
             if row is None:
                 return None
             self._restore(name, row.terms, row.state)
@@ -130,7 +129,7 @@ class Transaction:
 
     def reservation(self, budget: str, identifier: str) -> Reservation | None:
         if (budget, identifier) not in self._reservations:
-            row = self._database.execute(_RESERVATION, budget=budget, identifier=identifier).fetchone()
+            row = self.database.execute(_RESERVATION, budget=budget, identifier=identifier).fetchone()
             self._reservations[budget, identifier] = None if row is None else Reservation(row.sequence, row.settled)
         return self._reservations[budget, identifier]
 
@@ -138,9 +137,9 @@ class Transaction:
         self._reservations[budget, identifier] = reservation
         fields: dict[str, Any] = {"budget": budget, "identifier": identifier, "settled": reservation.settled}
         if reservation.settled is None:
-            self._database.execute(_BOOK, **fields, sequence=reservation.sequence)
+            self.database.execute(_BOOK, **fields, sequence=reservation.sequence)
         else:
-            self._database.execute(_SETTLE, **fields)
+            self.database.execute(_SETTLE, **fields)
 
     def body(self, sequence: int) -> Body:
         return self.entry(sequence)[1]
@@ -148,7 +147,7 @@ class Transaction:
     def entry(self, sequence: int) -> tuple[str, Body]:
         """The head after an entry, and its body. Raises `LedgerDamagedError` when they do not fit each other."""
         if sequence not in self._entries:
-            row = self._database.execute(_ENTRY, sequence=sequence).fetchone()
+            row = self.database.execute(_ENTRY, sequence=sequence).fetchone()
             if row is None:
                 raise LedgerDamagedError(f"entry {sequence} is missing", sequence)
             self._read(Head(sequence, row.head), row.body, row.before_head)
@@ -162,7 +161,7 @@ class Transaction:
 
     def holds(self, head: str) -> int | None:
         """The entry with this head, if the record has it."""
-        row = self._database.execute(_HEAD, head=head).fetchone()
+        row = self.database.execute(_HEAD, head=head).fetchone()
         return None if row is None else int(row.sequence)
 
     def append(self, body: Body) -> Head:
@@ -176,13 +175,13 @@ class Transaction:
             digests[name] = account_digest(self._terms(name), canonical(self._accounts[name].state()))
         written = canonical({**body, BOOKS: books_digest(digests)})
         head = next_head(tip, written)
-        self._database.execute(_APPEND, sequence=head.sequence, head=head.head, body=written)
+        self.database.execute(_APPEND, sequence=head.sequence, head=head.head, body=written)
         self._end = tip, head, written
         return head
 
     def touch(self) -> None:
         """Write without a change: the commit then syncs what a killed process wrote and did not live to sync."""
-        self._database.execute(_TOUCH)
+        self.database.execute(_TOUCH)
 
     def flush(self) -> None:
         """Write changed accounts."""
@@ -190,9 +189,9 @@ class Transaction:
             terms, state = self._terms(name), canonical(self._accounts[name].state())
             fields = {"name": name, "state": state, "digest": account_digest(terms, state)}
             if name in self._known:
-                self._database.execute(_SAVE_ACCOUNT, **fields)
+                self.database.execute(_SAVE_ACCOUNT, **fields)
             else:
-                self._database.execute(_OPEN_ACCOUNT, **fields, terms=terms)
+                self.database.execute(_OPEN_ACCOUNT, **fields, terms=terms)
                 self._known[name] = terms
         self._changed.clear()
 
@@ -201,30 +200,30 @@ class Transaction:
 
     def account_names(self) -> list[str]:
         """All budgets."""
-        return sorted(str(name) for (name,) in self._database.execute(_ACCOUNTS))
+        return sorted(str(name) for (name,) in self.database.execute(_ACCOUNTS))
 
     def entries(self) -> Iterator[tuple[int, str, str]]:
         """Number, head and canonical text of every entry, in order, without holding all of them."""
-        for row in self._database.stream(_ENTRIES):
+        for row in self.database.stream(_ENTRIES):
             yield row.sequence, row.head, row.body
 
     def page(self, after: int) -> list[tuple[int, str, str]]:
         """The next thousand entries after a number."""
-        return [(row.sequence, row.head, row.body) for row in self._database.execute(_PAGE, after=after)]
+        return [(row.sequence, row.head, row.body) for row in self.database.execute(_PAGE, after=after)]
 
     def reservations(self) -> Iterator[tuple[str, str, Reservation]]:
         """Every booked reservation."""
-        for row in self._database.stream(_RESERVATIONS):
+        for row in self.database.stream(_RESERVATIONS):
             yield row.budget, row.identifier, Reservation(row.sequence, row.settled)
 
     def write_whole(self, entries: Iterator[tuple[int, str, str]], books: MemoryBooks) -> None:
         """Append entries that were checked; `books` is their fold once they have all been read."""
-        self._database.execute_all(
+        self.database.execute_all(
             _APPEND, ({"sequence": sequence, "head": head, "body": body} for sequence, head, body in entries)
         )
         for account in books.accounts.values():
             self.save(account)
-        self._database.execute_all(
+        self.database.execute_all(
             _BOOK,
             (
                 {"budget": budget, "identifier": identifier, "sequence": found.sequence, "settled": found.settled}
@@ -232,27 +231,11 @@ class Transaction:
             ),
         )
 
-    def is_there(self) -> bool:
-        """Whether there is a ledger."""
-        return is_there(self._database)
-
-    def version(self) -> int:
-        """The schema version of the tables."""
-        return schema_version(self._database)
-
-    def create_tables(self) -> None:
-        """Make the tables of a new ledger."""
-        create_tables(self._database)
-
-    def migrate(self) -> None:
-        """Bring older tables up to date."""
-        migrate(self._database)
-
     def check_pages(self) -> None:
         """Have SQLite read every page. Raises `LedgerDamagedError`."""
-        if self._database.dialect != "sqlite":
+        if self.database.dialect != "sqlite":
             return
-        (found,) = self._database.execute("PRAGMA integrity_check(1)").fetchone()
+        (found,) = self.database.execute("PRAGMA integrity_check(1)").fetchone()
         if found != "ok":
             raise LedgerDamagedError(f"the file is damaged: {found}")
 
