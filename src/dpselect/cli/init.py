@@ -13,7 +13,7 @@ from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
 from dpselect.errors import ArgumentError, number
 
 if TYPE_CHECKING:
-    from dpselect.study.drafted import DraftedColumn
+    from dpselect.study import DraftedColumn
 
 __all__ = ["init"]
 
@@ -50,11 +50,11 @@ def init(
     if label not in found.columns:
         raise ArgumentError(f"--label: no such column {label!r}; there are {', '.join(map(repr, found.columns))}")
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
-    facts = Facts(epsilon=epsilon)
+    facts = Facts(epsilon=repr(epsilon))
     if _in_terminal():
         typer.echo("Say only what is public without looking at the rows; nothing leaves a blank.", err=True)
         rows = _ask("rows, about")
-        facts = Facts(epsilon=epsilon, classes=_list(f"classes of {label!r}"), nominal_rows=rows or facts.nominal_rows)
+        facts = replace(facts, classes=_words(f"classes of {label!r}"), nominal_rows=rows)
         columns = [_asked(column) for column in columns]
     text = draft_study(_beside(data, to), label, columns, facts, form=form)
     if to is None:
@@ -90,12 +90,9 @@ def _ask(question: str, default: str = "") -> str:
     return answer.strip()
 
 
-def _list(question: str) -> tuple[str, ...]:
-    """What is typed, as TOML; blanks for nothing."""
-    from dpselect.study.drafted import BLANK, toml
-
+def _words(question: str) -> tuple[str, ...]:
     answer = _ask(f"{question}, with commas between")
-    return tuple(toml(word.strip()) for word in answer.split(",")) if answer else (BLANK, BLANK)
+    return tuple(word.strip() for word in answer.split(",")) if answer else ()
 
 
 def _asked(column: DraftedColumn) -> DraftedColumn:
@@ -108,6 +105,5 @@ def _asked(column: DraftedColumn) -> DraftedColumn:
     if kind == "none":
         return column
     if kind == "category":
-        return replace(column, categories=_list(f"categories of {column.name!r}"))
-    low, high, *_ = (*_list(f"lowest and highest of {column.name!r}"), *column.bounds)
-    return replace(column, bounds=(low, high))
+        return replace(column, categories=_words(f"categories of {column.name!r}"))
+    return replace(column, bounds=_words(f"lowest and highest of {column.name!r}"))

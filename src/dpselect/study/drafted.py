@@ -14,9 +14,8 @@ from typing import Final
 from dpselect.study.schema import FILL_IN
 from dpselect.study.sources import Form
 
-__all__ = ["BLANK", "DraftedColumn", "Facts", "draft_study", "guessed_columns", "toml"]
+__all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 
-BLANK: Final = f'"{FILL_IN}"'
 # parts of names, between other letters or where a capital begins
 _IDENTITY: Final = {"id", "uuid", "guid", "key", "name", "surname", "email", "mail", "phone", "ssn", "address", "url"}
 _DATE: Final = {"date", "day", "time", "timestamp", "datetime", "at", "dob", "birthday", "born"}
@@ -28,34 +27,31 @@ class DraftedColumn:
     """What a draft says of a column: its kind, and why.
 
     `kind` is number, date, duration, category or none, for a column that is left out. `bounds` and `categories` are
-    TOML, blanks by default.
+    words as somebody typed them; none leave a blank.
     """
 
     name: str
     kind: str
     why: str = ""
-    bounds: tuple[str, str] = (BLANK, BLANK)
-    categories: tuple[str, ...] = (BLANK,)
+    bounds: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     @property
     def facts(self) -> str:
         """What stands for it under `[data.columns]`."""
-        low, high = self.bounds
-        return {
-            "number": f'{{ bounds = [{low}, {high}], missing = "indicator" }}',
-            "date": f'{{ kind = "date", bounds = [{low}, {high}], missing = "indicator" }}',
-            "duration": f'{{ kind = "duration", bounds = [{low}, {high}], missing = "indicator" }}',
-            "category": f"{{ categories = [{', '.join(self.categories)}], other = true }}",
-        }[self.kind]
+        if self.kind == "category":
+            return f"{{ categories = {_list(self.categories)}, other = true }}"
+        kind = "" if self.kind == "number" else f'kind = "{self.kind}", '
+        return f'{{ {kind}bounds = {_list(self.bounds)}, missing = "indicator" }}'
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a person says of a table, as TOML; blanks where nobody did."""
+    """What a person says of a table, in words as they were typed; none leave a blank."""
 
-    epsilon: float = 3.0
-    classes: Sequence[str] = (BLANK, BLANK)
-    nominal_rows: str = BLANK
+    epsilon: str = "3"
+    classes: Sequence[str] = ()
+    nominal_rows: str = ""
 
 
 def guessed_columns(names: Sequence[str], types: Mapping[str, str]) -> list[DraftedColumn]:
@@ -85,16 +81,20 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
         source=_quoted(source),
         options=options,
         label=_quoted(label),
-        classes=", ".join(facts.classes),
+        classes=_list(facts.classes),
         columns="\n".join(kept),
         left="\n".join(["# Left out:", *left, ""]) if left else "",
         epsilon=facts.epsilon,
-        rows=facts.nominal_rows,
+        rows=_toml(facts.nominal_rows or FILL_IN),
         blank=FILL_IN,
     )
 
 
-def toml(word: str) -> str:
+def _list(words: Sequence[str]) -> str:
+    return f"[{', '.join(map(_toml, words or (FILL_IN, FILL_IN)))}]"
+
+
+def _toml(word: str) -> str:
     """What somebody typed, as TOML: a number as it is, other words in quotation marks."""
     return word if re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", word) else _quoted(word)
 
@@ -122,7 +122,7 @@ _TEMPLATE: Final = """\
 [data]
 source = {source}
 {options}label = {label}                          # what is to be predicted
-classes = [{classes}]             # every class that may occur, from the question that was asked
+classes = {classes}             # every class that may occur, from the question that was asked
 
 # For each feature its bounds (cells beyond them are clipped) or its categories; kinds are number, date, duration.
 # Take a column out by deleting its line. missing = "indicator" adds a column that says where a cell was missing;
@@ -131,7 +131,7 @@ classes = [{classes}]             # every class that may occur, from the questio
 {columns}
 {left}
 [privacy]
-epsilon = {epsilon:g}                              # the total for the whole search, about every single row
+epsilon = {epsilon}                              # the total for the whole search, about every single row
 delta = 1e-6                             # below one over the number of rows
 adjacency = "add_or_remove_one"          # hides whether a row is in the table at all
 nominal_rows = {rows}                    # about how many rows there are: a round public figure, not a count
