@@ -117,6 +117,7 @@ ELSEWHERE: dict[str, str] = {
             "integrations.optuna.tune:rehearse",
             "integrations.optuna.tune:release",
             "integrations.sklearn.PrivateSearchCV:release",
+            "ordered.ColumnRequest:progress",
             "ordered.open_column:progress",
             "privacy.Release.processed:function",
             "selection.amplify:rehearse",

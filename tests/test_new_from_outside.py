@@ -1,6 +1,7 @@
-"""A law of K, a base mechanism and a bound written here, outside of the package: no file of the package knows them."""
+"""A law of K, a base mechanism, a bound and a source of columns, from outside: no file of the package knows them."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,9 @@ from dpselect.accounting import best_of, plan, search_bound
 from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.app import app
 from dpselect.errors import ArgumentError, BoundUnavailableError
+from dpselect.ordered import ColumnRequest, column_source, median, open_column
+from dpselect.ordered.sources.adapters import read_values
+from dpselect.ordered.sources.opening import COLUMN_SOURCES
 from dpselect.privacy import Adjacency, base_mechanism, gaussian, laplace, pure_dp
 from dpselect.privacy.bases import BASES
 from dpselect.registry import Registry
@@ -66,7 +70,16 @@ def thousand(base, law):
     return pure_dp(epsilon=1000.0 * base.pure_epsilon * law.mean, adjacency=base.adjacency)
 
 
-registered = only_in_this_file((LAWS, "test-either"), (BASES, "test-staircase"), (BOUNDS, "test-thousand"))
+@column_source(".lines")
+@contextmanager
+def lines(path: str, request: ColumnRequest):
+    """A file with a number a line."""
+    yield read_values(np.loadtxt(path) if request.column == "all" else np.empty(0))
+
+
+registered = only_in_this_file(
+    (LAWS, "test-either"), (BASES, "test-staircase"), (BOUNDS, "test-thousand"), (COLUMN_SOURCES, ".lines")
+)
 
 
 def run(*arguments: str) -> str:
@@ -128,6 +141,18 @@ def test_a_bound_can_be_among_the_default_ones(monkeypatch):
     monkeypatch.setattr(BOUNDS, "_facts", dict(BOUNDS._facts))
     search_bound("test-nothing", by_default=True)(lambda base, law: pure_dp(epsilon=0.0))
     assert best_of(laplace(scale=1.0), Either(many=3)).epsilon(delta=0) == 0.0
+
+
+def test_a_source_of_columns_is_found_by_the_end_of_its_path(tmp_path):
+    path = tmp_path / "some.lines"
+    path.write_text("\n".join(str(row / 10) for row in range(2000)))
+    with open_column(str(path), "all") as source:
+        middle = median(source, lower=0, upper=200, granularity=1, epsilon=8.0).value
+    assert abs(middle - 100) < 5
+    asked = ("--column", "all", "--lower", "0", "--upper", "200", "--q", "0.5", "--epsilon", "8", "--json")
+    assert json.loads(run("quantile", str(path), *asked))["quantiles"][0]["value"] == pytest.approx(100, abs=5)
+    with pytest.raises(ArgumentError, match="only for an SQL URL"):
+        open_column(str(path), "all", table="rows")
 
 
 def test_a_name_is_given_once():

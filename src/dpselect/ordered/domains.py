@@ -171,7 +171,7 @@ class Binades:
 
 @dataclass(frozen=True)
 class Timestamps:
-    """Moments `lower + k * step` in a datetime64 unit; the whole numbers of that unit are the inner domain."""
+    """`lower + k * step` in a datetime64 unit; the whole numbers of that unit are the inner domain."""
 
     lower: int
     upper: int

@@ -1,1 +1,1 @@
-"""Adapters from whatever holds a column to rank queries: arrays, files, frames, tables of databases."""
+"""Adapters from column types to rank queries: arrays, files, frames, tables of databases."""

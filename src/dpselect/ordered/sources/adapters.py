@@ -1,4 +1,4 @@
-"""Whatever holds a column, read as ranks: arrays, Arrow, pandas, polars, chunks, SQL tables, DuckDB relations."""
+"""Adapters from column types to rank queries: arrays, Arrow, pandas, polars, chunks, SQL tables, DuckDB relations."""
 
 from __future__ import annotations
 
@@ -108,9 +108,9 @@ class SqlTable:
     """A column of a table: `query` runs SQL (see `sql_column`); `whole` says that it holds integers.
 
     `table` and `column` are names, with dots between the parts of a name. `number_of`: an SQL expression with `{0}` for
-    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (owed); None for a column
-    that has an order by categories only. `unit`: the numbers are moments, counted in it since 1970. `text_of`: the same
-    for texts, None where there are none, compared with `place`.
+    the column, a fixed map of single rows to numbers or NULL, which no content makes fail (the caller must ensure it);
+    None for a column that has an order by categories only. `unit`: the numbers are timestamps, counted in it since
+    1970. `text_of`: the same for texts, None where there are none, compared with `place`.
     """
 
     query: Query
@@ -124,7 +124,7 @@ class SqlTable:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """int64, float64 or moments, as declared. Raises `ArgumentError` for a column that needs categories."""
+        """int64, float64 or timestamps, as declared. Raises `ArgumentError` for a column that needs categories."""
         self._number()
         if self.unit is not None:
             return np.dtype(f"datetime64[{self.unit}]")
@@ -159,7 +159,7 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     - an Arrow array or chunked array, a polars or pandas series;
     - a function that returns an iterator of chunks, called once for each reading (two, most often);
     - an iterator of chunks, which is kept in memory as it cannot be read again;
-    - anything that NumPy makes a one-dimensional array of real numbers or moments of. A list or tuple holds doubles.
+    - anything that NumPy makes a one-dimensional array of real numbers or timestamps of. A list or tuple holds doubles.
 
     The first chunk, which may be empty, has the type of the column; where there is none it is a column of doubles.
     Later chunks are read as that type: their types, which one cell may change in other libraries, change nothing.

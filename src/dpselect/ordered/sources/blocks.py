@@ -53,7 +53,7 @@ def block_of(values: Any) -> Block:
     if hasattr(values, "drop_null"):  # an Arrow array
         return _arrow_block(values)
     dtype = getattr(values, "dtype", None)
-    if getattr(dtype, "tz", None) is not None:  # pandas: moments in UTC
+    if getattr(dtype, "tz", None) is not None:  # pandas: timestamps in UTC
         values = getattr(values, "dt", values).tz_convert(None).to_numpy()
     elif hasattr(values, "isna") and not isinstance(dtype, np.dtype):
         return _pandas_block(values)
@@ -76,7 +76,7 @@ def _plain(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _no_numbers(kind: Any) -> TypeError:
-    return TypeError(f"values must be numbers or moments, or text with categories, got {str(kind)[:60]}")
+    return TypeError(f"values must be numbers or timestamps, or text with categories, got {str(kind)[:60]}")
 
 
 def _pandas_block(values: Any) -> Block:
@@ -89,7 +89,7 @@ def _pandas_block(values: Any) -> Block:
 
 
 def number_type(kind: Any) -> bool:
-    """Whether a type of Arrow is one of numbers or moments that are read."""
+    """Whether a type of Arrow is one of numbers or timestamps that are read."""
     import pyarrow.types as of
 
     return any(check(kind) for check in (of.is_integer, of.is_floating, of.is_boolean, of.is_date, of.is_timestamp))
@@ -114,7 +114,7 @@ def present_in(block: Block) -> NDArray[Any]:
 def chunk_of(values: Any, dtype: np.dtype[Any]) -> Block:
     """One more chunk of a column whose type another chunk has declared; no content makes it fail.
 
-    Numbers are cut off to those of the type, and rounded down to whole ones; numbers among moments, moments among
+    Numbers are cut off to those of the type, and rounded down to whole ones; numbers among timestamps, timestamps among
     numbers, and cells that are neither, are missing. One cell may change the type that another library gives to a
     chunk, so none is refused. Raises `ArgumentError` for a chunk that is not one-dimensional.
     """
@@ -135,7 +135,7 @@ def _as_type(block: Block, dtype: np.dtype[Any]) -> Block:
     if (kind == "M") != (dtype.kind == "M"):
         return np.zeros(len(values), dtype=dtype), np.zeros(len(values), dtype=bool)
     if dtype.kind == "M":
-        return _moments(values, dtype), present
+        return _timestamps_in(values, dtype), present
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(dtype), present
@@ -150,7 +150,7 @@ def _as_type(block: Block, dtype: np.dtype[Any]) -> Block:
     return np.clip(values, low, high).astype(dtype), present
 
 
-def _moments(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _timestamps_in(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """In another unit, cut off to what it holds: NumPy would wrap around."""
     (source, _), (target, _) = np.datetime_data(values.dtype), np.datetime_data(dtype)
     if source == "generic":  # NaT alone has no unit

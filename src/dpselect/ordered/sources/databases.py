@@ -4,29 +4,44 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.sources.adapters import SqlTable, duckdb_table, typed_table
+from dpselect.ordered.sources.opening import ColumnRequest, column_source
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
 from dpselect.ordered.sources.sql_types import ENGINES, sql_type
 
-__all__ = ["sql_column"]
+__all__ = ["open_duckdb", "open_sql"]
 
 
-@contextmanager
-def sql_column(url: str, table: str, column: str) -> Iterator[SqlTable]:
+@column_source("sql:")
+def open_sql(url: str, request: ColumnRequest) -> AbstractContextManager[SqlTable]:
     """A column of a table, in one transaction: all statements see the same rows where the engine allows it.
 
     Raises `ArgumentError` for a URL, table, column or type that is not read.
     """
-    with (_duckdb if url.startswith("duckdb:///") else _sqlalchemy)(url, table, column) as source:
+    return _checked(_sqlalchemy, url, request)
+
+
+@column_source("duckdb:")
+def open_duckdb(url: str, request: ColumnRequest) -> AbstractContextManager[SqlTable]:
+    """A column of a table in a DuckDB file, likewise. Needs duckdb."""
+    return _checked(_duckdb, url, request)
+
+
+@contextmanager
+def _checked(opened: Callable[..., Any], url: str, request: ColumnRequest) -> Iterator[SqlTable]:
+    if request.table is None:
+        raise ArgumentError("table: an SQL URL needs the name of a table")
+    with opened(url, request.table, request.column) as source:
         for part in (source.number_of, source.text_of):
             if part is not None:
-                expression = part.replace("{0}", quoted(column))
-                _tried(source.query, f"SELECT {expression} FROM {quoted(table)} WHERE 1 = 0", column)
+                expression = part.replace("{0}", quoted(request.column))
+                statement = f"SELECT {expression} FROM {quoted(request.table)} WHERE 1 = 0"
+                _tried(source.query, statement, request.column)
         yield source
 
 

@@ -12,54 +12,15 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.ordered.sources.adapters import ColumnSource, DataColumn, TextColumn
+from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.blocks import Block, block_of, number_type
-from dpselect.ordered.sources.columns import Progress
-from dpselect.ordered.sources.databases import sql_column
+from dpselect.ordered.sources.opening import ColumnRequest, column_source
 from dpselect.ordered.sources.plain_lists import hardly_any
 from dpselect.storage import arrow_texts, csv_header, csv_rows, text_type
 
-__all__ = ["csv_column", "csv_numbers", "is_csv", "open_column", "parquet_column"]
+__all__ = ["csv_numbers", "is_csv", "open_csv", "open_parquet"]
 
-BLOCK = 1 << 16
-
-
-@contextmanager
-def open_column(
-    where: str,
-    column: str,
-    *,
-    table: str | None = None,
-    progress: Progress | None = None,
-    text: bool = False,
-    look: bool = False,
-) -> Iterator[ColumnSource]:
-    """A column of a Parquet file or folder, a CSV file, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
-
-    Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles. With
-    `text` the values are text, for `categories`. A CSV file has no types: with `look` its first rows are looked at, and
-    a column in which evidently no numbers are is refused (see `csv_numbers`).
-
-    Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is
-    not of its format; no row of the column decides that, but for `look`. After that no content makes reading fail.
-    """
-    if "://" in where:
-        if table is None:
-            raise ArgumentError("table: an SQL URL needs the name of a table")
-        with sql_column(where, table, column) as source:
-            yield source
-        return
-    if table is not None:
-        raise ArgumentError("table: only for an SQL URL")
-    path = Path(where)
-    if not path.exists():
-        raise ArgumentError(f"{where}: there is no such file")
-    if not is_csv(where):
-        yield parquet_column(path, column, progress, text)
-        return
-    if look and not text:
-        csv_numbers(path, column)
-    yield csv_column(path, column, progress, text)
+_BLOCK = 1 << 16
 
 
 def is_csv(where: str) -> bool:
@@ -75,10 +36,11 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def parquet_column(
-    path: str | Path, column: str, progress: Progress | None = None, text: bool = False
-) -> DataColumn | TextColumn:
+@column_source(".parquet")
+@contextmanager
+def open_parquet(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextColumn]:
     """A column of a Parquet file or folder, read a batch at a time. Needs pyarrow."""
+    column, text, progress = request.column, request.text, request.progress
     pa = _pyarrow()
     import pyarrow.dataset as dataset
 
@@ -113,8 +75,9 @@ def parquet_column(
         raise ContentError(f"column {column!r} of {path} cannot be read")
 
     if text:
-        return TextColumn(lambda: ([_plain(cell) for cell in arrow_texts(batch)] for batch in batches()), progress)
-    return DataColumn(block_of(pa.array([], kind))[0].dtype, lambda: map(block_of, batches()), progress=progress)
+        yield TextColumn(lambda: ([_plain(cell) for cell in arrow_texts(batch)] for batch in batches()), progress)
+    else:
+        yield DataColumn(block_of(pa.array([], kind))[0].dtype, lambda: map(block_of, batches()), progress=progress)
 
 
 def _plain(cell: Any) -> Any:
@@ -122,18 +85,22 @@ def _plain(cell: Any) -> Any:
     return str(cell).lower() if isinstance(cell, bool) else str(cell) if isinstance(cell, int) else cell
 
 
-def csv_column(
-    path: str | Path, column: str, progress: Progress | None = None, text: bool = False
-) -> DataColumn | TextColumn:
+@column_source(".csv")
+@column_source(".txt")
+@contextmanager
+def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextColumn]:
     """A column of a CSV file with a header, read a block at a time as doubles; a cell that is no number is missing."""
-    place = _place(Path(path), column)
+    if request.look and not request.text:
+        csv_numbers(path, request.column)
+    place = _place(Path(path), request.column)
 
     def chunks() -> Iterator[Block]:
         return ((np.array([_number(cell) for cell in block], dtype=np.float64), None) for block in _cells(path, place))
 
-    if text:
-        return TextColumn(lambda: _cells(path, place), progress)
-    return DataColumn(np.dtype(np.float64), chunks, progress=progress)
+    if request.text:
+        yield TextColumn(lambda: _cells(path, place), request.progress)
+    else:
+        yield DataColumn(np.dtype(np.float64), chunks, progress=request.progress)
 
 
 def csv_numbers(path: str | Path, column: str) -> None:
@@ -158,7 +125,7 @@ def _place(path: Path, column: str) -> int:
 
 def _cells(path: str | Path, place: int) -> Iterator[list[str]]:
     rows = csv_rows(Path(path))
-    while block := [row[place] if place < len(row) else "" for row in islice(rows, BLOCK)]:
+    while block := [row[place] if place < len(row) else "" for row in islice(rows, _BLOCK)]:
         yield block
     yield []
 

@@ -104,7 +104,7 @@ def with_presence(values: NDArray[Any], *, name: str) -> tuple[NDArray[Any], NDA
 def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Cells of any kind as values of a column's type, and which of them are; text that is a number counts as one."""
     if dtype.kind == "M":
-        timestamps = np.array([_moment(cell, dtype) for cell in cells], dtype=dtype)
+        timestamps = np.array([_timestamp(cell, dtype) for cell in cells], dtype=dtype)
         return timestamps, timestamps == timestamps
     numbers = [_parsed(cell) if isinstance(cell, str) else cell for cell in cells]
     doubles = [_double(cell) for cell in numbers]
@@ -140,7 +140,7 @@ def _parsed(text: str) -> float:
         return math.nan
 
 
-def _moment(cell: Any, dtype: np.dtype[Any]) -> Any:
+def _timestamp(cell: Any, dtype: np.dtype[Any]) -> Any:
     unit: Any = np.datetime_data(dtype)[0]
     missing = np.datetime64("NaT", unit)
     known: Any = isinstance(cell, (datetime.date, np.datetime64, str))

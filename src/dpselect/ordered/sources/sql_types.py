@@ -60,13 +60,13 @@ def _sqlite() -> dict[str, SqlType]:
     """A SQLite column may hold anything: what is no number, or no text, is missing."""
     number = "CASE WHEN typeof({0}) IN ('integer', 'real') THEN CAST({0} AS %s) END"
     text = "CASE WHEN typeof({0}) = '%s' THEN CAST({0} AS TEXT) END COLLATE BINARY"
-    # a cell 'now' would be another moment in each statement
-    moment = "CASE WHEN typeof({0}) = 'text' AND {0} GLOB '[-0-9]*' THEN CAST(strftime('%s', {0}) AS INTEGER) END"
+    # a cell 'now' would be another time in each statement
+    timestamp = "CASE WHEN typeof({0}) = 'text' AND {0} GLOB '[-0-9]*' THEN CAST(strftime('%s', {0}) AS INTEGER) END"
     whole = SqlType(number % "INTEGER", whole=True, text=text % "integer")
     return {
         **_named(whole, "INT", "INTEGER", "TINYINT", "SMALLINT", "MEDIUMINT", "BIGINT", "INT2", "INT4", "INT8"),
         **_named(SqlType(number % "REAL"), "REAL", "DOUBLE", "DOUBLE PRECISION", "FLOAT", "NUMERIC", "DECIMAL", "NUM"),
-        **_named(SqlType(moment, whole=True, unit="s"), "DATE", "DATETIME", "TIMESTAMP"),
+        **_named(SqlType(timestamp, whole=True, unit="s"), "DATE", "DATETIME", "TIMESTAMP"),
         **_named(
             SqlType(None, text=text % "text"), "TEXT", "VARCHAR", "CHAR", "CHARACTER", "NVARCHAR", "NCHAR", "CLOB"
         ),
