@@ -244,7 +244,6 @@ EXEMPT: dict[str, str] = {
     "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",
     "adaptive.plan_multiplicative_weights": "in `adaptive.MultiplicativeWeights`, which is tried",
     "ordered.CumulativeInteriorPoint": "behind `InteriorPoint`, which checks",
-    "ordered.reorder_slice_compute_guarantee": "in `ordered.ReorderSliceCompute`, which is tried",
     "privacy.Adjacency": "an enumeration",
     **dict.fromkeys(("repetitions.Family", "repetitions.families"), "holds functions of the laws as they are"),
     **dict.fromkeys(

@@ -21,7 +21,7 @@ from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.labelled_rows import rectangles
 from dpselect.ordered.labelled_rows.rectangle_plan import RectanglePlan
 from dpselect.ordered.labelled_rows.rectangles import Rectangle, RectangleLearner, learn_rectangle
-from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
+from dpselect.ordered.slices.price import SlicePrice, plain_slicing_guarantee
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import keyed_source
@@ -113,9 +113,8 @@ def test_noisy_slices_in_rational_arithmetic(monkeypatch, adjacency):
     slices = Slices(monkeypatch, size, 1, noisy=True)
     rate, noise = math.log(3), math.log(2)
     swap = pure_dp(epsilon=2 * rate, adjacency=REPLACE)
-    claimed = reorder_slice_compute_guarantee(
-        slice_epsilon=noise, insertion=pure_dp(epsilon=rate), swap=swap, slices=2, adjacency=adjacency
-    )
+    price = SlicePrice(slice_epsilon=noise, insertion=pure_dp(epsilon=rate), swap=swap, slices=2)
+    claimed = price.guarantee(adjacency=adjacency)
     sizes = range(most + 2)
     chance = [Fraction(1, 2 ** (k + 1)) for k in sizes[:-1]] + [Fraction(1, 2 ** (most + 1))]  # the last: all the rest
     laws = {}
@@ -157,9 +156,8 @@ def test_prices_of_the_tables_in_the_derivation():
     """(1, 1e-6), a computation of pure rate e, swap 2e: the largest rates, plain and with noise e/2."""
     for slices, plain, noisy in ((2, 0.25, 0.2), (4, 0.125, 0.1001), (8, 0.0625, 0.066), (20, None, 0.0653)):
         swap = pure_dp(epsilon=2 * noisy, adjacency=REPLACE)
-        price = reorder_slice_compute_guarantee(
-            slice_epsilon=noisy / 2, insertion=pure_dp(epsilon=noisy), swap=swap, slices=slices
-        )
+        parts = {"insertion": pure_dp(epsilon=noisy), "swap": swap, "slices": slices}
+        price = SlicePrice(slice_epsilon=noisy / 2, **parts).guarantee()
         assert price.epsilon(delta=1e-6) <= 1.0 + 1e-3
         if plain is not None:
             swap = pure_dp(epsilon=2 * plain, adjacency=REPLACE)
@@ -203,9 +201,8 @@ def rectangle_plan_price(plan):
     """The slices of a plan, without its count."""
     if plan.slice_epsilon is None:
         return plain_slicing_guarantee(swap=plan.swap, slices=2 * plan.dimensions, adjacency=ADD)
-    return reorder_slice_compute_guarantee(
-        slice_epsilon=plan.slice_epsilon, insertion=plan.insertion, swap=plan.swap, slices=2 * plan.dimensions
-    )
+    parts = {"insertion": plan.insertion, "swap": plan.swap, "slices": 2 * plan.dimensions}
+    return SlicePrice(slice_epsilon=plan.slice_epsilon, **parts).guarantee()
 
 
 @pytest.mark.parametrize(

@@ -304,15 +304,16 @@ def test_the_reduction_is_within_its_error_and_the_direct_way_within_a_quarter()
     narrow = score[1] - error
     starts, scores = [0, 3000, 3010, 3020, 9000], [0, narrow, score[1], narrow, 0]
     source = keyed_source(55)
-    options = {"upper": 2**16 - 1, "epsilon": 1.0, "random": source}
-    direct = [maximize_quasi_concave(ScoreRuns(starts, scores), **options).value for _ in range(200)]
-    reduced = [QuasiConcaveByInteriorPoint(**options)(ScoreRuns(starts, scores)).value for _ in range(200)]
+    runs = ScoreRuns(starts, scores, upper=2**16 - 1)
+    direct = [maximize_quasi_concave(runs, epsilon=1.0, random=source).value for _ in range(200)]
+    reduced = [QuasiConcaveByInteriorPoint(epsilon=1.0)(runs, random=source).value for _ in range(200)]
     for found in (direct, reduced):
         assert sum(not 3010 <= z < 3020 for z in found) <= 28
     # the direct way with a quarter of the gap
     gap = math.ceil(2 * math.log(2**16 / 0.05))
     assert gap <= error / 4 + 1
-    near = [maximize_quasi_concave(ScoreRuns([0, 3000, 3001], [0, gap, 0]), **options).value for _ in range(200)]
+    runs = ScoreRuns([0, 3000, 3001], [0, gap, 0], upper=2**16 - 1)
+    near = [maximize_quasi_concave(runs, epsilon=1.0, random=source).value for _ in range(200)]
     assert sum(z != 3000 for z in near) <= 28
 
 

@@ -91,7 +91,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
     quantile = {"value": 0.0, "q": 0.5, "rate": 1, "domain_size": 4}
     ranks = {"sample_rank": 0.375, "rank": 0.25}
     intervals = {"sample": (0.4, 0.6), "population": (0.25, 0.75), "failure_probability": 0.05}
-    slicing = {"slice_epsilon": 0.05, "insertion": BASE, "swap": None}
     two = {"training": BASE, "validation": BASE}
     box = dict.fromkeys(("dimensions", "domain_size", "slice_size", "consumed"), 1)
     box |= dict.fromkeys(("failure_probability", "rate", "slice_epsilon", "count_epsilon", "least_count"), 0.5)
@@ -163,12 +162,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             ordered.ReorderSliceCompute,
             {"rows": [1, 2], "slice_epsilon": 0.05, "computation": BASE, "swap": None, "spender": Unspent()},
         ),
-        "ordered.noise_pays_from": (ordered.noise_pays_from, {"delta": 1e-6, **slicing}),
-        "ordered.reorder_slice_compute_guarantee": (
-            ordered.reorder_slice_compute_guarantee,
-            {**slicing, "slices": 4},
-        ),
-        "ordered.slice_prices": (ordered.slice_prices, {"delta": 1e-6, **slicing, "slices": 4}),
+        "ordered.SlicePrice": (ordered.SlicePrice, {"slice_epsilon": 0.05, "insertion": BASE, "slices": 4}),
         "privacy.OutputGuarantee": (privacy.OutputGuarantee, {"cell": never, "epsilons": {True: 1.0}}),
         "privacy.Payment": (privacy.Payment, {"spender": Unspent(), "identifier": "i"}),
         "privacy.Payment.open": (privacy.Payment.open, {"spender": Unspent(), "label": "x"}),
@@ -266,9 +260,8 @@ BOUNDS = {
     "accounting.conditional_sampling": (None, "optimal", "published"),
     "accounting.iterative": ("optimal", "sum"),
     "accounting.threshold_stopping": ("optimal", "paper"),
-    "ordered.reorder_slice_compute_guarantee": ("smallest", "paper", "basic", "renyi", "losses", "plain"),
 }
-"""Every value of `bound=` and `way=`."""
+"""Every value of `bound=`."""
 
 FURTHER = (
     "integrations.optuna",
@@ -338,7 +331,7 @@ def test_no_public_callable_takes_a_realised_price(rows, name, parameter, note):
     assert name in rows, f"{name} takes a guarantee: give it a row in the table"
     call, given = rows[name]
     bounds = BOUNDS.get(name, (None,))
-    key = "way" if "way" in str(inspect.signature(call)) and name in BOUNDS else "bound"
+    key = "bound"
     for offered in offers(note):
         for bound in bounds:
             arguments = dict(given)

@@ -19,9 +19,8 @@ from scipy.stats import binom
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.ordered.interior_points.draws import geometric_from_zero
 from dpselect.ordered.slices.price import (
+    SlicePrice,
     plain_slicing_guarantee,
-    reorder_slice_compute_guarantee,
-    slice_price,
     swap_of,
 )
 from dpselect.ordered.slices.price_comparison import noise_pays_from, slice_prices
@@ -113,7 +112,7 @@ def test_the_maps_in_rationals(ratio):
 
 
 def equal(epsilon, **more):
-    return slice_price(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon), **more)
+    return SlicePrice(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon), **more)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ def test_renyi_curve_ends_at_its_critical_order(epsilon, critical):
 )
 def test_the_three_prices_in_order(epsilon, paper, basic, renyi, losses):
     price = equal(epsilon)
-    total = reorder_slice_compute_guarantee(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon))
+    total = SlicePrice(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon)).guarantee()
     by_renyi = epsilon_from_renyi(price.renyi(), 1e-6)
     table = price.table()
     by_table = min(e for e, d in zip(table.epsilons, table.deltas, strict=True) if d <= 1e-6)
@@ -214,7 +213,7 @@ def test_largest_computation_for_a_total(slices, eta):
     """The noise's own price at (1, 1e-6), slice noise of half the computation's epsilon."""
 
     def noisy(epsilon):
-        return slice_price(slice_epsilon=epsilon / 2, insertion=pure_dp(epsilon=epsilon), slices=slices).numeric()
+        return SlicePrice(slice_epsilon=epsilon / 2, insertion=pure_dp(epsilon=epsilon), slices=slices).numeric()
 
     assert noisy(eta - 1e-4).epsilon(1e-6) <= 1.0 + 1e-4
     assert noisy(eta + 2e-4).epsilon(1e-6) > 1.0
@@ -236,7 +235,7 @@ def test_smaller_slice_noise_buys_privacy(delta, noise, eta):
     """Any number of slices, epsilon one in all, slice noise of 1/noise times the computation's epsilon."""
 
     def total(epsilon):
-        return slice_price(slice_epsilon=epsilon / noise, insertion=pure_dp(epsilon=epsilon)).numeric().epsilon(delta)
+        return SlicePrice(slice_epsilon=epsilon / noise, insertion=pure_dp(epsilon=epsilon)).numeric().epsilon(delta)
 
     assert total(eta - 1e-4) <= 1.0
     assert total(eta + 2e-4) > 1.0
@@ -254,9 +253,9 @@ def test_plain_slices(slices, eta):
 
 def test_the_smallest_is_taken():
     """One slice: the noise costs its own epsilon on top of the swap, so the swap alone is the price, and pure."""
-    one = reorder_slice_compute_guarantee(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=1)
+    one = SlicePrice(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=1).guarantee()
     assert one.epsilon(0) == pytest.approx(0.2)
-    many = reorder_slice_compute_guarantee(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=400)
+    many = SlicePrice(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=400).guarantee()
     assert many.epsilon(0) == pytest.approx(80.0)
     assert many.epsilon(1e-6) == pytest.approx(2.0615, abs=2e-3)
 
@@ -298,17 +297,19 @@ def test_losses_of_a_short_run_by_enumeration(slices):
 
 def test_prices_beside_each_other():
     """The paper's price holds with its largest epsilon; every other way is charged no more than itself."""
-    prices = slice_prices(delta=1e-6, slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05), slices=16)
+    prices = slice_prices(SlicePrice(slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05), slices=16), delta=1e-6)
     assert prices.paper == pytest.approx(3 * 0.05 * 76)
     assert prices.charged <= min(prices.paper, prices.basic, prices.renyi, prices.losses, prices.plain)
     assert prices.losses < prices.renyi < prices.basic < prices.plain < prices.paper
-    failing = slice_prices(delta=1e-6, slice_epsilon=0.05, insertion=approximate_dp(epsilon=0.05, delta=1e-6))
+    leaks = approximate_dp(epsilon=0.05, delta=1e-6)
+    failing = slice_prices(SlicePrice(slice_epsilon=0.05, insertion=leaks), delta=1e-6)
     assert failing.basic == failing.renyi == failing.paper == failing.plain == math.inf
 
 
 def test_noise_pays_from_eight_slices():
-    assert noise_pays_from(delta=1e-6, slice_epsilon=0.033, insertion=pure_dp(epsilon=0.066)) == 8
-    assert noise_pays_from(delta=1e-6, slice_epsilon=1.0, insertion=pure_dp(epsilon=0.001), most=16) is None
+    assert noise_pays_from(SlicePrice(slice_epsilon=0.033, insertion=pure_dp(epsilon=0.066)), delta=1e-6) == 8
+    dear = SlicePrice(slice_epsilon=1.0, insertion=pure_dp(epsilon=0.001))
+    assert noise_pays_from(dear, delta=1e-6, most=16) is None
 
 
 def test_group_privacy_for_a_swap():
@@ -322,10 +323,10 @@ def test_failures_of_the_computations_do_not_grow_with_the_slices():
     base = approximate_dp(epsilon=0.05, delta=1e-9)
     f = synchronisation(0.05).fail_upper
     for slices in (None, 1000):
-        price = slice_price(slice_epsilon=0.05, insertion=base, slices=slices)
+        price = SlicePrice(slice_epsilon=0.05, insertion=base, slices=slices)
         assert price.leak == pytest.approx((1 + math.exp(0.05)) * 1e-9 / (1 - f), rel=1e-6)
-    total = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=base)
-    pure = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05))
+    total = SlicePrice(slice_epsilon=0.05, insertion=base).guarantee()
+    pure = SlicePrice(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05)).guarantee()
     assert pure.delta(1.0) < total.delta(1.0) < pure.delta(1.0) + 4e-9
     assert total.epsilon(1e-10) == math.inf
 
@@ -333,23 +334,21 @@ def test_failures_of_the_computations_do_not_grow_with_the_slices():
 def test_computations_with_curves_only():
     g = gaussian(noise_multiplier=20.0)
     s = gaussian(noise_multiplier=20.0, adjacency="replace_one")
-    known = reorder_slice_compute_guarantee(slice_epsilon=0.03, insertion=g, swap=s)
+    known = SlicePrice(slice_epsilon=0.03, insertion=g, swap=s).guarantee()
     assert 0.05 < known.epsilon(1e-6) < 1.2
     # without a finite epsilon there is no table, and numbers and curve agree
-    price = slice_price(slice_epsilon=0.03, insertion=g, swap=s)
+    price = SlicePrice(slice_epsilon=0.03, insertion=g, swap=s)
     assert price.table() is None
     assert price.numeric().epsilon(1e-6) <= epsilon_from_renyi(price.renyi(), 1e-6)
-    assert reorder_slice_compute_guarantee(slice_epsilon=0.03, insertion=g).epsilon(1e-6) > known.epsilon(1e-6)
+    assert SlicePrice(slice_epsilon=0.03, insertion=g).guarantee().epsilon(1e-6) > known.epsilon(1e-6)
 
 
 def test_guarantees_compose_and_travel():
-    one = reorder_slice_compute_guarantee(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64)
+    one = SlicePrice(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64).guarantee()
     again = pickle.loads(pickle.dumps(one))
     assert again.epsilon(1e-6) == one.epsilon(1e-6)
     both = compose(one, one)
-    twice = reorder_slice_compute_guarantee(
-        slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64, applications=2
-    )
+    twice = SlicePrice(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64, applications=2).guarantee()
     assert one.epsilon(1e-6) < twice.epsilon(1e-6) < 2 * one.epsilon(1e-6)
     assert both.epsilon(1e-6) == pytest.approx(twice.epsilon(1e-6), rel=0.01)
     assert "Cohen" in one.describe(delta=1e-6)["theorem"]
@@ -357,15 +356,15 @@ def test_guarantees_compose_and_travel():
 
 def test_other_maps_cost_more_and_replacing_is_two_steps_or_a_swap_a_slice():
     parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05)}
-    grows = reorder_slice_compute_guarantee(**parts)
-    turns = reorder_slice_compute_guarantee(**parts, maps_grow=False)
-    assert grows.epsilon(1e-6) < turns.epsilon(1e-6) <= slice_price(**parts).table().epsilons[11] + 1e-9
-    replaced = reorder_slice_compute_guarantee(**parts, slices=4, adjacency="replace_one")
+    grows = SlicePrice(**parts).guarantee()
+    turns = SlicePrice(**parts, maps_grow=False).guarantee()
+    assert grows.epsilon(1e-6) < turns.epsilon(1e-6) <= SlicePrice(**parts).table().epsilons[11] + 1e-9
+    replaced = SlicePrice(**parts, slices=4).guarantee(adjacency="replace_one")
     assert replaced.epsilon(0) == pytest.approx(0.4)
-    assert reorder_slice_compute_guarantee(**parts, slices=4, adjacency="replace_one", maps_grow=False).epsilon(
+    assert SlicePrice(**parts, slices=4, maps_grow=False).guarantee(adjacency="replace_one").epsilon(
         0
     ) == pytest.approx(0.8)
-    far = reorder_slice_compute_guarantee(**parts, adjacency="replace_one")
+    far = SlicePrice(**parts).guarantee(adjacency="replace_one")
     assert far.epsilon(1e-6) == pytest.approx(2 * grows.epsilon(1e-6 / (1 + math.exp(far.epsilon(1e-6) / 2))), rel=1e-6)
 
 
@@ -381,7 +380,7 @@ def test_other_maps_cost_more_and_replacing_is_two_steps_or_a_swap_a_slice():
 )
 def test_wrong_parameters(wrong):
     with pytest.raises((ArgumentError, AdjacencyError)):
-        reorder_slice_compute_guarantee(**wrong)
+        SlicePrice(**wrong).guarantee()
 
 
 # ---------------------------------------------------------------- the class, exactly
@@ -429,7 +428,7 @@ ORDERS = (
 @pytest.mark.parametrize("slices", [1, 2, 3])
 def test_exact_laws_are_within_the_guarantee(slices):
     """All multisets of up to four of four values and all rows that can be added, three rational orders, adaptively."""
-    noisy = slice_price(slice_epsilon=UNIT, insertion=pure_dp(epsilon=UNIT), slices=slices).numeric()
+    noisy = SlicePrice(slice_epsilon=UNIT, insertion=pure_dp(epsilon=UNIT), slices=slices).numeric()
     claimed = np.minimum(claims(session_on([], None, slices=slices).guarantee), claims(noisy))
     most = 4 if slices < 3 else 2
     laws = {}
@@ -518,7 +517,7 @@ def test_dominoes_without_noise_are_caught():
     ratios = [short[0][o] / short[1][o] for o in short[0]]
     assert max(ratios) == RATIO**-4
     pair = tuple((law_without_noise(rows, 11), 0) for rows in (DOMINO, DOMINO[1:]))
-    guarantee = reorder_slice_compute_guarantee(slice_epsilon=UNIT, insertion=pure_dp(epsilon=UNIT))
+    guarantee = SlicePrice(slice_epsilon=UNIT, insertion=pure_dp(epsilon=UNIT)).guarantee()
     assert worst_excess(pair, claims(guarantee)) > 0.01
 
 
@@ -546,7 +545,7 @@ def test_dominoes_with_noise(epsilon, two, twelve):
         pair = [domino_law(slices, epsilon, start) for start in (0, 1)]
         loss = max(abs(math.log(pair[0][o] / pair[1][o])) for o in pair[0])
         assert loss == pytest.approx(expected, abs=1e-8)
-        guarantee = reorder_slice_compute_guarantee(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon))
+        guarantee = SlicePrice(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon)).guarantee()
         assert worst_excess(tuple((law, 0) for law in pair), claims(guarantee)) <= 0.0
 
 

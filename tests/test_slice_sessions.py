@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, BudgetError
-from dpselect.ordered.slices.price import reorder_slice_compute_guarantee, slice_price
+from dpselect.ordered.slices.price import SlicePrice
 from dpselect.ordered.slices.price_comparison import noise_pays_from, slice_prices
 from dpselect.ordered.slices.reorder_slice_compute import EachRow, Kept, Ordered, ReorderSliceCompute, Steps
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, worst_of
@@ -38,10 +38,10 @@ def session_on(rows, draws, *, kind=ReorderSliceCompute, **more):
 
 def test_every_way_is_a_guarantee_that_composes():
     parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05), "slices": 16}
-    prices = slice_prices(delta=1e-6, **parts)
+    prices = slice_prices(SlicePrice(**parts), delta=1e-6)
     totals = []
     for way in ("paper", "basic", "renyi", "losses", "plain", "smallest"):
-        one = reorder_slice_compute_guarantee(**parts, way=way)
+        one = SlicePrice(**parts).guarantee(way=way)
         named = prices.charged if way == "smallest" else getattr(prices, way)
         # a chord between the table's points may be a little smaller than its next point
         assert 0.97 * named <= one.epsilon(1e-6) <= named * (1 + 1e-9)
@@ -53,7 +53,7 @@ def test_every_way_is_a_guarantee_that_composes():
 
 def test_several_applications_beside_each_other():
     parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05), "slices": 64}
-    one, three = slice_prices(delta=1e-6, **parts), slice_prices(delta=1e-6, applications=3, **parts)
+    one, three = (slice_prices(SlicePrice(applications=runs, **parts), delta=1e-6) for runs in (1, 3))
     for way in ("paper", "basic", "renyi", "losses", "plain"):
         assert getattr(one, way) < getattr(three, way) < 3 * getattr(one, way) + 1e-9
     assert three.charged <= min(three.paper, three.basic, three.renyi, three.losses, three.plain)
@@ -70,31 +70,31 @@ def test_several_applications_beside_each_other():
 )
 def test_a_way_that_proves_nothing_says_so(way, parts):
     with pytest.raises(BoundUnavailableError, match=way):
-        reorder_slice_compute_guarantee(**parts, way=way)
+        SlicePrice(**parts).guarantee(way=way)
     with pytest.raises(ArgumentError, match="way"):
-        reorder_slice_compute_guarantee(**EACH, way="best")
+        SlicePrice(**EACH).guarantee(way="best")
 
 
 def test_the_table_of_the_papers_constants():
     """At w queries P(Bin(w, 1/6) = 0) = (5/6)**w is left over; what the computations leak comes on top."""
-    table = slice_price(**EACH).paper_table()
+    table = SlicePrice(**EACH).paper_table()
     for w in (1, 10, 76, 114):
         place = table.epsilons.index(pytest.approx(3 * UNIT * w))
         assert table.deltas[place] == pytest.approx((5 / 6) ** w, rel=1e-9)
     leaking = {"slice_epsilon": 0.1, "insertion": approximate_dp(epsilon=0.1, delta=1e-8)}
-    price = slice_price(**leaking)
+    price = SlicePrice(**leaking)
     assert min(price.paper_table().deltas) == pytest.approx(price.leak)
-    total = reorder_slice_compute_guarantee(**leaking, way="paper")
+    total = SlicePrice(**leaking).guarantee(way="paper")
     assert total.epsilon(price.leak * 0.99) == math.inf
     assert total.epsilon(1e-6) < math.inf
 
 
 def test_from_how_many_slices_it_pays_by_the_guarantees_themselves():
     parts = {"slice_epsilon": 0.025, "insertion": pure_dp(epsilon=0.05)}
-    least = noise_pays_from(delta=1e-6, **parts)
+    least = noise_pays_from(SlicePrice(**parts), delta=1e-6)
     for count, pays in ((least - 1, False), (least, True)):
-        noisy = reorder_slice_compute_guarantee(**parts, slices=count, way="losses").epsilon(1e-6)
-        plain = reorder_slice_compute_guarantee(**parts, slices=count, way="plain").epsilon(1e-6)
+        noisy = SlicePrice(**parts, slices=count).guarantee(way="losses").epsilon(1e-6)
+        plain = SlicePrice(**parts, slices=count).guarantee(way="plain").epsilon(1e-6)
         assert (noisy < plain) is pays
 
 
@@ -116,8 +116,8 @@ def test_the_curve_for_maps_that_may_turn_round(epsilon):
         again = math.exp(order * epsilon) * fail * response(order, 2 * epsilon)
         expected = math.log(max(sums) * response(order, epsilon) / (1 - again)) / (order - 1)
         parts = {"slice_epsilon": epsilon, "insertion": pure_dp(epsilon=epsilon)}
-        turned = slice_price(**parts, maps_grow=False).renyi()(np.array([order]))[0]
-        grown = slice_price(**parts).renyi()(np.array([order]))[0]
+        turned = SlicePrice(**parts, maps_grow=False).renyi()(np.array([order]))[0]
+        grown = SlicePrice(**parts).renyi()(np.array([order]))[0]
         assert turned == pytest.approx(expected, rel=1e-7)
         assert turned >= expected * (1 - 1e-12)
         assert turned > grown * 1.001
@@ -130,7 +130,8 @@ def test_the_table_of_the_page():
     rows = re.findall(r"^\| (\d+) \| " + number * 5 + r"([\d.]+) \|$", page, flags=re.M)
     assert [int(row[0]) for row in rows] == [1, 4, 8, 16, 64, 1024]
     for row in rows[:5]:
-        found = slice_prices(delta=1e-6, slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05), slices=int(row[0]))
+        price = SlicePrice(slice_epsilon=0.025, insertion=pure_dp(epsilon=0.05), slices=int(row[0]))
+        found = slice_prices(price, delta=1e-6)
         shown = (found.paper, found.basic, found.renyi, found.losses, found.plain, found.charged)
         assert [float(cell) for cell in row[1:]] == pytest.approx(shown, abs=6e-4)
 
@@ -161,17 +162,16 @@ def test_the_price_of_a_session_with_applications_and_repeated_computations():
     parts = {"slice_epsilon": 0.05, "slices": 64}
     for count in (1, 3):
         session = ReorderSliceCompute([], computation=pure_dp(epsilon=0.05), applications=count, **parts)
-        stated = reorder_slice_compute_guarantee(insertion=pure_dp(epsilon=0.05), applications=count, **parts)
+        stated = SlicePrice(insertion=pure_dp(epsilon=0.05), applications=count, **parts).guarantee()
         assert session.guarantee.epsilon(1e-6) == stated.epsilon(1e-6)
     one, two = pure_dp(epsilon=0.05), pure_dp(epsilon=0.1)
     session = ReorderSliceCompute([], computation=one, computations=2, **parts)
-    both = reorder_slice_compute_guarantee(
-        insertion=compose(one, one), swap=compose(*[pure_dp(epsilon=0.1, adjacency="replace_one")] * 2), **parts
-    )
+    swap = compose(*[pure_dp(epsilon=0.1, adjacency="replace_one")] * 2)
+    both = SlicePrice(insertion=compose(one, one), swap=swap, **parts).guarantee()
     assert session.guarantee.epsilon(1e-6) == both.epsilon(1e-6)
     # twice as much on each slice, not twice as many queries (Corollary 2.2 as printed)
     assert both.epsilon(1e-6) > 1.3 * ReorderSliceCompute([], computation=one, **parts).guarantee.epsilon(1e-6)
-    assert both.epsilon(1e-6) <= reorder_slice_compute_guarantee(insertion=two, **parts).epsilon(1e-6) * 1.001
+    assert both.epsilon(1e-6) <= SlicePrice(insertion=two, **parts).guarantee().epsilon(1e-6) * 1.001
     plain = ReorderSliceCompute(
         [], slice_epsilon=None, slices=3, applications=2, computation=pure_dp(epsilon=0.1), adjacency="replace_one"
     )
@@ -199,7 +199,7 @@ def test_two_applications_exactly():
         return tuple(answers)
 
     claimed = claims(session_on([], None, slices=2, applications=2).guarantee)
-    noisy = slice_price(**EACH, slices=2, applications=2).noisy()
+    noisy = SlicePrice(**EACH, slices=2, applications=2).noisy()
     claimed = np.minimum(claimed, claims(noisy))
     for rows, extra in (((0,), 1), ((1,), 0), ((), 1)):
         pair = [
@@ -295,8 +295,8 @@ def test_a_swap_priced_as_an_insertion_is_caught():
     )
     free = pure_dp(epsilon=UNIT, adjacency="replace_one")
     for claim, caught in (
-        (slice_price(**EACH, slices=1).noisy(), False),
-        (slice_price(**EACH, slices=1, swap=free).numeric(), True),
+        (SlicePrice(**EACH, slices=1).noisy(), False),
+        (SlicePrice(**EACH, slices=1, swap=free).numeric(), True),
         (pure_dp(epsilon=UNIT), True),
     ):
         excess = worst_excess(pair, claims(claim))
@@ -353,13 +353,13 @@ def shared_noise_law(rows):
 
 def test_noise_that_is_drawn_once_is_caught():
     """With one size for all slices the domino never ends: a first row more shows in every answer."""
-    claimed = claims(reorder_slice_compute_guarantee(**EACH))
+    claimed = claims(SlicePrice(**EACH).guarantee())
     pair = tuple((shared_noise_law(rows), 0) for rows in (DOMINO, DOMINO[1:]))
     assert worst_excess(pair, claimed) > 0.005
 
 
 def test_rows_that_are_not_taken_away_are_caught():
-    claimed = claims(reorder_slice_compute_guarantee(**EACH))
+    claimed = claims(SlicePrice(**EACH).guarantee())
     pair = tuple((independent_answers(rows, OneNoise(0), KeepsRows), 0) for rows in (DOMINO, DOMINO[1:]))
     assert worst_excess(pair, claimed) > 0.01
 

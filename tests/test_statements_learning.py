@@ -13,7 +13,7 @@ from dpselect.adaptive.median_bounds import exact_exponential_failure, exponenti
 from dpselect.adaptive.search_noise import search_cost
 from dpselect.adaptive.transfer import transfer_bound
 from dpselect.ordered.order_statistics.one import rank_error
-from dpselect.ordered.slices.price import slice_price
+from dpselect.ordered.slices.price import SlicePrice
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.testing.exact import renyi_divergence
 from tests.test_statements_privacy import within_one_per_cent
@@ -93,7 +93,7 @@ def test_the_transcript_of_many_slices(order):
             left = then(fail * left, response(2.0 * unit)[::way])
         laws.append(np.concatenate([*done, left]))
     truth = max(float(renyi_divergence(*pair, order)) for pair in (laws, laws[::-1]))
-    price = slice_price(slice_epsilon=unit, insertion=pure_dp(epsilon=unit))
+    price = SlicePrice(slice_epsilon=unit, insertion=pure_dp(epsilon=unit))
     assert within_one_per_cent(truth, float(price.renyi()(np.array([order]))[0]))
 
 

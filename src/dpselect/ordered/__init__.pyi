@@ -39,7 +39,7 @@ from .order_statistics.several import (
     quantiles as quantiles,
 )
 from .public_domain import PublicDomain as PublicDomain
-from .slices.price import reorder_slice_compute_guarantee as reorder_slice_compute_guarantee
+from .slices.price import SlicePrice as SlicePrice
 from .slices.price_comparison import (
     SlicePrices as SlicePrices,
     noise_pays_from as noise_pays_from,

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, laplace
 
-from dpselect.ordered import noise_pays_from, reorder_slice_compute_guarantee, slice_prices
+from dpselect.ordered import SlicePrice, noise_pays_from, slice_prices
 from dpselect.ordered.interior_points.stable_choice import StableChoice, laplace_tail_steps
-from dpselect.ordered.slices.price import slice_price, swap_of
+from dpselect.ordered.slices.price import swap_of
 from dpselect.ordered.slices.synchronisation import synchronisation
 from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
@@ -31,7 +31,7 @@ def slice_totals(context: Context) -> Part:
     """The epsilon of all slices together, each computation and the noise at one epsilon, delta 1e-6."""
     rows = []
     for epsilon, known in _TOTALS.items():
-        prices = slice_prices(delta=_DELTA, slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon))
+        prices = slice_prices(SlicePrice(slice_epsilon=epsilon, insertion=pure_dp(epsilon=epsilon)), delta=_DELTA)
         rows.append(
             Row(
                 name=f"epsilon of any number of slices of epsilon {epsilon:g}",
@@ -44,17 +44,18 @@ def slice_totals(context: Context) -> Part:
             )
         )
     each = pure_dp(epsilon=0.066)
+    price, noisier = (SlicePrice(slice_epsilon=noise, insertion=each) for noise in (0.033, 0.066))
     rows.append(
         Row(
             name="slices from which noisy sizes cost less than plain composition, epsilon 0.066",
             paper=None,
-            ours=float(math.floor(slice_prices(delta=_DELTA, slice_epsilon=0.066, insertion=each).paper / 0.132) + 1),
-            optimal=float(noise_pays_from(delta=_DELTA, slice_epsilon=0.033, insertion=each) or math.inf),
+            ours=float(math.floor(slice_prices(noisier, delta=_DELTA).paper / 0.132) + 1),
+            optimal=float(noise_pays_from(price, delta=_DELTA) or math.inf),
             note="against a swap a slice; ours: constants of the proof; optimal: privacy losses, noise 0.033",
         )
     )
     counts = (1, 2, 4, 8, 16, 32, 64) if context.quick else (1, 2, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512)
-    found = [slice_prices(delta=_DELTA, slice_epsilon=0.033, insertion=each, slices=count) for count in counts]
+    found = [slice_prices(replace(price, slices=count), delta=_DELTA) for count in counts]
     figure = Figure(
         name="slices",
         title="Slices of epsilon 0.066, noise 0.033 on their sizes, delta 1e-6",
@@ -97,7 +98,7 @@ def constants(context: Context) -> Part:
         for epsilon in (0.01, 0.1, 0.5, 1.0)
     ]
     for k, known in _QUERIES.items():
-        price = slice_price(slice_epsilon=1e-5, insertion=pure_dp(epsilon=1e-5), applications=k)
+        price = SlicePrice(slice_epsilon=1e-5, insertion=pure_dp(epsilon=1e-5), applications=k)
         fewest = next(w for w in itertools.count() if price.more_failures_than(w) <= _DELTA) + k
         rows.append(
             Row(
@@ -224,7 +225,7 @@ def dominoes(context: Context) -> Part:
 
 def _charged(epsilon: float) -> float:
     each = pure_dp(epsilon=epsilon)
-    return reorder_slice_compute_guarantee(slice_epsilon=epsilon, insertion=each).epsilon(_DELTA)
+    return SlicePrice(slice_epsilon=epsilon, insertion=each).guarantee().epsilon(_DELTA)
 
 
 def _losses(counts: Sequence[int], epsilon: float, *, noisy: bool) -> tuple[float, ...]:

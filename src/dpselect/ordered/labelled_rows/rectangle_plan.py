@@ -28,12 +28,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms import bounded_range, noisy_count_guarantee
 from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
-from dpselect.ordered.slices.price import plain_slicing_guarantee, reorder_slice_compute_guarantee
+from dpselect.ordered.slices.price import SlicePrice, plain_slicing_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.promises import promise
 
@@ -167,13 +167,8 @@ def _slice_epsilon(rate: float) -> float:
 def _slices_price(rate: float, slices: int, noisy: bool, adjacency: Adjacency) -> Guarantee:
     if not noisy:
         return plain_slicing_guarantee(swap=_swap(rate), slices=slices, adjacency=adjacency)
-    return reorder_slice_compute_guarantee(
-        slice_epsilon=_slice_epsilon(rate),
-        insertion=bounded_range(epsilon=rate),
-        swap=_swap(rate),
-        slices=slices,
-        adjacency=adjacency,
-    )
+    parts: dict[str, Any] = {"insertion": bounded_range(epsilon=rate), "swap": _swap(rate)}
+    return SlicePrice(slice_epsilon=_slice_epsilon(rate), **parts, slices=slices).guarantee(adjacency=adjacency)
 
 
 def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: float, start: float) -> float:

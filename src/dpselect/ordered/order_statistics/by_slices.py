@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
+from typing import Any
 
 from dpselect.errors import BoundUnavailableError
 from dpselect.mechanisms import bounded_range, noisy_count, noisy_count_guarantee
@@ -14,7 +15,7 @@ from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
 from dpselect.ordered.order_statistics.one import quantile_rate, rank_error
 from dpselect.ordered.order_statistics.scattered import ColumnPart
-from dpselect.ordered.slices.price import reorder_slice_compute_guarantee
+from dpselect.ordered.slices.price import SlicePrice
 from dpselect.privacy import Adjacency, Guarantee, compose
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
@@ -59,13 +60,10 @@ class Slicing:
 
         A swap in a slice moves all scores by at most one (`quantile_rate`), a range of 2 rate <= 2 epsilon.
         """
-        slices = reorder_slice_compute_guarantee(
-            slice_epsilon=self.slice_epsilon,
-            insertion=bounded_range(epsilon=self.computation_epsilon),
-            swap=bounded_range(epsilon=2.0 * self.computation_epsilon, adjacency=Adjacency.REPLACE_ONE),
-            slices=len(self.qs),
-            adjacency=adjacency,
-        )
+        swap = bounded_range(epsilon=2.0 * self.computation_epsilon, adjacency=Adjacency.REPLACE_ONE)
+        parts: dict[str, Any] = {"insertion": bounded_range(epsilon=self.computation_epsilon), "swap": swap}
+        price = SlicePrice(slice_epsilon=self.slice_epsilon, **parts, slices=len(self.qs))
+        slices = price.guarantee(adjacency=adjacency)
         return compose(noisy_count_guarantee(epsilon=self.count_epsilon, adjacency=adjacency), slices)
 
     def sizes(self, count: int) -> list[int]:

@@ -197,16 +197,15 @@ def quantile(
     *,
     q: SupportsFloat | Fraction,
     epsilon: SupportsFloat,
-    mechanism: Law = "auto",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     spender: Spender | None = None,
     label: str = "quantile",
     random: RandomSource | None = None,
-    **column: Any,
+    **options: Any,
 ) -> QuantileRelease:
     """A private quantile: `Quantile` of these values, which are a `Column` or have its options here.
 
-    - `**column`: `lower`, `upper` and `granularity`, or `domain_size`, or `categories`; `weights`, `assume_sorted`.
+    - `**options`: `mechanism` and `adjacency`; of the column `lower`, `upper` and `granularity`, or `domain_size`, or
+      `categories`; `weights`, `assume_sorted`.
     - `spender`: where it is paid: a budget of a ledger. The price is durable there before the rows are read, and stays
       where anything fails after that; `label` names it in the record. The result has the receipt.
 
@@ -218,8 +217,10 @@ def quantile(
     >>> quantile(ages, q=0.5, lower=0, upper=120, epsilon=1.0, random=keyed_source(5)).value
     52
     """
-    asked = Quantile(q=q, epsilon=parse_epsilon(epsilon), mechanism=mechanism, adjacency=adjacency)
-    found = asked(Column.of(values, column), spender=spender, label=label, random=random)
+    column = Column.of(values, options)
+    found = Quantile(q=q, epsilon=parse_epsilon(epsilon), **options)(
+        column, spender=spender, label=label, random=random
+    )
     return cast("QuantileRelease", found)
 
 

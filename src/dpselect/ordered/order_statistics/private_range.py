@@ -106,7 +106,6 @@ def quantile_interval(
     q: SupportsFloat | Fraction,
     epsilon: SupportsFloat,
     failure_probability: SupportsFloat = 0.05,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     spender: Spender | None = None,
     label: str = "quantile interval",
     random: RandomSource | None = None,
@@ -129,10 +128,10 @@ def quantile_interval(
     """
     epsilon, fraction, source = parse_epsilon(epsilon), parse_quantile(q), resolve(random)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
-    one = Quantile(q=fraction, epsilon=epsilon / 2.0, mechanism="exponential", adjacency=adjacency).guarantee
     column = Column.of(values, options)
+    one = Quantile(q=fraction, epsilon=epsilon / 2.0, mechanism="exponential", **options).guarantee
     domain = column.domain
-    rate, shift = _end(fraction, epsilon, failure, parse_adjacency(adjacency), domain.size, column.units)
+    rate, shift = _end(fraction, epsilon, failure, one.adjacency, domain.size, column.units)
 
     def run() -> tuple[Any, Any]:
         # with fewer than `shift` rows at hand the targets would lie outside, and anything might be drawn

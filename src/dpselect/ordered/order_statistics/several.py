@@ -261,7 +261,6 @@ def quantiles(
     qs: Iterable[SupportsFloat | Fraction],
     epsilon: SupportsFloat,
     method: Method = "auto",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
     spender: Spender | None = None,
     label: str = "quantiles",
     random: RandomSource | None = None,
@@ -269,16 +268,16 @@ def quantiles(
 ) -> QuantilesRelease:
     """Several private quantiles: `Quantiles` of these values, which are a `Column` or have its options here.
 
-    `**options`: those of the column, as for `quantile`, and `delta` and `expected_rows`.
+    `**options`: those of the column, as for `quantile`, and `delta`, `expected_rows` and `adjacency`.
 
     >>> from dpselect.randomness import keyed_source
     >>> quantiles(range(10_000), qs=[0.25, 0.5, 0.75], lower=0, upper=10_000, granularity=100, epsilon=1.0,
     ...           random=keyed_source(1)).value
     [2500.0, 5000.0, 7500.0]
     """
-    own: dict[str, Any] = {name: options.pop(name) for name in ("delta", "expected_rows") if name in options}
-    asked = Quantiles(qs=qs, epsilon=parse_epsilon(epsilon), method=method, adjacency=adjacency, **own)
-    found = asked(Column.of(values, options), spender=spender, label=label, random=random)
+    column = Column.of(values, options)
+    asked = Quantiles(qs=qs, epsilon=parse_epsilon(epsilon), method=method, **options)
+    found = asked(column, spender=spender, label=label, random=random)
     return cast("QuantilesRelease", found)
 
 

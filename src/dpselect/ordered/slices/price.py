@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsFloat, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +30,7 @@ from dpselect.privacy.profile import MinimumProfile, PrivacyProfile, RenyiProfil
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
 
-__all__ = [
-    "SlicePrice",
-    "Way",
-    "plain_slicing_guarantee",
-    "reorder_slice_compute_guarantee",
-    "slice_price",
-    "swap_of",
-]
+__all__ = ["SlicePrice", "Way", "plain_slicing_guarantee", "swap_of"]
 
 Array = NDArray[np.float64]
 
@@ -100,20 +93,86 @@ class TwoStepProfile(SymmetricProfile):
             return np.asarray(np.where(step > 0.0, np.minimum((1.0 + np.exp(half)) * step * ROUND_UP, 1.0), 0.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SlicePrice:
-    """Everything that prices `applications` runs of at most `slices` slices each (None: any number).
+    """Everything that prices adaptive runs of Reorder-Slice-Compute, in every way that is proved.
 
-    `insertion` and `swap` are the guarantees of all computations on one slice together, under add_or_remove_one and
-    replace_one; they must hold for slices of every size.
+    Attributes:
+        slice_epsilon: every slice has `size` + G rows, P(G >= k) = exp(-slice_epsilon k). From 1e-5 to 2.
+        insertion: all computations on one slice together, add_or_remove_one; it must hold for slices of every size (the
+            caller must ensure it).
+        swap: the same for replace_one; from `insertion` by group privacy when None.
+        slices: at most this many slices in one application; None for any number.
+        applications: runs on the same data, each chosen after seeing the earlier ones.
+        maps_grow: whether adding a row can only add to what the maps return (orders, filters and maps of single rows
+            do); otherwise any adjacency-preserving map is covered, at a higher price.
+
+    Raises `AdjacencyError` for components with the wrong adjacency, `ArgumentError` for parameters out of range.
+
+    >>> price = SlicePrice(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05))
+    >>> [round(price.guarantee(way).epsilon(delta=1e-6), 3) for way in ("paper", "basic", "renyi", "losses")]
+    [11.37, 1.747, 1.166, 0.928]
     """
 
     slice_epsilon: float
     insertion: Guarantee
-    swap: Guarantee
-    slices: int | None
+    swap: Guarantee = None  # type: ignore[assignment]  # never once it is made
+    slices: int | None = None
     applications: int = 1
     maps_grow: bool = True
+
+    def __post_init__(self) -> None:
+        insertion, slices = promise("insertion", self.insertion), self.slices
+        if insertion.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
+            raise AdjacencyError("insertion must be a guarantee for add_or_remove_one")
+        parsed = {
+            "swap": swap_of(insertion) if self.swap is None else promise("swap", self.swap),
+            "slice_epsilon": number("slice_epsilon", self.slice_epsilon, at_least=1e-5, at_most=2.0),
+            "slices": None if slices is None else integer("slices", slices, at_least=1, at_most=_MOST_SLICES),
+            "applications": integer("applications", self.applications, at_least=1, at_most=_MOST_SLICES),
+        }
+        for name, value in parsed.items():
+            object.__setattr__(self, name, value)
+        if self.swap.adjacency is not Adjacency.REPLACE_ONE:
+            raise AdjacencyError("swap must be a guarantee for replace_one")
+
+    def guarantee(
+        self, way: Way = "smallest", *, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+    ) -> Guarantee:
+        """The guarantee of all applications: the smallest of what is proved, or one proof by itself.
+
+        Basic composition with the exact failure rate, the closed Renyi curve and the privacy losses of the holder's
+        transcript, and plain composition where the number of slices is limited.
+
+        Args:
+            way: "smallest", or one proof: "paper" (the paper's constants), "basic", "renyi", "losses" or "plain".
+            adjacency: replace_one is two steps of add_or_remove_one for what the noise saves, and one swap a slice
+                without it.
+
+        Raises `BoundUnavailableError` for a way that proves nothing about them.
+        Source: Cohen et al. 2022, Theorems 2.1 and 2.3; docs/theory/reorder-slice-compute.md, Theorems A and C;
+        docs/theory/reorder-slice-compute.md, Theorem B.
+        """
+        if way not in get_args(Way):
+            raise ArgumentError(f"way must be one of {get_args(Way)}, got {way!r}")
+        adjacency, plain = parse_adjacency(adjacency), None
+        limited = self.slices is not None and self.slices * self.applications <= _MOST_PLAIN
+        if limited and way in ("smallest", "plain"):
+            plain = self.plain(adjacency)
+        if way == "plain":
+            if plain is None:
+                raise BoundUnavailableError(f"way='plain' needs a number of slices, at most {_MOST_PLAIN} in all")
+            return plain
+        noisy = self.noisy(way)
+        if adjacency is Adjacency.REPLACE_ONE:
+            noisy = replace(swap_of(replace(noisy, pure_epsilon=math.inf)), terms=noisy.terms, theorem=noisy.theorem)
+        return noisy if plain is None else _smaller(plain, noisy)
+
+    def plain(self, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:
+        """`plain_slicing_guarantee`, for a limited number of slices."""
+        assert self.slices is not None
+        options: dict[str, Any] = {"applications": self.applications, "maps_grow": self.maps_grow}
+        return plain_slicing_guarantee(swap=self.swap, slices=self.slices, adjacency=adjacency, **options)
 
     @property
     def sync(self) -> Synchronisation:
@@ -261,107 +320,6 @@ def plain_slicing_guarantee(
     total = compose(*[charged] * runs)
     terms = {"mechanism": "slicing", "slices": slices, "applications": applications, "swap": dict(swap.terms)}
     return replace(total, theorem="slices charged a swap each", terms=terms)
-
-
-def reorder_slice_compute_guarantee(
-    *,
-    slice_epsilon: SupportsFloat,
-    insertion: Guarantee,
-    swap: Guarantee | None = None,
-    slices: int | None = None,
-    applications: int = 1,
-    maps_grow: bool = True,
-    way: Way = "smallest",
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> Guarantee:
-    """The guarantee of `applications` adaptive runs of Reorder-Slice-Compute: the smallest of what is proved.
-
-    Basic composition with the exact failure rate, the closed Renyi curve
-    and the privacy losses of the holder's transcript, and plain composition where the number of slices is limited.
-
-    Args:
-        slice_epsilon: every slice has `size` + G rows, P(G >= k) = exp(-slice_epsilon k). From 1e-5 to 2.
-        insertion: all computations on one slice, add_or_remove_one; it must hold for slices of every size (owed).
-        swap: the same for replace_one; from `insertion` by group privacy when None.
-        slices: at most this many slices in one application; None for any number.
-        applications: runs on the same data, each chosen after seeing the earlier ones.
-        maps_grow: whether adding a row can only add to what the maps return (orders, filters and maps of single rows
-            do); otherwise any adjacency-preserving map is covered, at a higher price.
-        way: "smallest", or one proof by itself: "paper" (the paper's constants), "basic", "renyi", "losses" or "plain".
-        adjacency: replace_one is two steps of add_or_remove_one for what the noise saves, and one swap a slice
-            without it.
-
-    Raises `AdjacencyError` for components with the wrong adjacency, `ArgumentError` for parameters out of range,
-    `BoundUnavailableError` for a way that proves nothing about them. Source: Cohen et al. 2022, Theorems 2.1 and 2.3;
-    docs/theory/reorder-slice-compute.md, Theorems A and C; docs/theory/reorder-slice-compute.md, Theorem B.
-
-    >>> each = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05)}
-    >>> [round(reorder_slice_compute_guarantee(**each, way=way).epsilon(delta=1e-6), 3)
-    ...  for way in ("paper", "basic", "renyi", "losses")]
-    [11.37, 1.747, 1.166, 0.928]
-    """
-    insertion = promise("insertion", insertion)
-    if way not in get_args(Way):
-        raise ArgumentError(f"way must be one of {get_args(Way)}, got {way!r}")
-    price = slice_price(
-        slice_epsilon=slice_epsilon,
-        insertion=insertion,
-        swap=swap,
-        slices=slices,
-        applications=applications,
-        maps_grow=maps_grow,
-    )
-    adjacency = parse_adjacency(adjacency)
-    limited = price.slices is not None and price.slices * price.applications <= _MOST_PLAIN
-    plain = None
-    if price.slices is not None and limited and way in ("smallest", "plain"):
-        plain = plain_slicing_guarantee(
-            swap=price.swap,
-            slices=price.slices,
-            applications=price.applications,
-            maps_grow=maps_grow,
-            adjacency=adjacency,
-        )
-    if way == "plain":
-        if plain is None:
-            raise BoundUnavailableError(f"way='plain' needs a number of slices, at most {_MOST_PLAIN} in all")
-        return plain
-    noisy = price.noisy(way)
-    if adjacency is Adjacency.REPLACE_ONE:
-        noisy = replace(swap_of(replace(noisy, pure_epsilon=math.inf)), terms=noisy.terms, theorem=noisy.theorem)
-    if plain is None:
-        return noisy
-    return _smaller(plain, noisy)
-
-
-def slice_price(
-    *,
-    slice_epsilon: SupportsFloat,
-    insertion: Guarantee,
-    swap: Guarantee | None = None,
-    slices: int | None = None,
-    applications: int = 1,
-    maps_grow: bool = True,
-) -> SlicePrice:
-    """The checked parameters; see `reorder_slice_compute_guarantee`."""
-    insertion = promise("insertion", insertion)
-    swap = None if swap is None else promise("swap", swap)
-    parsed = number("slice_epsilon", slice_epsilon, at_least=1e-5, at_most=2.0)
-    if insertion.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-        raise AdjacencyError("insertion must be a guarantee for add_or_remove_one")
-    swap = swap_of(insertion) if swap is None else swap
-    if swap.adjacency is not Adjacency.REPLACE_ONE:
-        raise AdjacencyError("swap must be a guarantee for replace_one")
-    if slices is not None:
-        slices = integer("slices", slices, at_least=1, at_most=_MOST_SLICES)
-    return SlicePrice(
-        parsed,
-        insertion,
-        swap,
-        slices,
-        integer("applications", applications, at_least=1, at_most=_MOST_SLICES),
-        maps_grow,
-    )
 
 
 def _smaller(plain: Guarantee, noisy: Guarantee) -> Guarantee:

@@ -81,12 +81,13 @@ class Column(PublicDomain):
 
     @classmethod
     def of(cls, values: Any, options: dict[str, Any]) -> Column:
-        """The values with these options, which are none for what is a column already."""
+        """The values with those of the options that are a column's, which are taken out; none for a column itself."""
+        own = {name: options.pop(name) for name in cls.__dataclass_fields__ if name in options}
         if isinstance(values, Column):
-            if options:
-                raise ArgumentError(f"{', '.join(options)}: given with the column")
+            if own:
+                raise ArgumentError(f"{', '.join(own)}: given with the column")
             return values
-        return cls(values, **options)
+        return cls(values, **own)
 
     @property
     def units(self) -> int:
