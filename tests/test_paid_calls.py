@@ -348,7 +348,7 @@ UNPAID: dict[str, str] = {
     r"learners\.((DPSGD|OutputPerturbation)Classifier|PrivateRidge).*": _LEARNER,
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
     r"learners\.(EarlyStopping\.open|PrivateValidation|PublicValidation)": "paid by `EarlyStopping`",
-    r"ordered\.(Column|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
+    r"ordered\.(Column\w*|Column\.\w+|ScoreRuns|CumulativeInteriorPoint)": _PART,
     r"ordered\.(Ordered|Rectangle\.predict|open_column|SqlTable|\w+\.__call__|quasi_concave_hull)": _PART,
     r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
     r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",

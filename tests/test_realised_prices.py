@@ -331,12 +331,11 @@ def test_no_public_callable_takes_a_realised_price(rows, name, parameter, note):
     assert name in rows, f"{name} takes a guarantee: give it a row in the table"
     call, given = rows[name]
     bounds = BOUNDS.get(name, (None,))
-    key = "bound"
     for offered in offers(note):
         for bound in bounds:
             arguments = dict(given)
             if name in BOUNDS:
-                arguments[key] = bound
+                arguments["bound"] = bound
             if parameter == "guarantees" and note == "Guarantee":  # *guarantees
                 for position in ((offered,), (BASE, offered), (offered, BASE)):
                     with pytest.raises(PromiseError):
