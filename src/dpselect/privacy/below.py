@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, loss_grid
 from dpselect.privacy.losses.dominating_pair import DominatingPair
@@ -29,7 +30,6 @@ from dpselect.privacy.profile import (
     SymmetricProfile,
     extend,
 )
-from dpselect.recipes import Recipe
 
 __all__ = [
     "AttainedGaussian",
@@ -188,7 +188,7 @@ class _Part(Protocol):
 
 
 @dataclass(frozen=True)
-class ComposedBelow(Recipe):
+class ComposedBelow(CopiedByFields):
     """Mechanisms run one after another on the same two data sets, each with how often it runs."""
 
     parts: tuple[tuple[_Part, int], ...]

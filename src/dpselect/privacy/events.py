@@ -14,6 +14,7 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
 
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
@@ -22,7 +23,6 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.pld import LossProfile, event_loss, relation, suitable_interval
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
-from dpselect.recipes import Recipe
 
 __all__ = ["from_dp_event"]
 
@@ -34,7 +34,7 @@ _ORDERS = tuple(sorted({*rdp_privacy_accountant.DEFAULT_RDP_ORDERS, *range(64, 1
 
 
 @dataclass(frozen=True)
-class EventRenyi(Recipe):
+class EventRenyi(CopiedByFields):
     """The Renyi curve of a DpEvent by dp-accounting on a fixed set of orders, chords between them."""
 
     event: dp_event.DpEvent

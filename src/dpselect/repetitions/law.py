@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import first_true
 from dpselect.randomness import RandomSource, resolve
-from dpselect.recipes import Recipe
 from dpselect.registry import Registry
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
@@ -50,7 +50,7 @@ def repetition_law(name: str) -> Callable[[Law], Law]:
     return named
 
 
-class Repetitions(Recipe, ABC):
+class Repetitions(CopiedByFields, ABC):
     """The law of K, the number of independent runs of a private selection. Immutable, hashable, equal by value.
 
     A new law is a new file: a frozen, keyword-only dataclass under `repetition_law("its-name")` that gives the abstract

@@ -32,12 +32,12 @@ from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, PureTradeOff, TradeOff, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import BoundUnavailableError, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee, approximate_dp, compose
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import SEARCH_ORDERS
-from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 
 __all__ = ["AdaptiveProfile", "AdaptiveRenyi", "Ratio", "TiltedTradeOff", "adaptive_best_of", "adaptive_pure"]
@@ -110,7 +110,7 @@ def adaptive_pure(*, law: Repetitions, epsilon: float, ratio: Ratio) -> float:
 
 
 @dataclass(frozen=True)
-class AdaptiveRenyi(Recipe):
+class AdaptiveRenyi(CopiedByFields):
     """The Renyi curve of an adaptive best of K runs of a base without failure mass, both directions, rounded up.
 
     At order a: the base's curve, log(C/c) + log(C) / (a - 1), and the supremum of Lemma 7 (Papernot, Steinke 2022) over

@@ -25,6 +25,7 @@ from scipy.special import gammaln, logsumexp
 
 from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, DominatingPair, Guarantee, compose
@@ -32,7 +33,6 @@ from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
-from dpselect.recipes import Recipe
 
 __all__ = ["SubsetProfile", "SubsetRenyi", "tune_on_subset"]
 
@@ -48,7 +48,7 @@ _SUMMING: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class SubsetProfile(Recipe):
+class SubsetProfile(CopiedByFields):
     """The privacy profile of tuning on a subset, exact for what the two guarantees' pairs allow; rounded up."""
 
     search: Guarantee
@@ -98,7 +98,7 @@ def _rounded_up(upper: Array, lower: Array) -> DominatingPair:
 
 
 @dataclass(frozen=True)
-class SubsetRenyi(Recipe):
+class SubsetRenyi(CopiedByFields):
     """A bound on the Renyi divergences of tuning on a subset, both directions; for parts without failure mass.
 
     With a and b the likelihood ratios of search and final run, independent and of mean 1 without the row, the ratio is

@@ -22,13 +22,13 @@ from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, symmetric_trade_off, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
-from dpselect.recipes import Recipe
 from dpselect.repetitions import Geometric, Logarithmic
 
 __all__ = ["conditional_sampling", "corollary_16", "proposition_15"]
@@ -102,7 +102,7 @@ def corollary_16(
 
 
 @dataclass(frozen=True)
-class ConditionalRenyi(Recipe):
+class ConditionalRenyi(CopiedByFields):
     """The Renyi curve of conditional sampling with a floor coin.
 
     The smaller of Corollary 16 (2) and D + sup over events of log(v'/v) + log(1/v) / (order - 1), where v and v' are
@@ -156,7 +156,7 @@ def _floor_cells(trade_off: TradeOff, floor: float, points: int) -> Cells:
 
 
 @dataclass(frozen=True)
-class ConditionalProfile(Recipe):
+class ConditionalProfile(CopiedByFields):
     """The privacy profile of conditional sampling: sup over events of H_{e - log(v'/v)} / v, cell by cell."""
 
     base: Guarantee

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpselect.accounting.optimal.atoms import Array, Atoms, split_atoms
 from dpselect.accounting.optimal.direction import Bracketed, Chords, Direction
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.privacy import DominatingPair
 from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.profile import extend
-from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "CachedPairs", "LowerProfile", "TwoSided", "UpperProfile"]
@@ -26,7 +26,7 @@ _TABLE_KNOTS = 129
 
 
 @dataclass(frozen=True)
-class CachedPairs(Recipe):
+class CachedPairs(CopiedByFields):
     """A recipe for pairs that keeps what it has made: both directions ask for the same."""
 
     source: PairSource
@@ -42,7 +42,7 @@ class CachedPairs(Recipe):
 
 
 @dataclass(frozen=True)
-class TwoSided(Recipe):
+class TwoSided(CopiedByFields):
     """Both directions of a search over one of the two pairs of each enclosure."""
 
     pairs: PairSource

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency
@@ -27,7 +28,6 @@ from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
 from dpselect.privacy.renyi import RenyiCurve
-from dpselect.recipes import Recipe
 
 if TYPE_CHECKING:  # dp-accounting takes a second to import
     from dp_accounting.dp_event import DpEvent
@@ -139,7 +139,7 @@ def _cut_to(masses: Array, total: float) -> Array:
 
 
 @dataclass(frozen=True)
-class LossProfile(Recipe):
+class LossProfile(CopiedByFields):
     """The privacy profile of a privacy-loss distribution, built when first asked for."""
 
     source: LossSource

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_range, trade_offs
 from dpselect.accounting.best_of_k.search_bound import search_bound
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
-from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 
 __all__ = ["LayeredProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
@@ -99,7 +99,7 @@ def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class LayeredProfile(Recipe):
+class LayeredProfile(CopiedByFields):
     """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
 
     The base's failure mass is part of its profile. Rounded up; `points` cells a direction.

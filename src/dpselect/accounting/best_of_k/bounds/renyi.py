@@ -18,12 +18,12 @@ from dpselect.accounting.best_of_k.feasible_region import TradeOff, renyi_trade_
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions
 from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
-from dpselect.recipes import Recipe
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import RenyiForm
 
@@ -149,7 +149,7 @@ class NodedCurve:
 
 
 @dataclass(frozen=True)
-class BestOfRenyi(Recipe):
+class BestOfRenyi(CopiedByFields):
     """The Renyi curve of the best of K runs of a base without failure mass (outside it: see `lemma_20`).
 
     At each order the smallest of the law's closed forms (Theorem 2, its refinement, Theorem 6, Lemma 22), the numeric

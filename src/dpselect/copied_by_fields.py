@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-__all__ = ["Recipe"]
+__all__ = ["CopiedByFields"]
 
 
-class Recipe:
+class CopiedByFields:
     """The base of a dataclass whose cached properties can be worked out again from its fields."""
 
     def __getstate__(self) -> dict[str, Any]:
