@@ -114,6 +114,7 @@ def test_account_loads_what_it_prices_by(search):
     assert rooms <= {
         "accounting",
         "cli",
+        "copied_by_fields",
         "errors",
         "numerics",
         "privacy",
