@@ -110,7 +110,7 @@ class GradualRelease(PaidSession):
         self._released = (*self._released, level)
         return level
 
-    def _came_out(self) -> tuple[Array, ...]:
+    def _outcome(self) -> tuple[Array, ...]:
         return self._released
 
     def __repr__(self) -> str:

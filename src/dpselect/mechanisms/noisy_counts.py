@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import SupportsIndex
 
 from dpselect.errors import ArgumentError, integer, number, rational
+from dpselect.numerics import fraction_up
 from dpselect.privacy import Adjacency, Guarantee, Spender, paid, pure_dp, zcdp
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, discrete_gaussian, discrete_laplace, resolve
@@ -78,10 +78,10 @@ def noisy_count_guarantee(
     """
     _one_parameter(epsilon, noise_multiplier)
     if epsilon is not None:
-        return pure_dp(epsilon=_up(_rational("epsilon", epsilon)), adjacency=adjacency)
+        return pure_dp(epsilon=fraction_up(_rational("epsilon", epsilon)), adjacency=adjacency)
     assert noise_multiplier is not None
     rho = 1 / (2 * _rational("noise_multiplier", noise_multiplier) ** 2)
-    return zcdp(rho=_up(rho), adjacency=adjacency)
+    return zcdp(rho=fraction_up(rho), adjacency=adjacency)
 
 
 def _one_parameter(epsilon: float | Fraction | None, noise_multiplier: float | Fraction | None) -> None:
@@ -93,9 +93,3 @@ def _rational(name: str, value: float | Fraction) -> Fraction:
     """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
     number(name, value, at_least=2.0**-60, at_most=2.0**60)
     return rational(name, value)
-
-
-def _up(value: Fraction) -> float:
-    """The nearest double that is not below."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

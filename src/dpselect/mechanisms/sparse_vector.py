@@ -216,7 +216,7 @@ class SparseVector(PaidSession):
             raise RuntimeError("values changed while they were read")
         return np.concatenate(found)
 
-    def _came_out(self) -> Any:
+    def _outcome(self) -> Any:
         if not self._refined:
             return [True] * self._positives
         return IN_FULL if self._interrupted else (self._positives, self._answered - self._positives)

@@ -15,9 +15,9 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-__all__ = ["result_of", "silence"]
+__all__ = ["Surroundings", "result_of", "silence"]
 
 _Result = TypeVar("_Result")
 _Otherwise = TypeVar("_Otherwise")
@@ -42,36 +42,45 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
             return otherwise
 
 
-class _Silence:
-    """What a process shares among its threads: changed by the first that asks, restored by the last that is done."""
+class Surroundings:
+    """What a process shares among its threads: changed by the first that asks, restored by the last that is done.
 
-    def __init__(self) -> None:
+    `change(undo, ...)` makes the change, and leaves on the stack `undo` what takes it back.
+    """
+
+    def __init__(self, change: Callable[..., None]) -> None:
         self._lock = threading.Lock()
         self._users = 0
         self._undo = ExitStack()
+        self._change = change
 
-    def begin(self) -> None:
+    def begin(self, *how: Any) -> None:
+        """One more thread needs the change."""
         with self._lock:
             self._users += 1
-            if self._users > 1:
-                return
-            # a file, because some programs ask their output for its descriptor
-            null = open(os.devnull, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed by _undo)
-            self._undo.enter_context(null)
-            self._undo.enter_context(contextlib.redirect_stdout(null))
-            self._undo.enter_context(contextlib.redirect_stderr(null))
-            self._undo.enter_context(warnings.catch_warnings(action="ignore"))
-            self._undo.callback(logging.disable, logging.root.manager.disable)
-            logging.disable(sys.maxsize)
+            if self._users == 1:
+                self._change(self._undo, *how)
 
     def end(self) -> None:
+        """One thread less does."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
                 self._undo.close()
 
 
-_silence: Final = _Silence()
+def _discard_output(undo: ExitStack) -> None:
+    # a file, because some programs ask their output for its descriptor
+    null = open(os.devnull, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed by undo)
+    undo.enter_context(null)
+    undo.enter_context(contextlib.redirect_stdout(null))
+    undo.enter_context(contextlib.redirect_stderr(null))
+    undo.enter_context(warnings.catch_warnings(action="ignore"))
+    undo.callback(logging.disable, logging.root.manager.disable)
+    logging.disable(sys.maxsize)
+
+
+_silence: Final = Surroundings(_discard_output)
 
 
 @contextmanager

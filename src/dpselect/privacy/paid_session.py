@@ -36,7 +36,7 @@ class PaidSession(Session):
         """End the session, and settle at the realised price. Nothing is answered after that."""
         self._closed = True
         if self._payment is not None and self._settled is None:
-            self._settled = self._payment.close(self._came_out())
+            self._settled = self._payment.close(self._outcome())
         return self._settled
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class PaidSession(Session):
     def _pay(self, payment: Payment | None) -> None:
         self._payment = payment
 
-    def _came_out(self) -> Any:
+    def _outcome(self) -> Any:
         """The output so far, as far as its price depends on it, or `IN_FULL`."""
         raise NotImplementedError
 

@@ -71,9 +71,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         paid = [] if self.receipt is None else [("charged", dict(self.receipt.charged)), ("to", self.receipt.account)]
-        came_out = [] if self.realised is None else self.realised.notebook_rows()[:1]
+        realised = [] if self.realised is None else self.realised.notebook_rows()[:1]
         note = "Drawn from a key: it promises nothing to whoever knows that key." if self.replayable else ""
-        return card("Release", [*self.notebook_rows(), *self.guarantee.notebook_rows(), *came_out, *paid], note=note)
+        return card("Release", [*self.notebook_rows(), *self.guarantee.notebook_rows(), *realised, *paid], note=note)
 
 
 @runtime_checkable

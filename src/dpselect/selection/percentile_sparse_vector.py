@@ -147,7 +147,7 @@ class PercentileSparseVector(PaidSession):
             self._left -= 1
         return self._test.above(min(max(value, -_FARTHEST), _FARTHEST) if value == value else value, self._target)
 
-    def _came_out(self) -> bool | None:
+    def _outcome(self) -> bool | None:
         return True if self._test.halted else None
 
     def __repr__(self) -> str:

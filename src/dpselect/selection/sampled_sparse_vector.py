@@ -122,7 +122,7 @@ class SampledSparseVector(PaidSession):
         passed = count_passing(candidate, bar, self._statistic.samples, self._source)
         return self._test.above(self._statistic.statistic(passed), self._target)
 
-    def _came_out(self) -> bool | None:
+    def _outcome(self) -> bool | None:
         return True if self._test.halted else None
 
     def __repr__(self) -> str:

@@ -25,6 +25,7 @@ __all__ = [
     "decreasing_thresholds",
     "gives_up_at_a_limit",
     "median_of_the_runs",
+    "pair",
     "random_rank_of_the_runs",
     "releases_the_number_of_tries",
     "stops_short_at_a_cap",

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpselect.testing.defects import Defect
 from dpselect.testing.exact import FinitePair
+from dpselect.testing.naive_selectors import pair
 from dpselect.testing.score_laws import exponential_law, permute_and_flip_law
 
 __all__ = [
@@ -30,7 +31,7 @@ def argmax_without_noise(epsilon: float = 1.0) -> Defect:
     scores, neighbour = np.array([10.0, 9.5]), np.array([9.5, 10.0])
     return Defect(
         broken=FinitePair((1.0, 0.0), (0.0, 1.0)),
-        corrected=_pair(exponential_law(scores, epsilon / 2.0), exponential_law(neighbour, epsilon / 2.0)),
+        corrected=pair(exponential_law(scores, epsilon / 2.0), exponential_law(neighbour, epsilon / 2.0)),
         epsilon=epsilon,
         seen="DP-HyperparamTuning; optirs-core before 0.3.2",
     )
@@ -111,16 +112,12 @@ def range_claimed_for_exponential_noise(epsilon: float = 2.0) -> Defect:
     scores, neighbour = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 1.0])
     rate = epsilon / 2.0
     return Defect(
-        broken=_pair(permute_and_flip_law(scores, rate), permute_and_flip_law(neighbour, rate)),
-        corrected=_pair(exponential_law(scores, rate), exponential_law(neighbour, rate)),
+        broken=pair(permute_and_flip_law(scores, rate), permute_and_flip_law(neighbour, rate)),
+        corrected=pair(exponential_law(scores, rate), exponential_law(neighbour, rate)),
         epsilon=0.0,
         delta=math.tanh(epsilon / 4.0),
         seen="OpenDP issue 2911 (a divergence paired with another sampler)",
     )
-
-
-def _pair(ours: np.ndarray, theirs: np.ndarray) -> FinitePair:
-    return FinitePair(tuple(ours.tolist()), tuple(theirs.tolist()))
 
 
 MISTAKES: tuple[Callable[[], Defect], ...] = (

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from dpselect.privacy.boundary import silence
+from dpselect.privacy.boundary import Surroundings, silence
 from dpselect.tuning.executors import Attempt, limited_threads
 from dpselect.tuning.orphans import end_with_parent, leave_interrupts_to_the_tuner
 from dpselect.tuning.supervised import ChildDiedError, check_child, perform, stop_children
@@ -128,40 +128,20 @@ def _job(parcel: Parcel) -> Job | None:
         return _jobs[parcel.name]
 
 
-class _Surroundings:
-    """What a process shares among its threads, changed by the first trial to begin and restored by the last to end."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._undo = ExitStack()
-
-    def enter(self, manners: Manners) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._change(manners)
-
-    def leave(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                self._undo.close()
-
-    def _change(self, manners: Manners) -> None:
-        if manners.threads is not None:
-            if manners.own:
-                for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
-                    os.environ[f"{library}_NUM_THREADS"] = str(manners.threads)
-            self._undo.enter_context(limited_threads(manners.threads))
+def _behave(undo: ExitStack, manners: Manners) -> None:
+    if manners.threads is not None:
         if manners.own:
-            leave_interrupts_to_the_tuner()
-            end_with_parent()
-        if manners.quiet:
-            self._undo.enter_context(silence(descriptors=True))
+            for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
+                os.environ[f"{library}_NUM_THREADS"] = str(manners.threads)
+        undo.enter_context(limited_threads(manners.threads))
+    if manners.own:
+        leave_interrupts_to_the_tuner()
+        end_with_parent()
+    if manners.quiet:
+        undo.enter_context(silence(descriptors=True))
 
 
-_surroundings: Final = _Surroundings()
+_surroundings: Final = Surroundings(_behave)
 _settled: Final = threading.Event()
 
 
@@ -171,11 +151,11 @@ def quietly(manners: Manners) -> Iterator[None]:
     if manners.own and _settled.is_set():
         yield
         return
-    _surroundings.enter(manners)
+    _surroundings.begin(manners)
     if manners.own:
         _settled.set()
     try:
         yield
     finally:
         if not manners.own:
-            _surroundings.leave()
+            _surroundings.end()

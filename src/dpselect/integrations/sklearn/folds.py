@@ -17,18 +17,20 @@ def _have_probabilities(model: FoldClassifier) -> bool:
     return all(hasattr(each, "predict_proba") for each in model.models)
 
 
-class FoldClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The average of fitted classifiers: of their probabilities, or of their votes where one has none.
-
-    All of them were released by the run that trained them, so that averaging costs nothing.
-    """
-
+class _Folds(BaseEstimator):  # type: ignore[misc]
     def __init__(self, models: Sequence[Any]) -> None:
         self.models = models
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
         """Nothing: the models are fitted."""
         return self
+
+
+class FoldClassifier(ClassifierMixin, _Folds):  # type: ignore[misc]
+    """The average of fitted classifiers: of their probabilities, or of their votes where one has none.
+
+    All of them were released by the run that trained them, so that averaging costs nothing.
+    """
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -58,15 +60,8 @@ class FoldClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[np.argmax(votes, axis=1)])
 
 
-class FoldRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class FoldRegressor(RegressorMixin, _Folds):  # type: ignore[misc]
     """The mean of fitted regressors' predictions."""
-
-    def __init__(self, models: Sequence[Any]) -> None:
-        self.models = models
-
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: ARG002
-        """Nothing: the models are fitted."""
-        return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The mean prediction, shape (rows,) or (rows, outputs)."""

@@ -15,6 +15,7 @@ from typing import SupportsFloat
 import mpmath
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import fraction_up
 
 __all__ = ["OptimalComposition", "composition_delta", "composition_family", "first_improvement"]
 
@@ -67,7 +68,7 @@ def composition_family(
             inside = (left - growth ** (count - 2 * i) * right) / whole
             total = _up(1 - intact * (1 - inside)) if inside > 0 or delta > 0 else 0.0
             spent = Fraction(epsilon) * (count - 2 * i)
-            found.append(OptimalComposition(_fraction_up(spent), min(total, 1.0)))
+            found.append(OptimalComposition(fraction_up(spent), min(total, 1.0)))
             choose = math.comb(count, i)
             left += choose * growth ** (count - i)
             right += choose * growth**i
@@ -126,8 +127,3 @@ def first_improvement(*, epsilon: SupportsFloat, delta: SupportsFloat) -> int:
         while first * (grown / (1 + grown)) ** count > mpmath.mpf(delta):
             count += 1
     return count
-
-
-def _fraction_up(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
