@@ -11,12 +11,14 @@ import itertools
 import numpy as np
 import pytest
 
-from dpselect.accounting.optimal.atoms import Atoms
-from dpselect.accounting.optimal.columns import column_bounds
+from dpselect.accounting.optimal import columns
+from dpselect.accounting.optimal.atoms import Atoms, split_atoms
+from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile
 from dpselect.accounting.optimal.recursion import attained, certified
 from dpselect.privacy import DominatingPair
 from dpselect.privacy.losses.discretise import PairEnclosure
+from dpselect.privacy.losses.pairs import GaussianPairs
 from dpselect.repetitions import (
     BetaBinomial,
     Binomial,
@@ -208,3 +210,17 @@ def test_columns_and_recursion_agree_on_a_gaussian_base(law: Repetitions) -> Non
         assert value <= min(found.upper, bound)
         assert found.upper <= 1.04 * value
         assert bound <= 1.05 * value
+
+
+@pytest.mark.parametrize("law", [Poisson(mean=8.0), Poisson(mean=100.0), Logarithmic.with_mean(mean=10.0)])
+def test_several_epsilons_at_once_are_bounded_as_each_alone(law: Repetitions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where they are worked on in several goes, and where the peaks of some of them are looked for again."""
+    monkeypatch.setattr(columns, "_AT_ONCE", 300)
+    atoms = split_atoms(GaussianPairs(0.5)(60)[0].pessimistic, law, 60)
+    epsilons = np.array([0.0, 0.3, 0.3, 1.0, 2.5, 600.0])
+    for certify in (True, False):
+        upper, lower = columns_bounds(atoms, law, epsilons, certify=certify)
+        for k, epsilon in enumerate(epsilons.tolist()):
+            one = column_bounds(atoms, law, epsilon, certify=certify)
+            assert (upper[k], lower[k]) == pytest.approx((one.upper, one.lower), rel=1e-12)
+            assert upper[k] >= attained(atoms, law, np.array([epsilon]))[0] - ROUNDING

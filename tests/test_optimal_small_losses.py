@@ -385,14 +385,15 @@ def test_bounds_on_the_cross_derivative_hold_at_small_losses() -> None:
     for _ in range(200):
         scale = float(10.0 ** random.uniform(-5, 0))
         atoms, law = Atoms.of(near_pair(random, 24, scale)), some_law(random)
-        problem = Problem(atoms, law, scale)
+        problem = Problem(atoms, law, np.array([scale]))
         if problem.first >= atoms.size - 1:
             continue
         j = int(random.integers(problem.first, atoms.size))
         j_end = int(random.integers(j, atoms.size)) + 1
         i = int(random.integers(0, j + 1))
         i_end = int(random.integers(i, j + 1)) + 1
-        top, bottom = (x[0] for x in problem.cross_bounds(*(np.array([z]) for z in (i, i_end, j, j_end))))
+        block = (np.array([z]) for z in (i, i_end, j, j_end))
+        top, bottom = (x[0] for x in problem.cross_bounds(*block, problem.epsilons))
         for _ in range(20):
             row, column = int(random.integers(i, i_end)), int(random.integers(j, j_end))
             s, t = random.uniform(size=2)
@@ -417,12 +418,12 @@ def test_densities_stay_within_their_bounds() -> None:
     for _ in range(60):
         scale = float(10.0 ** random.uniform(-4, 0))
         atoms, law = Atoms.of(near_pair(random, 30, scale)), some_law(random)
-        problem = Problem(atoms, law, scale)
-        b = problem.columns
+        problem = Problem(atoms, law, np.array([scale]))
+        b = problem.ends
         if not b.size:
             continue
         nodes = find_peaks(problem).far, random.integers(0, b + 2)
-        densities = [problem.density(a, b) for a in nodes]
+        densities = [problem.density(a, problem.columns) for a in nodes]
         for y in np.linspace(0.0, 1.0, 9):
             values = []
             for a, density in zip(nodes, densities, strict=True):

@@ -21,6 +21,7 @@ from dpselect.privacy import (
     pure_dp,
     zcdp,
 )
+from dpselect.privacy.losses.hull import hull_points
 from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf, profile_loss, suitable_interval
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (
@@ -290,3 +291,20 @@ def test_huge_compositions_are_answered_in_bounded_memory():
     total = compose(*[zcdp(rho=100.0)] * 50, pure_dp(epsilon=300.0))
     assert 5000 < total.epsilon(delta=1e-6) < 6500
     assert compose(*[pure_dp(epsilon=1e4)] * 5, laplace(scale=1e-4)).epsilon(delta=0) >= 6e4
+
+
+def test_the_lower_hull_is_the_largest_convex_function_below_the_points():
+    """Against all chords, on a curve with noise, one with corners and one that bends the wrong way."""
+    random, epsilons = np.random.default_rng(3), np.sort(np.random.default_rng(4).uniform(0.0, 3.0, 60))
+    x = np.exp(epsilons)
+    noisy = np.exp(-2.0 * epsilons) * (1.0 + 0.1 * random.uniform(size=60))
+    for values in (noisy, np.maximum(1.0 - epsilons, 0.0), 1.0 - 0.01 * epsilons**2, np.zeros(60)):
+        kept = hull_points(epsilons, values)
+        hull = np.interp(x, x[kept], values[kept])
+        assert kept[0] == 0
+        assert kept[-1] == 59
+        for middle in range(60):
+            left, right = np.arange(middle + 1)[:, None], np.arange(middle, 60)[None, :]
+            share = (x[middle] - x[left]) / np.maximum(x[right] - x[left], 1e-300)
+            lowest = np.min(values[left] * (1.0 - share) + values[right] * share)
+            assert hull[middle] == pytest.approx(lowest, abs=1e-12)

@@ -91,13 +91,16 @@ def largest_excess(mu: float, beta: float) -> float:
     return float(ndtr(ndtri(high) + mu)) - high
 
 
-def _at(plan: MeanPlan, share: float, x: float) -> MeanPlan:
-    """The plan's error for a mu and a distance of x deviations for the noise; the rest is what the theorem needs."""
+def _at(plan: MeanPlan, share: float, excess: float, x: float) -> MeanPlan:
+    """The plan's error for a mu and a distance of x deviations for the noise; the rest is what the theorem needs.
+
+    `excess` is the largest one at that mu.
+    """
     deviation = math.sqrt(plan.queries) / (plan.rows * share) * (1.0 + 1e-9)
     noise_error = deviation * x * (1.0 + 1e-9) + _ROUNDING
     shortfall = 2.0 * plan.queries * deviation * float(normal_loss(x))
     beta = plan.failure_probability
-    kappa = (largest_excess(share, beta) * (1.0 + 1e-8) + shortfall) / beta * (1.0 + 1e-9)
+    kappa = (excess * (1.0 + 1e-8) + shortfall) / beta * (1.0 + 1e-9)
     return replace(plan, error=kappa + noise_error, noise_error=noise_error, deviation=deviation)
 
 
@@ -126,8 +129,10 @@ def plan_means(
     best, at, reach = start, (min(math.log(0.1), most), 4.5), (5.0, 4.0)
     for _ in range(9):
         for log_mu in np.linspace(at[0] - reach[0], min(at[0] + reach[0], most), 13):
+            share = math.exp(log_mu)
+            excess = largest_excess(share, beta)
             for x in np.linspace(max(at[1] - reach[1], 0.1), at[1] + reach[1], 13):
-                found = _at(start, math.exp(log_mu), float(x))
+                found = _at(start, share, excess, float(x))
                 if found.error < best.error:
                     best, at = found, (float(log_mu), float(x))
         reach = (reach[0] / 3.0, reach[1] / 3.0)

@@ -16,7 +16,7 @@ from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import compose_distributions
-from dpselect.privacy.losses.pld import LossProfile, LossSource, discretisable, suitable_interval
+from dpselect.privacy.losses.pld import LossProfile, LossSource, composed_interval, discretisable
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
@@ -63,7 +63,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     pure = sum_up([g.pure_epsilon for g in guarantees])
     curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
-    interval = suitable_interval(curve, pure)
+    interval = composed_interval(curve, pure, len(guarantees))
     if not all(g.loss is not None or discretisable(g.best_profile()) for g in distinct.values()):
         interval = None
     return Guarantee(

@@ -11,9 +11,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from dpselect.accounting.optimal.atoms import Array, Atoms
-from dpselect.accounting.optimal.columns import column_bounds
+from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
 from dpselect.accounting.optimal.recursion import attained, certified
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, root_on_grids
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Bracketed", "Chords", "Direction"]
@@ -36,6 +36,8 @@ _SECANTS = 12
 _LEAST_SLOPE = 1e-3
 _SCAN = 49
 _FLAT_SHARE = 0.2
+_DEEP = 20.0
+"""Knots are fewer where log delta has fallen by more than this: what is that small matters less in a composition."""
 
 
 class Bracketed(ABC):
@@ -52,6 +54,10 @@ class Bracketed(ABC):
     def sharp_upper(self, epsilon: float) -> float:
         """`upper`, with more effort where it is far from `lower`."""
         return self.upper(epsilon)
+
+    def uppers(self, epsilons: Array) -> Array:
+        """`upper` at each epsilon."""
+        return np.array([self.upper(e) for e in epsilons.tolist()])
 
     def coarser(self) -> Bracketed:
         """The same curve, quicker and less accurate if it can be: good enough for chords between distant knots."""
@@ -87,12 +93,18 @@ class Bracketed(ABC):
 
     def top(self) -> float:
         """An epsilon past which the curve has fallen to 1e-17 or to its floor."""
-        floor = self.rough(LARGEST_EPSILON)
-        return min(self.rough_root(max(_NEGLIGIBLE, floor * 1.001)), LARGEST_EPSILON)
+        least = max(_NEGLIGIBLE, self.rough(LARGEST_EPSILON) * 1.001)
+        return root_on_grids(
+            lambda epsilons: self.roughs(epsilons) <= least, safe=LARGEST_EPSILON, unsafe=0.0, relative=1e-2, points=15
+        )
 
     def rough(self, epsilon: float) -> float:
         """About what is attained at epsilon; cheaper than `lower` where a curve has something cheaper."""
         return self.lower(epsilon)
+
+    def roughs(self, epsilons: Array) -> Array:
+        """`rough` at each epsilon."""
+        return np.array([self.rough(e) for e in epsilons.tolist()])
 
     def rough_root(self, delta: float) -> float:
         """About the epsilon at which the attained value crosses delta, inf if there is none: where to start looking."""
@@ -200,12 +212,21 @@ class Direction(Bracketed):
         return column_bounds(self.fine, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
 
     def coarser(self) -> Bracketed:
-        """The same with a third of the pieces."""
-        return Direction(self.cut, max(16, self.pieces // 3), self.law)
+        """The same with a quarter of the pieces."""
+        return Direction(self.cut, max(16, self.pieces // 4), self.law)
 
     def rough(self, epsilon: float) -> float:
         """What an order of atoms merged by eights attains: a guess, found faster."""
         return column_bounds(self._merged, self.law, min(epsilon, LARGEST_EPSILON), certify=False).lower
+
+    def uppers(self, epsilons: Array) -> Array:
+        """`upper` at each epsilon, all together."""
+        found = columns_bounds(self.fine, self.law, np.minimum(epsilons, LARGEST_EPSILON))[0]
+        return np.minimum(found * ROUND_UP, 1.0)
+
+    def roughs(self, epsilons: Array) -> Array:
+        """`rough` at each epsilon, all together."""
+        return columns_bounds(self._merged, self.law, np.minimum(epsilons, LARGEST_EPSILON), certify=False)[1]
 
     def sharp_upper(self, epsilon: float) -> float:
         """`upper`, and the recursion too where the columns leave much open."""
@@ -261,11 +282,12 @@ class Chords:
     def of(cls, curve: Bracketed, knots: int) -> Chords:
         """`knots` values of the upper curve from 0 to where it has fallen, about equally far apart in log delta."""
         scan = np.linspace(0.0, curve.top(), _SCAN)
-        fall = -np.log(np.maximum(np.minimum.accumulate([curve.rough(float(e)) for e in scan]), 1e-300))
+        fall = -np.log(np.maximum(np.minimum.accumulate(curve.roughs(scan)), 1e-300))
         # a chord errs by the square of the fall between its ends; some knots for the flat parts too
-        way = fall - fall[0] + _FLAT_SHARE * (fall[-1] - fall[0] + 1e-9) * np.linspace(0.0, 1.0, _SCAN)
+        way = _DEEP * np.arctan((fall - fall[0]) / _DEEP)
+        way += _FLAT_SHARE * (way[-1] + 1e-9) * np.linspace(0.0, 1.0, _SCAN)
         epsilons = np.interp(np.linspace(0.0, way[-1], knots), way, scan)
-        return cls(epsilons, np.minimum.accumulate([curve.upper(float(e)) for e in epsilons]))
+        return cls(epsilons, np.minimum.accumulate(curve.uppers(epsilons)))
 
     def __call__(self, epsilons: Array) -> Array:
         known, deltas = self.epsilons, self.deltas

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Index
 from dpselect.accounting.optimal.problem import Problem
@@ -29,11 +30,20 @@ class Peaks:
     turn: Index
     far: Index
 
+    def of(self, columns: Index) -> Peaks:
+        """Those of some columns."""
+        return Peaks(self.near[columns], self.turn[columns], self.far[columns])
+
+    def differ(self, other: Peaks) -> NDArray[np.bool_]:
+        """Where these are not the same as others."""
+        return np.asarray((self.near != other.near) | (self.turn != other.turn) | (self.far != other.far))
+
 
 def find_peaks(problem: Problem) -> Peaks:
     """Peaks of every column: a coarse scan of some columns, a scan of those where peaks jump, bisection in all."""
-    columns = problem.columns
-    some = np.unique(np.append(columns[::_COARSE_COLUMNS], columns[-1]))
+    columns, ends, width = problem.columns, problem.ends, problem.width
+    # the first and the last column of each epsilon are among them
+    some = np.unique(np.concatenate((columns[columns % width % _COARSE_COLUMNS == 0], columns[width - 1 :: width])))
     near, far = _scan(problem, some, _COARSE_NODES)
     apart = 3 * max(1, problem.atoms.size // _COARSE_NODES)
     jumps = np.flatnonzero((np.abs(np.diff(near)) > apart) | (np.abs(np.diff(far)) > apart))
@@ -50,8 +60,8 @@ def find_peaks(problem: Problem) -> Peaks:
         _climb(
             problem,
             columns,
-            np.clip(np.minimum(nodes[left], nodes[right]) - 2, 0, columns + 1),
-            np.clip(np.maximum(nodes[left], nodes[right]) + 2, 0, columns + 1),
+            np.clip(np.minimum(nodes[left], nodes[right]) - 2, 0, ends + 1),
+            np.clip(np.maximum(nodes[left], nodes[right]) + 2, 0, ends + 1),
         )
         for nodes in (near, far)
     )
@@ -61,13 +71,13 @@ def find_peaks(problem: Problem) -> Peaks:
 def rescan(problem: Problem, peaks: Peaks, chosen: Index) -> Peaks:
     """The same with the peaks of some columns looked for on a fine scan."""
     near, far = peaks.near.copy(), peaks.far.copy()
-    near[chosen], far[chosen] = _scan(problem, problem.columns[chosen], _FINE_NODES)
+    near[chosen], far[chosen] = _scan(problem, chosen, _FINE_NODES)
     return _with_turns(problem, near, far)
 
 
 def _with_turns(problem: Problem, near: Index, far: Index) -> Peaks:
     turns = _climb(problem, problem.columns, far, np.maximum(near, far), rising=False)
-    return Peaks(near=near, turn=np.where(far < near, turns, problem.columns + 1), far=far)
+    return Peaks(near=near, turn=np.where(far < near, turns, problem.ends + 1), far=far)
 
 
 def _scan(problem: Problem, columns: Index, count: int) -> tuple[Index, Index]:
@@ -77,7 +87,7 @@ def _scan(problem: Problem, columns: Index, count: int) -> tuple[Index, Index]:
     of which the highest is taken.
     """
     grid = np.unique(np.linspace(0, problem.atoms.size, count + 1).astype(np.intp))[::-1]
-    nodes = np.minimum(grid[None, :], columns[:, None])
+    nodes = np.minimum(grid[None, :], problem.ends[columns, None])
     rise, cost = problem.slope_terms(nodes, np.broadcast_to(columns[:, None], nodes.shape))
     slopes = rise - cost
     step = np.diff(slopes, axis=1)
@@ -97,7 +107,7 @@ def _refine(problem: Problem, columns: Index, nodes: Index, best: Index) -> Inde
     at = nodes[rows, best]
     above, below = nodes[rows, np.maximum(best - 1, 0)], nodes[rows, np.minimum(best + 1, nodes.shape[1] - 1)]
     # scanned nodes pile up at the column itself; past it lies the empty interval
-    above = np.where(above > at, above, columns + 1)
+    above = np.where(above > at, above, problem.ends[columns] + 1)
     up = problem.rises(at, columns)
     return _climb(problem, columns, np.where(up, at, below), np.where(up, above, at))
 
@@ -105,8 +115,10 @@ def _refine(problem: Problem, columns: Index, nodes: Index, best: Index) -> Inde
 def _climb(problem: Problem, columns: Index, low: Index, high: Index, *, rising: bool = True) -> Index:
     """The first node from low to high of each column at which the slope is not `rising` with the node, by bisection."""
     low, high = low.copy(), high.copy()
-    while np.any(high > low):
-        middle = (low + high) // 2
-        on = (problem.rises(middle, columns) == rising) & (high > low)
-        low, high = np.where(on, middle + 1, low), np.where(on, high, middle)
+    open_ = np.flatnonzero(high > low)
+    while open_.size:
+        middle = (low[open_] + high[open_]) // 2
+        on = problem.rises(middle, columns[open_]) == rising
+        low[open_], high[open_] = np.where(on, middle + 1, low[open_]), np.where(on, high[open_], middle)
+        open_ = open_[high[open_] > low[open_]]
     return low

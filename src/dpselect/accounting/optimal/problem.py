@@ -1,17 +1,20 @@
-"""Best-of-K over a finite pair at one epsilon: gains, slopes, and bounds on the sign of the cross derivative.
+"""Best-of-K over a finite pair at some epsilons: gains, slopes, and bounds on the sign of the cross derivative.
 
 K has generating function phi; F[a, b) and F'[a, b) are the P- and P'-masses of the atoms between nodes a and b, l_i the
 losses. With E = exp(epsilon),
 
     slope(a, b) = exp(l_b) phi'(F[a, b)) - E phi'(F'[a, b))     what b adds in S on top of [a, b), per P'-mass
     g(i, j)     = p_i p_j phi''(F) - E q_i q_j phi''(F')        what atom i in the interval adds to that, for atom j
+
+Epsilons are worked on together, since the time goes into the number of calls more than into their length: a column is
+an epsilon and an atom b that can gain something in S, and columns are numbered epsilon by epsilon.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +25,7 @@ from dpselect.repetitions import Repetitions
 __all__ = ["ROUNDING", "Density", "Problem", "scaled"]
 
 Truth = NDArray[np.bool_]
+Value = TypeVar("Value", bound=np.generic)
 _Range = tuple[Array, Array]
 _LARGEST_EXPONENT = 690.0
 _POWERS = 64
@@ -62,52 +66,76 @@ class Density(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Atoms, a law of K and epsilon >= 0; columns are the atoms that can gain anything in S."""
+    """Atoms, a law of K and some epsilons >= 0."""
 
     atoms: Atoms
     law: Repetitions
-    epsilon: float
+    epsilons: Array
 
     @cached_property
     def first(self) -> int:
-        """The first column. For E >= 1 an interval of losses <= 0 has F <= F', so its end never gains."""
+        """The first atom with a column. For E >= 1 an interval of losses <= 0 has F <= F', so its end never gains."""
         return int(np.searchsorted(self.atoms.losses, 0.0, side="right"))
+
+    @property
+    def width(self) -> int:
+        """The number of columns of one epsilon: of atoms of positive loss."""
+        return self.atoms.size - self.first
 
     @cached_property
     def columns(self) -> Index:
-        """The atoms of positive loss."""
-        return np.arange(self.first, self.atoms.size)
+        """The numbers of all columns."""
+        return np.arange(self.epsilons.size * self.width)
 
-    def gains(self, a: Index) -> Array:
-        """For every column b what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b.
+    @cached_property
+    def ends(self) -> Index:
+        """The atom b of every column."""
+        return np.tile(np.arange(self.first, self.atoms.size), self.epsilons.size)
 
-        Rounded up.
+    @cached_property
+    def epsilon(self) -> Array:
+        """The epsilon of every column."""
+        return np.repeat(self.epsilons, self.width)
+
+    def rows(self, values: NDArray[Value]) -> NDArray[Value]:
+        """Values of the columns, a row for each epsilon."""
+        return values.reshape(self.epsilons.size, self.width)
+
+    def of(self, chosen: Index) -> Problem:
+        """The same with some of the epsilons, given by their places."""
+        return Problem(self.atoms, self.law, self.epsilons[chosen])
+
+    def numbers(self, chosen: Index) -> Index:
+        """The numbers of the columns of some of the epsilons."""
+        return np.ravel(chosen[:, None] * self.width + np.arange(self.width))
+
+    def gains(self, a: Index, *, rounding: float = -ROUNDING) -> Array:
+        """For every column what atom b adds to S on top of [a, b); a = b + 1 keeps the interval empty within b.
+
+        Rounded up; less a share `rounding` of both terms, where it must not be too large.
         """
-        return self.gains_of(a, self.columns, rounding=-ROUNDING)
-
-    def gains_of(self, a: Index, b: Index, *, rounding: float = 0.0) -> Array:
-        """The same for some columns; less a share `rounding` of both terms, where it must not be too large."""
-        t, within = self.atoms, np.minimum(a, b)
+        t, b = self.atoms, self.ends
+        within = np.minimum(a, b)
         rise = self.law.increment(complement_after=t.outside_p(within, b + 1), mass=t.p[b])
         cost = self.law.increment(complement_after=t.outside_q(within, b + 1), mass=t.q[b])
         alone = float(self.law.pmf(1.0))
         rise, cost = np.where(a > b, alone * t.p[b], rise), np.where(a > b, alone * t.q[b], cost)
         return np.asarray(rise * (1.0 - rounding) - scaled(self.epsilon, cost) * (1.0 + rounding))
 
-    def slope_terms(self, a: Index, b: Index) -> tuple[Array, Array]:
-        """The two terms of slope(a, b) / E at the start of atom b."""
-        t, log = self.atoms, self.law.log_derivative
-        rise = t.losses[b] - self.epsilon + log(t.outside_p(a, b))
+    def slope_terms(self, a: Index, columns: Index) -> tuple[Array, Array]:
+        """The two terms of slope(a, b) / E at the start of the atom b of each column."""
+        t, log, b = self.atoms, self.law.log_derivative, self.ends[columns]
+        rise = t.losses[b] - self.epsilon[columns] + log(t.outside_p(a, b))
         return np.exp(np.minimum(rise, _LARGEST_EXPONENT)), np.exp(log(t.outside_q(a, b)))
 
-    def density(self, a: Index, b: Index) -> Density:
-        """The gain density inside atoms b on top of [a, b); with a = b + 1 the interval stays empty there too."""
-        t, law = self.atoms, self.law
+    def density(self, a: Index, columns: Index) -> Density:
+        """The gain density inside the atoms b on top of [a, b); with a = b + 1 the interval stays empty there too."""
+        t, law, b, epsilon = self.atoms, self.law, self.ends[columns], self.epsilon[columns]
         within = np.minimum(a, b)
         v_p, v_q = ((outside(within, b), outside(within, b + 1)) for outside in (t.outside_p, t.outside_q))
         v_p, v_q = ((start, np.where(a <= b, end, start)) for start, end in (v_p, v_q))
         p_start, p_end = (t.p[b] * np.exp(law.log_derivative(v)) for v in v_p)
-        q_start, q_end = (scaled(self.epsilon, t.q[b] * np.exp(law.log_derivative(v))) for v in v_q)
+        q_start, q_end = (scaled(epsilon, t.q[b] * np.exp(law.log_derivative(v))) for v in v_q)
         # the derivative is p^2 phi''(F) - E q^2 phi''(F'), and only its relative size tells near terms apart
         masses = t.between(within, b), t.between(within, b + 1)
         low, high = self._tilt(
@@ -119,10 +147,10 @@ class Problem:
             (t.losses[within], t.losses[b]),
         )
         p, q = np.where(a <= b, t.p[b], 0.0) * t.p[b], np.where(a <= b, t.q[b], 0.0) * t.q[b]
-        twice = 2.0 * t.losses[b] - self.epsilon
+        twice = 2.0 * t.losses[b] - epsilon
         with np.errstate(over="ignore"):
             p_slow, p_fast = (p * law.second_derivative(v) for v in v_p)
-            q_slow, q_fast = (scaled(self.epsilon, q * law.second_derivative(v)) for v in v_q)
+            q_slow, q_fast = (scaled(epsilon, q * law.second_derivative(v)) for v in v_q)
             least, most = (np.expm1(np.minimum(twice + x, _LARGEST_EXPONENT)) for x in (low, high))
             fall = np.maximum(p_slow - q_fast, least * np.where(least < 0.0, q_fast, q_slow))
             rise = np.minimum(p_fast - q_slow, most * np.where(most > 0.0, q_fast, q_slow))
@@ -136,9 +164,9 @@ class Problem:
             rounding=ROUNDING * (p_end + q_end),
         )
 
-    def rises(self, a: Index, b: Index) -> Truth:
+    def rises(self, a: Index, columns: Index) -> Truth:
         """Whether leaving atom a out of the interval raises the slope of b: g < 0 in the middle of the cell."""
-        t = self.atoms
+        t, b = self.atoms, self.ends[columns]
         a = np.minimum(a, b)
         inside = np.where(a < b, 0.5, 0.0)
         v_p = np.clip(t.outside_p(a, b) + inside * t.p[a] - 0.5 * t.p[b], 0.0, 1.0)
@@ -146,10 +174,12 @@ class Problem:
         with np.errstate(divide="ignore"):
             keep, drop = np.log(self.law.second_derivative(v_p)), np.log(self.law.second_derivative(v_q))
         keep, drop = np.maximum(keep, -1e300), np.maximum(drop, -1e300)
-        return np.asarray(t.losses[a] + t.losses[b] - self.epsilon + keep < drop)
+        return np.asarray(t.losses[a] + t.losses[b] - self.epsilon[columns] + keep < drop)
 
-    def cross_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
+    def cross_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index, epsilon: Array) -> tuple[Array, Array]:
         """Upper and lower bounds on g / (E q_i q_j) over the cells i .. i_end-1 by j .. j_end-1 with row <= column.
+
+        Each block of cells has an epsilon of its own.
 
         Three bounds, of which the best: phi'' is monotone, so its values at two corners serve; phi''(F) / phi''(F') is
         bounded from F / F' and the elasticity of phi'', which errs by a share of g itself, however small losses are;
@@ -163,15 +193,15 @@ class Problem:
         p_1 = np.where(apart, t.outside_p(inner, j), 1.0)
         q_1 = np.where(apart, t.outside_q(inner, j), 1.0)
         p_large, q_large, p_small, q_small = second(p_0), second(q_0), second(p_1), second(q_1)
-        largest = t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon
+        largest = t.losses[i_end - 1] + t.losses[j_end - 1] - epsilon
         ratio_1 = np.exp(np.minimum(largest, _LARGEST_EXPONENT))
-        ratio_0 = np.exp(np.minimum(t.losses[i] + t.losses[j] - self.epsilon, _LARGEST_EXPONENT))
+        ratio_0 = np.exp(np.minimum(t.losses[i] + t.losses[j] - epsilon, _LARGEST_EXPONENT))
         top = ratio_1 * p_large - q_small
         bottom = ratio_0 * p_small - q_large
         # where the corners leave the sign open
         k = np.flatnonzero((top > 0.0) & (bottom < 0.0))
         if k.size:
-            low, high = self._elastic_bounds(i[k], i_end[k], j[k], j_end[k])
+            low, high = self._elastic_bounds(i[k], i_end[k], j[k], j_end[k], epsilon[k])
             with np.errstate(over="ignore"):
                 top[k] = np.minimum(top[k], q_large[k] * np.expm1(np.maximum(high, 0.0)))
             bottom[k] = np.maximum(bottom[k], q_large[k] * np.expm1(np.minimum(low, 0.0)))
@@ -195,7 +225,7 @@ class Problem:
             bottom[k] = np.maximum(bottom[k], ratio_0 * p_middle - q_middle - reach_0)
         return np.where((largest > _LARGEST_EXPONENT) & (p_large > 0.0), np.inf, top), bottom
 
-    def _elastic_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index) -> tuple[Array, Array]:
+    def _elastic_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index, epsilon: Array) -> tuple[Array, Array]:
         """Lower and upper bounds on log(p_i p_j phi''(F) / (E q_i q_j phi''(F'))) over blocks of cells."""
         t, apart = self.atoms, i_end < j
         inner, end = np.minimum(i_end, j), np.minimum(i_end, j_end)
@@ -211,8 +241,8 @@ class Problem:
             (t.losses[i], t.losses[j_end - 1]),
         )
         return (
-            t.losses[i] + t.losses[j] - self.epsilon + low,
-            t.losses[i_end - 1] + t.losses[j_end - 1] - self.epsilon + high,
+            t.losses[i] + t.losses[j] - epsilon + low,
+            t.losses[i_end - 1] + t.losses[j_end - 1] - epsilon + high,
         )
 
     def _tilt(
@@ -260,7 +290,7 @@ def _spread(losses: Array, start: Index, end: Index) -> Array:
     return np.asarray(np.exp(high) - np.exp(low))
 
 
-def scaled(epsilon: float, values: Array) -> Array:
+def scaled(epsilon: Array, values: Array) -> Array:
     """exp(epsilon) times values, in two steps so that only the product can leave the range."""
     half = np.exp(0.5 * epsilon)
     return np.asarray(values * half * half)

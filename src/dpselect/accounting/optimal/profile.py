@@ -22,7 +22,7 @@ from dpselect.repetitions import Repetitions
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "CachedPairs", "LowerProfile", "TwoSided", "UpperProfile"]
 
 _TABLE_FROM = 129
-_TABLE_KNOTS = 129
+_KNOTS_PER_ROOT = 1.92
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class UpperProfile(TwoSided):
     """A certified profile, rounded up. From `pure_epsilon` on it is at most `failure`, which is known otherwise.
 
     Up to 128 epsilons are evaluated each; more are read from chords in exp(epsilon) over a table of knots, which lie
-    above the convex true profile.
+    above the convex true profile, so many that they cost about as much accuracy as the atoms do.
     """
 
     pure_epsilon: float
@@ -115,7 +115,8 @@ class UpperProfile(TwoSided):
 
     @cached_property
     def _tables(self) -> tuple[Chords, ...]:
-        return tuple(Chords.of(curve.coarser(), _TABLE_KNOTS) for curve in self.curves)
+        knots = max(33, round(_KNOTS_PER_ROOT * math.sqrt(self.atoms)))
+        return tuple(Chords.of(curve.coarser(), knots) for curve in self.curves)
 
 
 class LowerProfile(TwoSided):

@@ -113,7 +113,7 @@ def make_search_plan(request: Request) -> SearchPlan:
     """Choose the law, the noise and the score's noise, and price it all.
 
     `epsilon` with a law: the least noise that meets it. `epsilon` alone: the longest harmonic law that the estimator's
-    own noise allows. (With a further run both are chosen by a quicker bound, a few per cent above.) A law alone: the
+    own noise allows. (With a further run both are chosen by a quicker bound, a per cent above.) A law alone: the
     price that results. The score's noise, unless given, is the least with which
     the held-out rows pay no more than the training rows.
 

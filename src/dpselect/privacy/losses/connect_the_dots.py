@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy.losses.composition import Losses
+from dpselect.privacy.losses.hull import hull_points
 
 __all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "lower_hull", "on_mesh"]
 
@@ -81,17 +82,7 @@ def lower_hull(epsilons: Array, values: Array) -> Array:
     tails = values[:-1] + falls * np.exp(epsilons[0] - epsilons[1])
     if np.all(np.maximum.accumulate(tails[::-1])[::-1] <= tails * (1.0 + 1e-9)):
         return values
-    kept: list[int] = []
-    for i in range(values.size):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            # slope to b against slope to i, both from a, with exp(epsilon_a) divided out
-            to_b = (values[b] - values[a]) / math.expm1(epsilons[b] - epsilons[a])
-            if to_b <= (values[i] - values[a]) / math.expm1(epsilons[i] - epsilons[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    knots = np.array(kept)
+    knots = hull_points(epsilons, values)
     right = np.minimum(np.searchsorted(knots, np.arange(values.size), side="right"), knots.size - 1)
     left, end = knots[right - 1], knots[right]
     share = np.expm1(epsilons - epsilons[left]) / np.expm1(epsilons[end] - epsilons[left])

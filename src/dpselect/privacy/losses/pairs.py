@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, enclose_bins, loss_grid, splice
 from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.hull import hull_points
 
 __all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
 
@@ -232,7 +233,7 @@ def _half(epsilons: Array, values: Array, variation: float) -> DominatingPair:
     """The atoms of positive loss of one direction, and the rest at loss 0, from its curve at epsilons from 0 on."""
     values = np.append(min(variation, float(values[0])), values[1:])
     values = np.minimum.accumulate(values)
-    kept = _lower_hull(epsilons, values)
+    kept = hull_points(epsilons, values)
     epsilons, values = epsilons[kept], values[kept]
     # slopes in exp(epsilon), scaled by exp of the later knot to stay in range
     falls = np.diff(values) / -np.expm1(-np.diff(epsilons))
@@ -255,20 +256,3 @@ def _top(curve: Callable[[Array], Array]) -> float:
     return (
         float(tried[min(int(np.argmax(values <= floor)), tried.size - 1)]) if np.any(values <= floor) else _LARGEST_LOSS
     )
-
-
-def _lower_hull(epsilons: Array, values: Array) -> Array:
-    """Indices of the knots on the lower convex hull in exp(epsilon): true profiles are convex, so it is a bound too."""
-    kept: list[int] = []
-    for i in range(epsilons.size):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            # slope to b against slope to i, both from a, with exp(epsilon_a) divided out
-            to_b = (values[b] - values[a]) / np.expm1(epsilons[b] - epsilons[a])
-            to_i = (values[i] - values[a]) / np.expm1(epsilons[i] - epsilons[a])
-            if to_b >= to_i:
-                kept.pop()
-            else:
-                break
-        kept.append(i)
-    return np.array(kept)
