@@ -10,7 +10,7 @@ import pytest
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger import Ledger
-from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, sparse_vector_guarantee
+from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector, sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
@@ -426,3 +426,31 @@ def test_found_values_are_part_of_the_game():
         found[spend] = search.guarantee.worst().epsilon(delta=1e-6)
         assert search.guarantee.worst().epsilon(delta=0) == 1.0
     assert 0.296 < found["each"] < found["release"] < 0.8 < found["all"] <= 1.0
+
+
+def test_the_plan_weighs_the_splits():
+    plan = plan_sparse_vector(positives=10, delta=1e-6, accuracy=70)
+    assert plan.best.epsilon == min(split.epsilon for split in plan.splits) < 0.4
+    assert SparseVector(**plan.options).guarantee.worst().epsilon(delta=1e-6) == plan.best.epsilon
+    scales = [1 / plan.best.epsilon_threshold, 20 / plan.best.epsilon_queries]
+    assert math.hypot(*scales) * math.sqrt(2) == pytest.approx(70)
+    assert str(plan).count("\n") == len(plan.splits)
+    assert "no noise" in str(plan)
+    pure = plan_sparse_vector(positives=100, delta=0, accuracy=73.6)
+    assert pure.best.epsilon == pytest.approx(4.0128, abs=1e-3)
+    assert pure.best.epsilon_threshold is not None
+
+
+def test_the_plan_meets_an_epsilon():
+    plan = plan_sparse_vector(positives=3, delta=1e-6, epsilon=0.3, monotonic=True)
+    assert 0.295 < plan.best.epsilon <= 0.3
+    assert all(split.epsilon <= 0.3 for split in plan.splits)
+    assert plan.best.accuracy == min(split.accuracy for split in plan.splits)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"epsilon": 1, "accuracy": 1}, {"epsilon": 1, "positives": 0}, {"accuracy": -1}]
+)
+def test_a_plan_refuses(arguments):
+    with pytest.raises(ArgumentError):
+        plan_sparse_vector(**{"positives": 3, "delta": 1e-6, **arguments})

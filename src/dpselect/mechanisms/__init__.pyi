@@ -47,6 +47,11 @@ from .sparse_release import (
     balanced_split as balanced_split,
 )
 from .sparse_vector import SparseVector as SparseVector
+from .sparse_vector_plan import (
+    SparseVectorPlan as SparseVectorPlan,
+    SparseVectorSplit as SparseVectorSplit,
+    plan_sparse_vector as plan_sparse_vector,
+)
 from .sparse_vector_prices import (
     answer_counts as answer_counts,
     number_of_positives as number_of_positives,

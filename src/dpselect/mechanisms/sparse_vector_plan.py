@@ -1,0 +1,151 @@
+"""How a sparse vector's budget is split between its threshold and its positives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import SupportsFloat
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.sparse_vector_prices import session_guarantee
+from dpselect.numerics import root_between, rounded, rounded_up
+from dpselect.privacy import Guarantee
+
+__all__ = ["SparseVectorPlan", "SparseVectorSplit", "plan_sparse_vector"]
+
+_RATIOS = (0.0, 0.05, 0.1, 0.17, 0.25, 0.4, 0.6, 0.8, 1.2)
+_MOST_POSITIVES = 1000
+_WIDEST = 1e7
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVectorSplit:
+    """One split: what `SparseVector` takes, and what it costs and gives.
+
+    Attributes:
+        epsilon_threshold: for the noise on the threshold; None without any.
+        epsilon_queries: for the positives together.
+        ratio: scale of the threshold's noise over that of a query's.
+        epsilon: the price at the plan's delta, rounded up.
+        accuracy: standard deviation of the noise in one comparison, both noises together, in sensitivities.
+    """
+
+    epsilon_threshold: float | None
+    epsilon_queries: float
+    ratio: float
+    epsilon: float
+    accuracy: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseVectorPlan:
+    """The best split and all that were weighed; as text, the table of them.
+
+    `SparseVector(**plan.options)` runs it.
+    """
+
+    max_positives: int
+    monotonic: bool
+    delta: float
+    best: SparseVectorSplit
+    splits: tuple[SparseVectorSplit, ...]
+
+    @property
+    def options(self) -> dict[str, float | int | bool | None]:
+        """What `SparseVector` takes."""
+        return {
+            "epsilon_threshold": self.best.epsilon_threshold,
+            "epsilon_queries": self.best.epsilon_queries,
+            "max_positives": self.max_positives,
+            "monotonic": self.monotonic,
+        }
+
+    def __str__(self) -> str:
+        lines = [f"{'threshold/query noise':>21}  {'epsilon':>9}  {'accuracy':>9}"]
+        for split in self.splits:
+            mark = " <" if split == self.best else ""
+            ratio = "no noise" if split.epsilon_threshold is None else rounded(split.ratio)
+            lines.append(f"{ratio:>21}  {rounded_up(split.epsilon):>9}  {rounded_up(split.accuracy):>9}{mark}")
+        return "\n".join(lines)
+
+
+def plan_sparse_vector(
+    *,
+    positives: int,
+    delta: SupportsFloat,
+    epsilon: SupportsFloat | None = None,
+    accuracy: SupportsFloat | None = None,
+    monotonic: bool = False,
+) -> SparseVectorPlan:
+    """The split between threshold and positives that is cheapest for an accuracy, or most accurate for an epsilon.
+
+    `accuracy` is the standard deviation of the noise in one comparison, in sensitivities: sqrt(2 (b^2 + d^2)) with b
+    and d the scales of the two noises. At a delta above 0 sessions are priced as by `SparseVector.guarantee.worst()`,
+    and having no noise on the threshold is among the splits; at delta 0 by their pure price. An epsilon is met from
+    below, to a thousandth of the accuracy for the splits that may be best. `positives`: at most 1000.
+
+    Raises `ArgumentError` unless exactly one of `epsilon` and `accuracy` is given, and for numbers out of range.
+
+    >>> plan = plan_sparse_vector(positives=10, delta=1e-6, accuracy=70)
+    >>> plan.best.ratio, round(plan.best.epsilon, 2)
+    (0.25, 0.39)
+    """
+    positives = integer("positives", positives, at_least=1, at_most=_MOST_POSITIVES)
+    delta = number("delta", delta, at_least=0.0, below=1.0)
+    if (epsilon is None) == (accuracy is None):
+        raise ArgumentError("give either epsilon or accuracy")
+    balanced = (positives if monotonic else 2 * positives) ** (-1.0 / 3.0)
+    ratios = sorted({ratio for ratio in _RATIOS if ratio > 0.0 or delta > 0.0} | {balanced})
+    monotonic = bool(monotonic)
+    if epsilon is None:
+        assert accuracy is not None
+        fixed = number("accuracy", accuracy, at_least=1e-3, at_most=_WIDEST)
+        splits = tuple(_split(ratio, fixed, positives=positives, delta=delta, monotonic=monotonic) for ratio in ratios)
+        best = min(splits, key=lambda one: one.epsilon)
+    else:
+        target = number("epsilon", epsilon, at_least=1e-3, at_most=1e3)
+        splits = _most_accurate(ratios, target, positives=positives, delta=delta, monotonic=monotonic)
+        best = min(splits, key=lambda one: one.accuracy)
+    return SparseVectorPlan(max_positives=positives, monotonic=monotonic, delta=delta, best=best, splits=splits)
+
+
+def _session(ratio: float, accuracy: float, positives: int, monotonic: bool) -> tuple[float | None, float, Guarantee]:
+    """Epsilon of the threshold, of the queries, and what the session promises."""
+    query_scale = accuracy / math.sqrt(2.0 * (1.0 + ratio * ratio))
+    threshold = 1.0 / (ratio * query_scale) if ratio else None
+    queries = positives * (1.0 if monotonic else 2.0) / query_scale
+    return threshold, queries, session_guarantee(threshold, queries, positives, monotonic=monotonic)
+
+
+def _split(ratio: float, accuracy: float, *, positives: int, delta: float, monotonic: bool) -> SparseVectorSplit:
+    threshold, queries, promised = _session(ratio, accuracy, positives, monotonic)
+    return SparseVectorSplit(
+        epsilon_threshold=threshold,
+        epsilon_queries=queries,
+        ratio=ratio,
+        epsilon=promised.epsilon(delta),
+        accuracy=accuracy,
+    )
+
+
+def _most_accurate(
+    ratios: list[float], epsilon: float, *, positives: int, delta: float, monotonic: bool
+) -> tuple[SparseVectorSplit, ...]:
+    """For each ratio little noise that keeps epsilon: by Renyi divergences, and for the likely ones by the game."""
+
+    def split(ratio: float, accuracy: float) -> SparseVectorSplit:
+        return _split(ratio, accuracy, positives=positives, delta=delta, monotonic=monotonic)
+
+    def enough(ratio: float) -> float:
+        def holds(accuracy: float) -> bool:
+            promised = _session(ratio, accuracy, positives, monotonic)[2]
+            return replace(promised, profile=None).epsilon(delta) <= epsilon
+
+        return root_between(holds, safe=_WIDEST, unsafe=1e-3, start=100.0, relative=1e-3)
+
+    def least(ratio: float, near: float) -> float:
+        return root_between(lambda a: split(ratio, a).epsilon <= epsilon, safe=near, unsafe=0.8 * near, relative=1e-3)
+
+    near = {ratio: enough(ratio) for ratio in ratios}
+    likely = {0.0, *sorted(ratios, key=near.__getitem__)[:2]} if delta > 0.0 else set()
+    return tuple(split(ratio, least(ratio, near[ratio]) if ratio in likely else near[ratio]) for ratio in ratios)
