@@ -16,13 +16,13 @@ from collections.abc import Callable
 import numpy as np
 
 from dpselect.adaptive import (
+    ExponentialMedian,
+    SearchMedian,
     SearchNoise,
     choice_error,
-    exponential_median,
     integer_grid,
     plan_blocks,
     required_samples,
-    search_median,
 )
 from dpselect.randomness import keyed_source
 
@@ -40,8 +40,8 @@ def speed() -> None:
         return time.process_time() - start
 
     for name, answer in (
-        ("binary search", lambda row: search_median(row, grid, noise=noise, random=source).value),
-        ("exponential mechanism", lambda row: exponential_median(row, grid, epsilon=0.02, random=source).value),
+        ("binary search", lambda row: SearchMedian(noise=noise)(row, grid, random=source).value),
+        ("exponential mechanism", lambda row: ExponentialMedian(epsilon=0.02)(row, grid, random=source).value),
     ):
         print(f"1,000 answers by the {name}: {min(seconds(answer) for _ in range(3)):.2f} s")
 

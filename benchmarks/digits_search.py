@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from dpselect.accounting import calibrate
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import compose
 from dpselect.randomness import system_source
 from dpselect.study import load_model, load_study, run_study
@@ -69,7 +69,7 @@ class ByComposition:
         )
         # a pure score at a tenth of the total each; training and scoring rows are disjoint
         self.score_epsilon = privacy.epsilon / FIXED_RUNS
-        total = compose(*[noisy_count_guarantee(epsilon=self.score_epsilon)] * FIXED_RUNS)
+        total = compose(*[NoisyCount(epsilon=self.score_epsilon).guarantee] * FIXED_RUNS)
         assert total.pure_epsilon <= privacy.epsilon * (1 + 1e-12)
         rows = load(study.data, open_table(study.data.source, folder))
         mask = validation_mask(rows, fraction=study.validation.fraction, adjacency=privacy.adjacency, salt=study.name)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.accounting import best_of
-from dpselect.adaptive import SearchNoise, exponential_median, integer_grid, search_median
+from dpselect.adaptive import ExponentialMedian, SearchMedian, SearchNoise, integer_grid
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import SparseVector, bounded_range, exponential_mechanism, permute_and_flip
 from dpselect.ordered import quantile
@@ -336,9 +336,9 @@ def adaptive(blocks: int) -> Iterator[Question]:
         "adaptive answers",
         f"one answer from {blocks:,} block values on 2^32 points",
         {
-            "dpselect, binary search": lambda: lambda: search_median(values, grid, noise=noise, random=source).value,
+            "dpselect, binary search": lambda: lambda: SearchMedian(noise=noise)(values, grid, random=source).value,
             "dpselect, exponential mechanism": lambda: (
-                lambda: exponential_median(values, grid, epsilon=0.02, random=source).value
+                lambda: ExponentialMedian(epsilon=0.02)(values, grid, random=source).value
             ),
             "NumPy median (no privacy)": lambda: lambda: np.median(values),
             "OpenDP median, 1,001 candidates (no certificate)": opendp_median(values, 2.0**31),

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import BudgetError
-from dpselect.holdout import Holdout
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 
 ROWS = 3000
 SUBMISSIONS = 800
@@ -80,12 +80,8 @@ def main(seed: int = 1) -> dict[str, float]:
         for name, claim in (("scores", None), ("claims", 0.5)):
             holdout = Holdout.create(
                 Path(folder, f"{name}.holdout"),
-                ids=range(ROWS),
-                labels=labels,
-                metric="accuracy",
-                questions=SUBMISSIONS,
-                answers=ANSWERS,
-                failure_probability=0.05,
+                HoldoutLabels(ids=range(ROWS), labels=labels),
+                HoldoutRequest(metric="accuracy", questions=SUBMISSIONS, answers=ANSWERS, failure_probability=0.05),
             )
             if not found.get("certified"):
                 found["certified"] = float(holdout.terms.plan.error or 1.0)

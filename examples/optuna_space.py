@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 
 from dpselect.integrations.optuna import IndependentTrial, rehearse, tune
 from dpselect.learners import DPSGDClassifier
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Guarantee, dp_sgd
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Harmonic, Repetitions
@@ -47,7 +47,7 @@ def objective(trial: IndependentTrial) -> tuple[float, DPSGDClassifier]:
 
 def parts() -> list[Guarantee]:
     """The price of one run for a training row, and for a scoring row."""
-    return [dp_sgd(**TRAINING), noisy_count_guarantee(epsilon=SCORE_EPSILON)]
+    return [dp_sgd(**TRAINING), NoisyCount(epsilon=SCORE_EPSILON).guarantee]
 
 
 def main(random: RandomSource | None = None, law: Repetitions | None = None) -> TuneResult:

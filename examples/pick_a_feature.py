@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpselect.accounting import best_of, calibrate
-from dpselect.mechanisms import PermuteAndFlip, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, PermuteAndFlip, noisy_count
 from dpselect.privacy import Release
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions import Geometric
@@ -51,7 +51,7 @@ def agreement(features: np.ndarray, labels: np.ndarray, epsilon: float) -> Priva
 
         return PrivateCandidate(run, price)
 
-    price = noisy_count_guarantee(epsilon=epsilon)
+    price = NoisyCount(epsilon=epsilon).guarantee
     return PrivateCandidate(uniform_mixture(make, count=FEATURES), price)
 
 
@@ -60,7 +60,7 @@ def main(random: RandomSource | None = None) -> Release:
     source = resolve(random)
     features, labels = synthetic_table()
     scale = calibrate(
-        lambda scale: best_of(noisy_count_guarantee(epsilon=1.0 / scale), DRAWS), epsilon=TOTAL_EPSILON, delta=0.0
+        lambda scale: best_of(NoisyCount(epsilon=1.0 / scale).guarantee, DRAWS), epsilon=TOTAL_EPSILON, delta=0.0
     )
     search = agreement(features, labels, 1.0 / scale)
     release = select_best(search, repetitions=DRAWS, guarantee=search.guarantee, random=source)

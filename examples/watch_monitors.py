@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dpselect.mechanisms import SparseVector, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, SparseVector, noisy_count
 from dpselect.privacy import Release, compose
 from dpselect.randomness import RandomSource, resolve
 
@@ -49,7 +49,7 @@ def main(random: RandomSource | None = None) -> Release:
             monitor = len(answers) - 1
             alarm = minute, monitor, noisy_count(counts[monitor], epsilon=0.1, random=source)
             break
-    stream, count = watch.guarantee.worst(), noisy_count_guarantee(epsilon=0.1)
+    stream, count = watch.guarantee.worst(), NoisyCount(epsilon=0.1).guarantee
     total = compose(stream, count)
     if alarm:
         print(f"alarm in minute {alarm[0]} by monitor {alarm[1]}: about {alarm[2]} people")

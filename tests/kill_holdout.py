@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpselect.holdout import Holdout, record, service
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest, record
 from dpselect.storage import durable
 
 ROWS = 400
@@ -34,7 +34,7 @@ LABELS = np.random.default_rng(5).integers(0, 2, ROWS)
 QUESTIONS = 4
 
 
-service.choose_plan = functools.cache(service.choose_plan)  # forked children inherit it: they are about writes
+HoldoutRequest.plan = functools.cache(HoldoutRequest.plan)  # forked children inherit it: they are about writes
 
 
 def predictions(number: int) -> np.ndarray:
@@ -77,13 +77,10 @@ def opened(folder: Path, questions: int) -> Holdout:
         return Holdout.open(where)
     return Holdout.create(
         where,
-        ids=range(ROWS),
-        labels=LABELS,
-        metric="accuracy",
-        questions=questions,
-        answers=questions,
-        failure_probability=0.25,
-        mechanism="gaussian",
+        HoldoutLabels(ids=range(ROWS), labels=LABELS),
+        HoldoutRequest(
+            metric="accuracy", questions=questions, answers=questions, failure_probability=0.25, mechanism="gaussian"
+        ),
     )
 
 

@@ -23,12 +23,12 @@ SAMPLES: dict[str, str] = {
         "accuracy_failure=1e-4)"
     ),
     "adaptive.explicit_grid": "explicit_grid([1.0, 2.0, 4.0])",
-    "adaptive.exponential_median_guarantee": "exponential_median_guarantee(epsilon=1.0)",
+    "adaptive.ExponentialMedian": "ExponentialMedian(epsilon=1.0).guarantee",
     "adaptive.float_grid": "float_grid(0.0, 1.0)",
     "adaptive.integer_grid": "integer_grid(0, 7)",
     "adaptive.rank_from_mean_deviation": "rank_from_mean_deviation(8.0)",
     "adaptive.rank_from_standard_deviation": "rank_from_standard_deviation(4.0)",
-    "adaptive.search_median_guarantee": "search_median_guarantee(SearchNoise.of_deviation(3, 2.0))",
+    "adaptive.SearchMedian": "SearchMedian(noise=SearchNoise.of_deviation(3, 2.0)).guarantee",
     "adaptive.splitting_blocks": "splitting_blocks(10, 0.05)",
     "audit.audit_guesses": f"audit_guesses([1, 0, 1], [True, True, False], {_PURE})",
     "integrations.sklearn.PublicTransformer.fit": (
@@ -40,6 +40,10 @@ SAMPLES: dict[str, str] = {
     ),
     "learners.PrivateValidation": "PrivateValidation(np.eye(2), np.arange(2), nominal_rows=2, epsilon=0.5)",
     "learners.PublicValidation": "PublicValidation(np.eye(2), np.arange(2))",
+    "learners.GatedRelease.prepared": (
+        "gate = GatedRelease(training=pure_dp(epsilon=1.0), max_error=0.1, test_epsilon=0.1, test_shift=0.001)\n"
+        "gate.prepared(lambda random: 'model', lambda model: 0.9)"
+    ),
     "mechanisms.Cascade.prepared": (
         "stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)\n"
         "Cascade([stage]).prepared([(10_000, lambda random: 1)])"
@@ -56,6 +60,11 @@ SAMPLES: dict[str, str] = {
     ),
     "mechanisms.LargeMarginMechanism.prepared": (
         "LargeMarginMechanism(candidates=2, sensitivity=1.0, epsilon=1.0, delta=1e-6).prepared([0.0, 9.0])"
+    ),
+    "mechanisms.ReleaseUntilAbove.prepared": (
+        "levels = LaplaceReduction(epsilons=[0.5, 1.0], sensitivity=1)\n"
+        "until = ReleaseUntilAbove(reduction=levels, threshold=3, epsilon_threshold=0.5, epsilon_queries=0.5)\n"
+        "until.prepared(5, float)"
     ),
     "mechanisms.ProposeTestRelease.prepared": (
         "stage = ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=0.01)\n"
@@ -96,10 +105,19 @@ SAMPLES: dict[str, str] = {
     "repetitions.Conditioned": f"Conditioned(law={_LAW}, limit=9)",
     "repetitions.Geometric": "Geometric(gamma=0.25)",
     "repetitions.Tilted": "Tilted(law=Capped(law=Geometric.with_mean(mean=4), limit=9), factor=0.5)",
-    "selection.select_first_by_sampling": (
-        "from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds\n"
-        "select_first_by_sampling([(lambda random: (1.0, None), 0.5)], guarantee=pure_dp(epsilon=0.01), "
-        "statistic=SmoothedOdds(samples=20, smoothing=20.0, sensitivity=2.0), epsilon=8.0, max_queries=2)"
+    "selection.SelectAbove": f"SelectAbove(threshold=0.5, stop_probability=0.5, base={_PURE})",
+    "selection.SelectBest": f"SelectBest(repetitions={_LAW}, base={_PURE})",
+    "selection.SelectHyperparameters.prepared": (
+        f"select = SelectHyperparameters(candidates=2, repetitions={_LAW}, training={_PURE}, validation_epsilon=0.5)\n"
+        "select.prepared(lambda place, random: place, lambda model: model)"
+    ),
+    "selection.SelectIncreasing.prepared": (
+        f"select = SelectIncreasing(levels=[{_PURE}], repetitions={_LAW})\n"
+        "select.prepared([lambda random: (1.0, None)], threshold=0.5)"
+    ),
+    "selection.Selector.prepared": (
+        f"select = SelectWithDummies(threshold=0.5, runs=5, gamma=0.2, base={_PURE})\n"
+        "select.prepared(lambda random: (1.0, None))"
     ),
     "selection.tuning_candidate": (
         "tuning_candidate(lambda place, random: place, candidates=2, correct=lambda m: m, validation_epsilon=0.5)"
@@ -240,7 +258,8 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ("numerics.rounded", "numerics.rounded_down", "numerics.rounded_up"), "prints what the library has computed"
     ),
-    "selection.select_without_threshold": "asks for more runs than anybody can make, in its example too",
+    "selection.SelectWithoutThreshold.by_theorem": "asks for more runs than anybody can make, in its example too",
+    "adaptive.AnswerGrid": "the keywords of `estimate`, which is tried",
     "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",
     "adaptive.plan_multiplicative_weights": "in `adaptive.MultiplicativeWeights`, which is tried",
     "ordered.CumulativeInteriorPoint": "behind `InteriorPoint`, which checks",
@@ -274,20 +293,14 @@ DEAR: set[str] = {
     "adaptive.choice_error",
     "adaptive.plan_analysis",
     "adaptive.plan_concentrated",
-    "holdout.choose_plan",
+    "holdout.HoldoutRequest.plan",
     "integrations.sklearn.PrivateSearchCV.fit",
     "learners.DPSGDClassifier.fit",
     "learners.EarlyStopping.open",
-    "mechanisms.brownian_guarantee",
-    "mechanisms.brownian_reduction",
     "ordered.noise_pays_from",
     "ordered.slice_prices",
     "selection.SampledSparseVector",
     "selection.SampledSparseVector.above",
-    "selection.amplify",
-    "selection.search_threshold",
-    "selection.select_with_dummies",
-    "selection.select_without_threshold_by_hand",
 }
 """Tried in the slow tests only: a call takes long."""
 
@@ -320,11 +333,12 @@ PUBLIC_HERE: dict[str, str] = {
     "numerics.log_weighted_sum:weights": "public",
     "adaptive.plan_analysis:rows": "their number",
     "adaptive.plan_means:rows": "their number",
-    "holdout.choose_plan:rows": "their number",
+    "holdout.HoldoutRequest.plan:rows": "their number",
     "mechanisms.dwork_lei_delta:rows": "their number",
     "numerics.fraction_up:value": "public",
     "numerics.sum_up:values": "public",
     "selection.weighted_mixture:weights": "public proportions",
+    "selection.SelectIncreasing:weights": "public proportions",
     "selection.log_odds:passing": "a probability that the caller computed: a wrong one is his mistake, not a row's",
     "selection.log_odds:failing": "likewise",
 }

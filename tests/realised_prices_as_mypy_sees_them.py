@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpselect.accounting import adaptive_best_of, best_of, calibrate, gated, iterative, plan, threshold_stopping
-from dpselect.learners import gated_release
+from dpselect.learners import GatedRelease
 from dpselect.ledger import Budget
-from dpselect.mechanisms import guarantee_with_test
 from dpselect.privacy import Guarantee, RealisedPrice, Release, Spender, compose, worst_of
 from dpselect.repetitions import Repetitions
-from dpselect.selection import PrivateCandidate, increasing_budgets_guarantee, select_best
+from dpselect.selection import PrivateCandidate, SelectIncreasing, select_best
 from dpselect.tuning import tune
 
 
@@ -28,11 +27,10 @@ def misuse(paid: RealisedPrice, law: Repetitions, train: Any, budget: Budget, sp
     calibrate(lambda _: paid, epsilon=1.0, delta=1e-6)  # type: ignore[arg-type, return-value]
     iterative([paid], stops=[1], delta=1e-6)  # type: ignore[list-item]
     iterative(lambda _: paid, stops=[1], delta=1e-6)  # type: ignore[arg-type, return-value]
-    increasing_budgets_guarantee([paid], repetitions=law)  # type: ignore[list-item]
-    guarantee_with_test(paid, epsilon_threshold=0.1, epsilon_queries=0.1)  # type: ignore[arg-type]
+    SelectIncreasing(levels=[paid], repetitions=law).guarantee  # type: ignore[list-item]
     select_best(train, repetitions=law, guarantee=paid)  # type: ignore[arg-type]
     PrivateCandidate(train, paid)  # type: ignore[arg-type]
-    gated_release(train, train, training=paid, max_error=0.1, test_epsilon=0.1, test_shift=0.01)  # type: ignore[arg-type]
+    GatedRelease(training=paid, max_error=0.1, test_epsilon=0.1, test_shift=0.01)(train, train)  # type: ignore[arg-type]
     tune(train, space={}, base=paid)  # type: ignore[arg-type]
     budget.reserve(paid, label="misuse")  # type: ignore[arg-type]
     spender.reserve(paid, label="misuse", identifier="misuse")  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from dpselect.adaptive import AdaptiveAnalysis, AdaptiveMeans, EffectiveRounds, 
 from dpselect.holdout import SavedAnalysis
 from dpselect.learners import EarlyStopping, PublicValidation
 from dpselect.learners.early_stopping import Run
-from dpselect.mechanisms import ScoreChunks, SparseVector, brownian_reduction, laplace_reduction
+from dpselect.mechanisms import BrownianReduction, LaplaceReduction, ScoreChunks, SparseVector
 from dpselect.ordered import Ordered, ReorderSliceCompute
 from dpselect.privacy import OutputGuarantee, gaussian, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
@@ -198,14 +198,16 @@ KINDS = (
     Kind("sampled sparse vector", sampled, lambda s, call: s.above(never_passing(call), 1.0), 6),
     Kind(
         "laplace reduction",
-        lambda: laplace_reduction(9, epsilons=[0.1 * k for k in range(1, 31)], sensitivity=1),
+        lambda: LaplaceReduction(epsilons=[0.1 * k for k in range(1, 31)], sensitivity=1).open(9),
         lambda s, call: s.release(),
         30,
         calls_back=False,
     ),
     Kind(
         "brownian reduction",
-        lambda: brownian_reduction(9.0, noise_multipliers=[30, 20, 10], delta=1e-6, sensitivity=1, boundary="linear"),
+        lambda: BrownianReduction(noise_multipliers=[30, 20, 10], delta=1e-6, sensitivity=1, boundary="linear").open(
+            9.0
+        ),
         lambda s, call: s.release(),
         3,
         calls_back=False,

@@ -14,11 +14,11 @@ from scipy.stats import beta, binom
 
 from dpselect.adaptive import (
     BlockPlan,
+    ExponentialMedian,
+    SearchMedian,
     Verification,
-    exponential_median,
     plan_blocks,
     plan_verification,
-    search_median,
     splitting_blocks,
     uniform_grid,
 )
@@ -35,8 +35,8 @@ Analyst = Callable[..., Outcome]
 
 def private(plan: BlockPlan, source: RandomSource, grid: object = GRID) -> Answer:
     if plan.noise is not None:
-        return lambda values: search_median(values, grid, noise=plan.noise, random=source).value  # type: ignore[arg-type]
-    return lambda values: exponential_median(values, grid, epsilon=plan.epsilon, random=source).value  # type: ignore[arg-type]
+        return lambda values: SearchMedian(noise=plan.noise)(values, grid, random=source).value  # type: ignore[arg-type]
+    return lambda values: ExponentialMedian(epsilon=plan.epsilon)(values, grid, random=source).value  # type: ignore[arg-type]
 
 
 def exact_median(values: NDArray[np.float64]) -> float:

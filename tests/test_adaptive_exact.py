@@ -14,14 +14,13 @@ from scipy.special import ndtri
 
 import dpselect.ordered.order_statistics.intervals as intervals
 from dpselect.adaptive import (
+    ExponentialMedian,
+    SearchMedian,
     SearchNoise,
     choice_error,
-    exponential_median,
     float_grid,
     integer_grid,
     plan_blocks,
-    search_median,
-    search_median_guarantee,
 )
 from dpselect.adaptive.block_plan import exponential_loss, log_bad_odds
 from dpselect.adaptive.choosing import choice_epsilon, choice_guarantee, summed_ranks
@@ -58,12 +57,12 @@ class Scripted(RandomSource):
 
 
 def pieces_of(values: Any, grid: Domain, epsilon: float) -> list[tuple[int, int, float]]:
-    """(first code, codes, probability) of what `exponential_median` draws from, by its answers to all uniform reals."""
+    """(first code, codes, probability) of what `ExponentialMedian` draws from, by its answers to all uniform reals."""
     source = Scripted()
 
     def at(point: int) -> tuple[int, int]:
         source.point, source.fresh = point, True
-        value = exponential_median(values, grid, epsilon=epsilon, random=source).value
+        value = ExponentialMedian(epsilon=epsilon)(values, grid, random=source).value
         return int(grid.encode(np.array([value]))[0]), source.bound
 
     found, start = [], 0
@@ -111,9 +110,9 @@ def test_the_exact_sampler_agrees_with_the_fast_one(monkeypatch: pytest.MonkeyPa
     """Rational arithmetic takes over when double precision is too close to call; here it decides every draw."""
     grid, rng = float_grid(-1e300, 1e300), np.random.default_rng(0)
     data = [rng.standard_cauchy(12) for _ in range(60)]
-    fast = [exponential_median(one, grid, epsilon=0.8, random=keyed_source(i)).value for i, one in enumerate(data)]
+    fast = [ExponentialMedian(epsilon=0.8)(one, grid, random=keyed_source(i)).value for i, one in enumerate(data)]
     monkeypatch.setattr(intervals, "_choose_fast", lambda *_: None)
-    exact = [exponential_median(one, grid, epsilon=0.8, random=keyed_source(i)).value for i, one in enumerate(data)]
+    exact = [ExponentialMedian(epsilon=0.8)(one, grid, random=keyed_source(i)).value for i, one in enumerate(data)]
     # the same bits lead to the same piece; within it the next bits may be read elsewhere
     for one, a, b in zip(data, fast, exact, strict=True):
         assert np.count_nonzero(one < a) == np.count_nonzero(one < b)
@@ -154,7 +153,7 @@ def test_the_search_follows_its_noise_on_all_data() -> None:
     for values in data_sets(size, blocks):
         for noise in lattice:
             given = Given(steps, 0.5, 0.5, noise)
-            found = search_median(values, grid, noise=given, random=keyed_source(1)).value
+            found = SearchMedian(noise=given)(values, grid, random=keyed_source(1)).value
             assert found == plain_search(values, size, tuple(step / 2 for step in noise))
 
 
@@ -171,7 +170,7 @@ def test_the_audit_of_the_search_finds_planted_defects(sharing: float | None) ->
 
     noise = SearchNoise.of_deviation(3, 1.2, sharing=sharing)
     half = replace(noise, fresh=noise.fresh / 2, shared=noise.shared / 2)
-    claimed = search_median_guarantee(noise).delta(epsilons)
+    claimed = SearchMedian(noise=noise).guarantee.delta(epsilons)
     assert np.all(worst(noise) <= claimed)
     assert np.any(worst(half) > claimed * 1.05)
     one_step = gaussian(noise_multiplier=noise.deviation).delta(epsilons)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from dpselect.adaptive import explicit_grid, exponential_median, integer_grid
+from dpselect.adaptive import ExponentialMedian, explicit_grid, integer_grid
 from dpselect.adaptive.generalisation import (
     concentrated_blocks,
     mean_generalisation,
@@ -126,9 +126,9 @@ def test_monotonicity_and_limits() -> None:
     # any monotone relabelling: the same draws at the same places of another grid
     cubes = explicit_grid([float(v) ** 3 - 50.0 for v in range(6)])
     for key in range(40):
-        place = exponential_median(values, integer_grid(0, 5), epsilon=1.0, random=keyed_source(key)).value
+        place = ExponentialMedian(epsilon=1.0)(values, integer_grid(0, 5), random=keyed_source(key)).value
         moved = [v**3 - 50.0 for v in values]
-        assert exponential_median(moved, cubes, epsilon=1.0, random=keyed_source(key)).value == place**3 - 50.0
+        assert ExponentialMedian(epsilon=1.0)(moved, cubes, random=keyed_source(key)).value == place**3 - 50.0
 
 
 def test_composition_and_median_bounds() -> None:

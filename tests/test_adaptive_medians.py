@@ -13,15 +13,13 @@ from scipy.special import ndtr
 from scipy.stats import chisquare
 
 from dpselect.adaptive import (
+    ExponentialMedian,
+    SearchMedian,
     SearchNoise,
     explicit_grid,
-    exponential_median,
-    exponential_median_guarantee,
     float_grid,
     integer_grid,
     logarithmic_grid,
-    search_median,
-    search_median_guarantee,
     uniform_grid,
 )
 from dpselect.adaptive.grids import read_grid
@@ -44,7 +42,7 @@ GRIDS = {
 def test_the_exponential_median_has_its_law(values: tuple[int, ...]) -> None:
     """Seeded chi-square at 1e-6; 3,000 draws find a total variation distance of 0.1 with probability above 0.999."""
     source, grid = keyed_source(11), integer_grid(0, 10)
-    drawn = [exponential_median(values, grid, epsilon=1.0, random=source).value for _ in range(3000)]
+    drawn = [ExponentialMedian(epsilon=1.0)(values, grid, random=source).value for _ in range(3000)]
     expected = exponential_law(values, 11, 1.0) * len(drawn)
     assert chisquare(np.bincount(drawn, minlength=11), expected).pvalue > 1e-6
 
@@ -56,7 +54,7 @@ def test_the_search_median_has_its_law(values: tuple[int, ...], sharing: float |
     """As above, for independent and for partly shared noise; the two laws differ by far more than that."""
     source, grid = keyed_source(12), integer_grid(0, 10)
     noise = SearchNoise.of_deviation(4, 1.5, sharing=sharing)
-    drawn = [search_median(values, grid, noise=noise, random=source).value for _ in range(3000)]
+    drawn = [SearchMedian(noise=noise)(values, grid, random=source).value for _ in range(3000)]
     expected = search_law(values, 11, noise.fresh, noise.shared)
     assert math.isclose(expected.sum(), 1.0, rel_tol=1e-9)
     assert chisquare(np.bincount(drawn, minlength=11), expected * len(drawn)).pvalue > 1e-6
@@ -72,7 +70,7 @@ def test_an_exact_audit_of_the_search(sharing: float | None) -> None:
     size, blocks = 5, 3
     noise = SearchNoise.of_deviation(3, 1.2, sharing=sharing)
     laws = {values: search_law(values, size, noise.fresh, noise.shared) for values in data_sets(size, blocks)}
-    guarantee = search_median_guarantee(noise)
+    guarantee = SearchMedian(noise=noise).guarantee
     epsilons = np.array([0.0, 0.25, 0.5, 1.0, 2.0])
     claimed = guarantee.delta(epsilons)
     worst = np.zeros(len(epsilons))
@@ -86,7 +84,7 @@ def test_an_exact_audit_of_the_search(sharing: float | None) -> None:
 
 def test_an_exact_audit_of_the_exponential_median() -> None:
     """The claimed curve covers all neighbouring pairs; a rate of epsilon in place of epsilon/2 breaks it."""
-    guarantee = exponential_median_guarantee(epsilon=1.0)
+    guarantee = ExponentialMedian(epsilon=1.0).guarantee
     epsilons = np.linspace(0, 1, 5)
     claimed = guarantee.delta(epsilons)
     excess = {}
@@ -134,7 +132,7 @@ def test_an_adaptive_search_is_as_private_as_claimed() -> None:
         square = inverse[0, 0] * one**2 + 2 * inverse[0, 1] * one * two + inverse[1, 1] * two**2
         return np.exp(-square / 2) * math.sqrt(np.linalg.det(inverse)) / (2 * math.pi) * width**2
 
-    guarantee = search_median_guarantee(noise)
+    guarantee = SearchMedian(noise=noise).guarantee
     for left, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         for start in (0, 1):
             p, q = density((0, (0, 0))), density((start, (left, right)))
@@ -155,7 +153,7 @@ def test_the_failure_bound_of_a_search() -> None:
     values = np.sort(np.random.default_rng(0).integers(0, 1001, 1000))
     bad = 0
     for _ in range(400):
-        answer = search_median(values, grid, noise=noise, random=source).value
+        answer = SearchMedian(noise=noise)(values, grid, random=source).value
         bad += not (np.count_nonzero(values <= answer) > 350 and np.count_nonzero(values >= answer) > 350)
     assert bad <= bound * 400
 
@@ -185,37 +183,37 @@ def test_both_medians_find_the_middle_on_every_grid(name: str) -> None:
     values = np.array([-np.inf] * 300 + [float(true)] * 401 + [np.inf] * 300)
     source = keyed_source(4)
     for _ in range(5):
-        assert exponential_median(values, grid, epsilon=5.0, random=source).value == true
-        assert search_median(values, grid, noise=SearchNoise.of_deviation(steps, 3.0), random=source).value == true
+        assert ExponentialMedian(epsilon=5.0)(values, grid, random=source).value == true
+        assert SearchMedian(noise=SearchNoise.of_deviation(steps, 3.0))(values, grid, random=source).value == true
 
 
 def test_missing_values_count_as_the_lowest_point_and_stay() -> None:
     source, grid = keyed_source(5), integer_grid(0, 100)
     values = np.array([math.nan] * 51 + [90.0] * 49)
     noise = SearchNoise.of_deviation(7, 0.01)
-    assert search_median(values, grid, noise=noise, random=source).value == 0
-    assert exponential_median(values, grid, epsilon=200.0, random=source).value == 0
-    assert search_median(values[3:], grid, noise=noise, random=source).value == 90
-    assert search_median([math.nan] * 3, grid, noise=noise, random=source).value == 0
+    assert SearchMedian(noise=noise)(values, grid, random=source).value == 0
+    assert ExponentialMedian(epsilon=200.0)(values, grid, random=source).value == 0
+    assert SearchMedian(noise=noise)(values[3:], grid, random=source).value == 90
+    assert SearchMedian(noise=noise)([math.nan] * 3, grid, random=source).value == 0
 
 
 def test_other_quantiles() -> None:
     source, grid = keyed_source(6), integer_grid(0, 999)
     values = np.arange(1000)
     for quantile in (Fraction(1, 10), Fraction(9, 10)):
-        search = search_median(
-            values, grid, noise=SearchNoise.of_deviation(10, 1.0), quantile=quantile, random=source
+        search = SearchMedian(noise=SearchNoise.of_deviation(10, 1.0), quantile=quantile)(
+            values, grid, random=source
         ).value
-        drawn = exponential_median(values, grid, epsilon=5.0, quantile=quantile, random=source).value
+        drawn = ExponentialMedian(epsilon=5.0, quantile=quantile)(values, grid, random=source).value
         assert abs(search - 1000 * quantile) < 8
         assert abs(drawn - 1000 * quantile) < 8
     with pytest.raises(ArgumentError, match="quantile"):
-        exponential_median(values, grid, epsilon=1.0, quantile=Fraction(1), random=source).value
+        ExponentialMedian(epsilon=1.0, quantile=Fraction(1))(values, grid, random=source).value
 
 
 def test_refusals() -> None:
     with pytest.raises(ArgumentError, match="grid must have"):
-        search_median([1.0], integer_grid(0, 8), noise=SearchNoise.of_deviation(3, 1.0)).value
+        SearchMedian(noise=SearchNoise.of_deviation(3, 1.0))([1.0], integer_grid(0, 8)).value
     with pytest.raises(ArgumentError, match="granularity"):
         uniform_grid(0.2, 0.3, 1.0)
     with pytest.raises(ArgumentError, match="granularity"):
@@ -225,9 +223,9 @@ def test_refusals() -> None:
     with pytest.raises(ArgumentError, match="points"):
         explicit_grid([1, 1])
     with pytest.raises(ArgumentError, match="not both"):
-        read_grid(0, 1, None, integer_grid(0, 1))
+        read_grid(lower=0, upper=1, granularity=None, grid=integer_grid(0, 1))
     with pytest.raises(ArgumentError, match="lower and upper"):
-        read_grid(0, None, None, None)
+        read_grid(lower=0, upper=None, granularity=None)
 
 
 @pytest.mark.parametrize("deviation", [0.02, 1.0, 300.0, 1e6])
@@ -249,8 +247,8 @@ def test_a_thousand_medians_take_less_than_two_seconds() -> None:
     values = np.random.default_rng(0).normal(0, 1e8, (1000, 10_000))
     source, noise = keyed_source(8), SearchNoise.of_deviation(32, 100.0)
     answers = (
-        lambda row: search_median(row, grid, noise=noise, random=source).value,
-        lambda row: exponential_median(row, grid, epsilon=0.02, random=source).value,
+        lambda row: SearchMedian(noise=noise)(row, grid, random=source).value,
+        lambda row: ExponentialMedian(epsilon=0.02)(row, grid, random=source).value,
     )
     for answer in answers:  # 0.3 and 0.7 s on a quiet machine; other processes may slow down a first try
         for _ in range(4):

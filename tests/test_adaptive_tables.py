@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from dpselect.adaptive import exponential_median, hoeffding_subsample, plan_blocks, uniform_grid
+from dpselect.adaptive import ExponentialMedian, hoeffding_subsample, plan_blocks, uniform_grid
 from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks, verification_blocks
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
 from dpselect.adaptive.transfer import _from_profile, largest_epsilon
@@ -121,7 +121,7 @@ def test_verification_with_the_constants_of_the_paper(
 def noisy(grid: Domain, rho: float, queries: int, seed: int) -> Callable[[NDArray[np.float64]], float]:
     """The exponential median at a total concentrated privacy, not certified unless the plan says so."""
     source, epsilon = keyed_source(seed), math.sqrt(8 * rho / queries)
-    return lambda values: float(exponential_median(values, grid, epsilon=epsilon, random=source).value)
+    return lambda values: float(ExponentialMedian(epsilon=epsilon)(values, grid, random=source).value)
 
 
 def sign_attack(

@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.adaptive import exponential_median, exponential_median_guarantee, integer_grid
+from dpselect.adaptive import ExponentialMedian, integer_grid
 from dpselect.errors import ArgumentError, number
 from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.mechanisms import (
     ExponentialMechanism,
+    LaplaceReduction,
+    NoisyCount,
     PermuteAndFlip,
     ReportNoisyMax,
     SparseVector,
     TopK,
-    laplace_reduction,
-    laplace_reduction_guarantee,
     noise_reduction,
     noisy_count,
-    noisy_count_guarantee,
 )
 from dpselect.privacy import OutputGuarantee, approximate_dp, gaussian, laplace, pure_dp, zcdp
 from dpselect.privacy.output.amounts import charged_amount, epsilon_used
@@ -94,11 +93,11 @@ def test_noise_is_drawn_at_what_is_charged(value):
         patch.setattr(counts, "discrete_laplace", lambda scale, random: scales.append(scale) or 0)
         if isinstance(value, (float, int, Fraction)):
             noisy_count(3, epsilon=value)
-            assert 1 / scales[0] <= charged(noisy_count_guarantee(epsilon=value).pure_epsilon)
+            assert 1 / scales[0] <= charged(NoisyCount(epsilon=value).guarantee.pure_epsilon)
         rates = []
         patch.setattr(noise_reduction, "_chain", lambda on_grid, given, source: rates.extend(given))
-        laplace_reduction(3, epsilons=[value], sensitivity=1)
-    assert rates[0] <= charged(laplace_reduction_guarantee(epsilons=[value]).worst_epsilon)
+        LaplaceReduction(epsilons=[value], sensitivity=1).open(3)
+    assert rates[0] <= charged(LaplaceReduction(epsilons=[value], sensitivity=1).guarantee.worst_epsilon)
 
 
 @given(AMOUNTS)
@@ -139,6 +138,6 @@ def test_several_scorers_are_refused_by_name():
 
 
 def test_a_median_is_a_release():
-    found = exponential_median([2, 3, 3, 7, 9], integer_grid(0, 10), epsilon=20.0, random=keyed_source(1))
+    found = ExponentialMedian(epsilon=20.0)([2, 3, 3, 7, 9], integer_grid(0, 10), random=keyed_source(1))
     assert (found.value, found.replayable) == (3, True)
-    assert found.guarantee.epsilon(delta=0) == exponential_median_guarantee(epsilon=20.0).epsilon(delta=0)
+    assert found.guarantee.epsilon(delta=0) == ExponentialMedian(epsilon=20.0).guarantee.epsilon(delta=0)

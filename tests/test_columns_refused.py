@@ -12,7 +12,7 @@ import pytest
 
 from dpselect.cli.app import main
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout import Holdout
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
 from dpselect.ledger import Ledger
 from dpselect.ordered import SqlTable, median, open_column, quantile
@@ -208,7 +208,9 @@ def test_predictions_that_are_missing_cost_no_answer(tmp_path, monkeypatch, miss
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     labels = np.random.default_rng(0).integers(0, 2, 500)
     terms = {"metric": "accuracy", "questions": 20, "answers": 2, "failure_probability": 0.05}
-    holdout = Holdout.create(tmp_path / "l.holdout", ids=range(500), labels=labels, **terms)
+    holdout = Holdout.create(
+        tmp_path / "l.holdout", HoldoutLabels(ids=range(500), labels=labels), HoldoutRequest(**terms)
+    )
     for predictions in ([missing] * 500, [*labels[1:], missing]):
         with pytest.raises(ContentError, match="rows without a prediction"):
             holdout.score(ids=range(500), predictions=predictions)
@@ -220,7 +222,7 @@ def test_the_status_of_a_holdout_by_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     place = str(tmp_path / "l.holdout")
     terms = {"metric": "accuracy", "questions": 20, "answers": 2, "failure_probability": 0.05}
-    Holdout.create(place, ids=range(500), labels=[0, 1] * 250, **terms)
+    Holdout.create(place, HoldoutLabels(ids=range(500), labels=[0, 1] * 250), HoldoutRequest(**terms))
     said = []
     for arguments in ((place,), ("--holdout", place), (), (place, "--holdout", place)):
         monkeypatch.setattr(sys, "argv", ["dpselect", "holdout", "status", *arguments, "--json"])

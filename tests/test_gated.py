@@ -15,7 +15,7 @@ from scipy import stats
 
 from dpselect.accounting.stopping.gated import gated, logistic_error_shift, noise_unit, released_or_none
 from dpselect.errors import ArgumentError
-from dpselect.learners import OutputPerturbationClassifier, gated_logistic_regression, gated_release
+from dpselect.learners import GatedLogisticRegression, GatedRelease, OutputPerturbationClassifier
 from dpselect.learners.gated import _ERROR_STEP, _HeldOut, _score_margin
 from dpselect.learners.output_perturbation import _add_spherical_noise
 from dpselect.ledger import Ledger
@@ -201,27 +201,27 @@ GATE = {"training": pure_dp(epsilon=1.0), "test_epsilon": 0.5, "test_shift": 0.0
 def test_how_often_a_gate_withholds(scales, withheld, train_shift, unit):
     """Fact 20, and `t` itself: a binomial test of 1200 runs at 1e-6, which detects a probability off by 0.08."""
     source = keyed_source(5)
-    gate = {**GATE, "train_shift": train_shift, "max_error": 0.3, "random": source}
-    found = [gated_release(lambda _: "model", lambda _: 0.3 + scales * unit / 0.5, **gate).value for _ in range(1200)]
+    gate = GatedRelease(**{**GATE, "train_shift": train_shift, "max_error": 0.3})
+    found = [gate(lambda _: "model", lambda _: 0.3 + scales * unit / 0.5, random=source).value for _ in range(1200)]
     assert stats.binomtest(found.count(None), 1200, withheld).pvalue > 1e-6
 
 
 def test_limits_of_a_gate():
     """Fact 27: with a threshold far above every error the model always leaves; what is no number never passes."""
     for error, value in ((2.0, "model"), (math.nan, None), (math.inf, None), (1e300, None)):
-        release = gated_release(lambda _: "model", lambda _, e=error: e, max_error=10.0, **GATE)
+        release = GatedRelease(max_error=10.0, **GATE)(lambda _: "model", lambda _, e=error: e)
         assert release.value == value
         assert release.realised.epsilon(0) == pytest.approx(1.0 if value else 0.5, rel=2e-6)
         assert release.guarantee.epsilon(0) == pytest.approx(1.0, rel=2e-6)
 
 
-def test_the_ledger_is_charged_what_came_out(tmp_path):
+def test_the_ledger_is_charged_what_outcome(tmp_path):
     """Retries until one is good: each failure costs the test only, and the supremum must fit each time."""
     budget = Ledger.open(tmp_path / "budget.db").create_budget("rows", epsilon=2, delta=0)
     errors = iter([5.0, 5.0, -5.0])
     values = []
     for _ in range(3):
-        release = gated_release(lambda _: "model", lambda _: next(errors), max_error=0.3, spender=budget, **GATE)
+        release = GatedRelease(max_error=0.3, **GATE)(lambda _: "model", lambda _: next(errors), spender=budget)
         values.append(release.value)
     assert values == [None, None, "model"]
     assert float(budget.spent().epsilon) == pytest.approx(2.0, rel=1e-5)
@@ -237,13 +237,13 @@ def test_a_run_that_fails_releases_nothing_at_the_price_of_a_model(tmp_path, whe
         raise RuntimeError("lost")
 
     parts = {"train": lambda _: "model", "error": lambda _: 0.0, where: fail}
-    release = gated_release(parts["train"], parts["error"], max_error=1.0, spender=budget, **GATE)
+    release = GatedRelease(max_error=1.0, **GATE)(parts["train"], parts["error"], spender=budget)
     assert release.value is None
     assert release.receipt.charged["epsilon"] == 1.0
     assert budget.spent().epsilon == 1
     refused = Ledger.open(tmp_path / "other.db").create_budget("rows", epsilon="0.9", delta=0)
     with pytest.raises(RuntimeError, match="nothing was charged"):
-        gated_release(fail, fail, max_error=1.0, spender=refused, **GATE)
+        GatedRelease(max_error=1.0, **GATE)(fail, fail, spender=refused)
 
 
 def rows(seed, count=60):
@@ -306,19 +306,13 @@ def test_the_error_counts_what_is_missing_as_wrong():
 def test_a_gated_logistic_regression(tmp_path):
     X, y = rows(4, 4000)
     budget = Ledger.open(tmp_path / "budget.db").create_budget("rows", epsilon=3, delta=0)
-    gate = {
-        "classes": [0, 1],
-        "nominal_rows": 3000,
-        "nominal_test_rows": 1000,
-        "epsilon": 1.0,
-        "test_epsilon": 0.25,
-        "spender": budget,
-        "random": keyed_source(6),
-    }
+    model = OutputPerturbationClassifier(epsilon=1.0, classes=[0, 1], nominal_rows=3000)
+    gate = {"model": model, "features": 3, "nominal_test_rows": 1000, "test_epsilon": 0.25}
     tables = (X[:3000], y[:3000], X[3000:], y[3000:])
-    bad = gated_logistic_regression(*tables, max_error=0.2, **gate)
+    source = keyed_source(6)
+    bad = GatedLogisticRegression(max_error=0.2, **gate)(*tables, spender=budget, random=source)
     assert bad.value is None
-    good = gated_logistic_regression(*tables, max_error=1.5, **gate)
+    good = GatedLogisticRegression(max_error=1.5, **gate)(*tables, spender=budget, random=source)
     assert good.value.score(X, y) > 0.9
     assert good.replayable
     assert good.guarantee.epsilon(0) == 1.0
@@ -334,10 +328,26 @@ def test_a_gated_logistic_regression(tmp_path):
         ({"nominal_test_rows": 0}, "nominal_test_rows"),
         ({"max_error": math.nan}, "max_error"),
         ({"regularization": 0}, "regularization"),
+        ({"nominal_rows": None}, "nominal_rows"),
+        ({"classes": None}, "classes"),
+        ({"features": 0}, "features"),
     ],
 )
 def test_wrong_arguments_are_named(changed, named):
-    X, y = rows(1)
-    arguments = {**PUBLIC, "nominal_test_rows": 60, "epsilon": 1.0, "test_epsilon": 0.1, "max_error": 1.0}
+    """Before there is data."""
+    gate = {"features": 3, "nominal_test_rows": 60, "test_epsilon": 0.1, "max_error": 1.0}
+    of_model = {name: value for name, value in changed.items() if name not in gate}
+    model = OutputPerturbationClassifier(**{**PUBLIC, "epsilon": 1.0, **of_model})
+    of_gate = {name: value for name, value in changed.items() if name in gate}
     with pytest.raises(ValueError, match=named):
-        gated_logistic_regression(X, y, X, y, **{**arguments, **changed})
+        GatedLogisticRegression(model=model, **{**gate, **of_gate})
+
+
+@pytest.mark.parametrize("name", ["X", "X_test"])
+def test_tables_have_the_columns_that_were_declared(name):
+    X, y = rows(1)
+    model = OutputPerturbationClassifier(epsilon=1.0, **PUBLIC)
+    gate = GatedLogisticRegression(model=model, features=3, nominal_test_rows=60, test_epsilon=0.1, max_error=1.0)
+    tables = {"X": X, "X_test": X, name: X[:, :2]}
+    with pytest.raises(ValueError, match=f"^{name} must"):
+        gate(tables["X"], y, tables["X_test"], y)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
-from dpselect.holdout import Holdout
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.files import class_names
 from dpselect.holdout.machine import Entry, Exposure, fold
@@ -37,6 +37,9 @@ def spoiled(labels, share, seed=1):
     return np.where(np.random.default_rng(seed).random(len(labels)) < share, 1 - labels, labels)
 
 
+COLUMNS = ("ids", "labels", "positive", "id_column", "label_column")
+
+
 def make(folder, **changes):
     public = {
         "ids": range(ROWS),
@@ -47,7 +50,10 @@ def make(folder, **changes):
         "failure_probability": 0.05,
     }
     folder.mkdir(exist_ok=True)
-    return Holdout.create(folder / "labels.holdout", **{**public, **changes})
+    given = {**public, **changes}
+    labels = HoldoutLabels(**{name: given.pop(name) for name in COLUMNS if name in given})
+    paying = {name: given.pop(name) for name in ("spender", "label", "key_variable") if name in given}
+    return Holdout.create(folder / "labels.holdout", labels, HoldoutRequest(**given), **paying)
 
 
 def ask(holdout, predictions, claim=None, ids=range(ROWS)):
@@ -353,25 +359,16 @@ def test_a_ledger_is_charged_for_all_of_it_before_there_is_a_file(folder):
         with pytest.raises(BudgetError):
             Holdout.create(
                 folder / "second.holdout",
-                ids=range(ROWS),
-                labels=classes(),
-                metric="accuracy",
-                questions=400,
-                answers=400,
-                failure_probability=0.25,
-                epsilon=0.9,
+                HoldoutLabels(ids=range(ROWS), labels=classes()),
+                HoldoutRequest(metric="accuracy", questions=400, answers=400, failure_probability=0.25, epsilon=0.9),
                 spender=budget,
             )
         assert not (folder / "second.holdout").exists()
         with pytest.raises(ArgumentError, match="a ledger needs epsilon"):
             Holdout.create(
                 folder / "third.holdout",
-                ids=range(ROWS),
-                labels=classes(),
-                metric="accuracy",
-                questions=4,
-                answers=4,
-                failure_probability=0.05,
+                HoldoutLabels(ids=range(ROWS), labels=classes()),
+                HoldoutRequest(metric="accuracy", questions=4, answers=4, failure_probability=0.05),
                 spender=budget,
             )
 

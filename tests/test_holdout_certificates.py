@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import beta as beta_law, binom, laplace
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
-from dpselect.holdout import checked, choose_plan
+from dpselect.holdout import HoldoutRequest, checked
 from dpselect.holdout.checked import mu_of_pure, plan_checked
 from dpselect.holdout.counting import CountingPlan, divergence, plan_counting
 from dpselect.holdout.draws import Draws
@@ -129,14 +129,13 @@ def boosted(plan, rows, questions, seed):
 def test_boosting_does_not_break_the_certificate(mechanism):
     """Fails by chance with probability below 1e-3: the lower limit of what was seen is above the stated 0.25."""
     rows, questions = 3000, 60
-    plan = choose_plan(
-        metric="accuracy",
-        rows=rows,
-        questions=questions,
-        answers=questions,
-        failure_probability=0.25,
-        mechanism=mechanism,
-    ).plan
+    plan = (
+        HoldoutRequest(
+            metric="accuracy", questions=questions, answers=questions, failure_probability=0.25, mechanism=mechanism
+        )
+        .plan(rows=rows)
+        .plan
+    )
     runs = 40
     failures = sum(boosted(plan, rows, questions, seed) for seed in range(runs))
     assert beta_law.ppf(0.001, failures, runs - failures + 1) <= 0.25 if failures else True
@@ -252,9 +251,9 @@ def test_answers_have_the_noise_that_is_charged():
 def test_what_is_chosen_is_certified_and_survives_its_file(metric, rows, questions, share, epsilon):
     answers = max(1, int(share * questions))
     try:
-        choice = choose_plan(
-            metric=metric, rows=rows, questions=questions, answers=answers, failure_probability=0.05, epsilon=epsilon
-        )
+        choice = HoldoutRequest(
+            metric=metric, questions=questions, answers=answers, failure_probability=0.05, epsilon=epsilon
+        ).plan(rows=rows)
     except ArgumentError:
         return
     plan = choice.plan
@@ -277,15 +276,17 @@ def test_terms_that_do_not_hold_are_refused():
 
 
 def test_mechanisms_by_name():
-    public = {"metric": "accuracy", "rows": 20_000, "questions": 20, "answers": 5, "failure_probability": 0.05}
-    assert {choose_plan(**public, mechanism=name).plan.mechanism for name in ("counting", "gaussian")} == {
+    public = {"metric": "accuracy", "questions": 20, "answers": 5, "failure_probability": 0.05}
+    assert {
+        HoldoutRequest(**public, mechanism=name).plan(rows=20_000).plan.mechanism for name in ("counting", "gaussian")
+    } == {
         "counting",
         "gaussian",
     }
     with pytest.raises(BoundUnavailableError, match="available: gaussian, checked"):
-        choose_plan(**public, epsilon=1.0, mechanism="counting")
+        HoldoutRequest(**public, epsilon=1.0, mechanism="counting").plan(rows=20_000)
     with pytest.raises(ArgumentError, match="mechanism must be best"):
-        choose_plan(**public, mechanism="exact")
+        HoldoutRequest(**public, mechanism="exact")
     assert set(MECHANISMS) == {"counting", "gaussian", "checked", "blocks"}
 
 
@@ -297,9 +298,10 @@ def test_planning_inverts():
         "failure_probability": 0.05,
         "mechanism": "counting",
     }
-    rows = rows_needed(0.05, **terms)
-    assert choose_plan(rows=rows, **terms).plan.error <= 0.05 < choose_plan(rows=rows - rows // 400, **terms).plan.error
+    request = HoldoutRequest(**terms)
+    rows = rows_needed(request, 0.05)
+    assert request.plan(rows=rows).plan.error <= 0.05 < request.plan(rows=rows - rows // 400).plan.error
     even = most_fresh_answers(rows, 0.05, 0.05)
     assert fresh_error(rows, even, 0.05) <= 0.05 < fresh_error(rows, even + 1, 0.05)
     with pytest.raises(ArgumentError, match="blocks have no error"):
-        rows_needed(0.05, **{**terms, "metric": "auc", "mechanism": "blocks"}, epsilon=1.0)
+        rows_needed(HoldoutRequest(**{**terms, "metric": "auc", "mechanism": "blocks"}, epsilon=1.0), 0.05)

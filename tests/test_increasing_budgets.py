@@ -29,10 +29,8 @@ from dpselect.repetitions import (
 )
 from dpselect.selection.candidates import PrivateCandidate
 from dpselect.selection.increasing_budgets import (
-    _first_that_clears,
-    increasing_budgets_guarantee,
+    SelectIncreasing,
     released_level,
-    select_increasing,
 )
 from dpselect.testing.exact import best_of_masses, finite_guarantee
 
@@ -93,7 +91,7 @@ def test_the_price_holds_on_random_finite_mechanisms(instance):
     guarantees = [approximate_dp(epsilon=e, delta=delta) for e, _, _ in priced]
     if law.mean * delta >= 1.0:
         return
-    promised = increasing_budgets_guarantee(guarantees, repetitions=law, weights=parts, delta=delta)
+    promised = SelectIncreasing(levels=guarantees, repetitions=law, weights=parts, delta=delta).guarantee
     shares = [part / sum(parts) for part in parts]
     ours = output_law([p for _, p, _ in priced], clears, shares, law)
     theirs = output_law([q for _, _, q in priced], clears, shares, law)
@@ -125,7 +123,7 @@ def test_an_adversary_comes_close_to_the_price_and_never_above(law):
     """With most of the runs below the last level, its price is attained but for its own share of the runs."""
     epsilons, parts = [0.5, 0.8, 1.0], [1000, 1000, 1]
     shares = [part / sum(parts) for part in parts]
-    promised = increasing_budgets_guarantee([pure_dp(epsilon=e) for e in epsilons], repetitions=law, weights=parts)
+    promised = SelectIncreasing(levels=[pure_dp(epsilon=e) for e in epsilons], repetitions=law, weights=parts).guarantee
     attained = 0.0
     for silent in (0, 1, 2):
         ours, theirs, clears = adversary(epsilons, silent=silent)
@@ -205,10 +203,12 @@ def test_broken_variants_are_caught(broken):
 
 
 def test_a_fixed_number_of_tries_costs_composition_or_is_refused():
-    promised = increasing_budgets_guarantee([pure_dp(epsilon=1)] * 3, repetitions=Fixed(count=3))
+    promised = SelectIncreasing(levels=[pure_dp(epsilon=1)] * 3, repetitions=Fixed(count=3)).guarantee
     assert promised.price(2) == pytest.approx(3.0, rel=1e-9)
     with pytest.raises(ArgumentError, match="repetitions"):
-        increasing_budgets_guarantee([approximate_dp(epsilon=1, delta=1e-3)], repetitions=Fixed(count=3), delta=1e-3)
+        SelectIncreasing(
+            levels=[approximate_dp(epsilon=1, delta=1e-3)], repetitions=Fixed(count=3), delta=1e-3
+        ).guarantee
 
 
 @given(
@@ -220,7 +220,7 @@ def test_a_fixed_number_of_tries_costs_composition_or_is_refused():
 def test_a_release_costs_at_most_two_plus_eta_times_its_own_budget(epsilons, eta, gamma):
     """Theorem 1's corollary; eta = 0 is the factor of two of Ghazi et al. (2025)."""
     law = TruncatedNegativeBinomial(eta=eta, gamma=gamma)
-    promised = increasing_budgets_guarantee([pure_dp(epsilon=e) for e in epsilons], repetitions=law)
+    promised = SelectIncreasing(levels=[pure_dp(epsilon=e) for e in epsilons], repetitions=law).guarantee
     for level, epsilon in enumerate(epsilons):
         assert promised.price(level) <= (2.0 + eta) * epsilon + 1e-8
 
@@ -229,13 +229,13 @@ def test_closed_forms():
     """Poisson: epsilon_i + sum_{j <= i} rate_j tanh(epsilon_j / 2). Negative binomial: the best set of upper levels."""
     epsilons, parts = [0.2, 0.7, 1.9], [3, 1, 2]
     levels = [pure_dp(epsilon=e) for e in epsilons]
-    by_rate = increasing_budgets_guarantee(levels, repetitions=Poisson(mean=6.0), weights=parts)
+    by_rate = SelectIncreasing(levels=levels, repetitions=Poisson(mean=6.0), weights=parts).guarantee
     for i, epsilon in enumerate(epsilons):
         exact = epsilon + sum(part * math.tanh(e / 2) for part, e in zip(parts[: i + 1], epsilons, strict=False))
         assert exact <= by_rate.price(i) <= exact + 1e-7
     eta, gamma = 0.3, 0.02
     law = TruncatedNegativeBinomial(eta=eta, gamma=gamma)
-    by_ratio = increasing_budgets_guarantee(levels, repetitions=law, weights=parts)
+    by_ratio = SelectIncreasing(levels=levels, repetitions=law, weights=parts).guarantee
     offset = gamma / (1.0 - gamma)
     for i, epsilon in enumerate(epsilons):
         ratios = []
@@ -260,7 +260,7 @@ ONE_OR_SIXTY = Tabulated(probabilities=[0.0, 0.7, *[0.0] * 58, 0.3])
 def test_the_searched_supremum_covers_a_dense_grid(law):
     """One level that takes half of the runs, with its T written out; 400,000 values of u."""
     levels = [pure_dp(epsilon=1.0), pure_dp(epsilon=5.0)]
-    promised = increasing_budgets_guarantee(levels, repetitions=law).price(0)
+    promised = SelectIncreasing(levels=levels, repetitions=law).guarantee.price(0)
     u = np.exp(np.linspace(math.log(1e-5), math.log(0.5), 400_000))
     far = np.minimum(math.e * u, 0.5 - (0.5 - u) / math.e)
     found = 1.0 + float(np.max(law.log_derivative(u) - law.log_derivative(far)))
@@ -270,10 +270,10 @@ def test_the_searched_supremum_covers_a_dense_grid(law):
 def test_the_price_of_a_level_does_not_rise_with_later_budgets():
     """Later levels only take runs away from the earlier ones."""
     law = Logarithmic.with_mean(mean=10)
-    alone = increasing_budgets_guarantee([pure_dp(epsilon=0.5)], repetitions=law).price(0)
+    alone = SelectIncreasing(levels=[pure_dp(epsilon=0.5)], repetitions=law).guarantee.price(0)
     for later in (0.5, 5.0, 50.0):
         levels = [pure_dp(epsilon=0.5), pure_dp(epsilon=later)]
-        assert increasing_budgets_guarantee(levels, repetitions=law).price(0) < alone
+        assert SelectIncreasing(levels=levels, repetitions=law).guarantee.price(0) < alone
 
 
 def candidate(masses, clears, epsilon):
@@ -291,13 +291,13 @@ def test_the_search_has_the_enumerated_law():
     """Chi-square of 8000 searches on the exact masses. False alarm 1e-6; a search that tries the levels in reverse, or
     runs every level once, is missed with probability below 1e-9 (its statistic is in the thousands)."""
     levels, clears = [[0.05, 0.1, 0.85], [0.3, 0.2, 0.5], [0.6, 0.3, 0.1]], [(True, True, False)] * 3
-    parts, law, count = [3, 2, 1], Geometric(gamma=0.3), 8000
+    law, count = Geometric(gamma=0.3), 8000
     expected = output_law(levels, clears, [1 / 2, 1 / 3, 1 / 6], law)
     candidates = [candidate(m, c, 1.0) for m, c in zip(levels, clears, strict=True)]
+    select = SelectIncreasing(levels=[c.guarantee for c in candidates], repetitions=law, weights=[3, 2, 1])
     source, seen = keyed_source("increasing budgets"), dict.fromkeys(expected, 0)
     for _ in range(count):
-        found = _first_that_clears(candidates, parts, 0.5, law, source)  # the price would be computed every time
-        seen[found and (found[0], found[1].output)] += 1
+        seen[select.draw(candidates, threshold=0.5, random=source)] += 1
     statistic = sum((seen[key] - count * mass) ** 2 / (count * mass) for key, mass in expected.items())
     assert statistic < chi2.isf(1e-6, len(expected) - 1)
 
@@ -306,24 +306,23 @@ def test_a_run_that_raises_or_scores_nan_clears_nothing():
     def fails(random):
         raise ValueError("a secret")
 
-    candidates = [
-        PrivateCandidate(fails, pure_dp(epsilon=0.1)),
-        PrivateCandidate(lambda random: (math.nan, "secret"), pure_dp(epsilon=0.2)),
-    ]
-    release = select_increasing(candidates, threshold=-math.inf, repetitions=Geometric(gamma=0.2))
+    levels = [pure_dp(epsilon=0.1), pure_dp(epsilon=0.2)]
+    select = SelectIncreasing(levels=levels, repetitions=Geometric(gamma=0.2))
+    release = select([fails, lambda random: (math.nan, "secret")], threshold=-math.inf)
     assert release.value is None
     assert release.realised.price == release.guarantee.epsilon(delta=0)
     assert "secret" not in repr(release)
 
 
-def test_a_ledger_is_charged_for_what_came_out(tmp_path):
+def test_a_ledger_is_charged_for_what_outcome(tmp_path):
     candidates = [candidate([1.0], [clears], e) for clears, e in ((False, 0.1), (True, 0.2), (True, 2.0))]
     law = Harmonic(limit=30)
-    guarantee = increasing_budgets_guarantee([c.guarantee for c in candidates], repetitions=law)
+    select = SelectIncreasing(levels=[c.guarantee for c in candidates], repetitions=law)
+    guarantee = select.guarantee
     budget = Ledger.open(tmp_path / "budget.db").create_budget("all", epsilon=5, delta=0)
     with budget.reserve(guarantee, label="increasing budgets") as charge:
         assert float(budget.spent().epsilon) == pytest.approx(guarantee.worst_epsilon)
-        release = select_increasing(candidates, threshold=0.5, repetitions=law, random=keyed_source(5))
+        release = select(candidates, threshold=0.5, random=keyed_source(5))
         charge.settle(release.value)
     assert release.value == (1, 0)
     assert float(budget.spent().epsilon) == pytest.approx(release.realised.price) == pytest.approx(guarantee.price(1))
@@ -331,7 +330,7 @@ def test_a_ledger_is_charged_for_what_came_out(tmp_path):
 
 def test_the_delta_is_the_mean_number_of_runs_times_that_of_one():
     levels = [gaussian(noise_multiplier=s) for s in (8, 4, 2)]
-    promised = increasing_budgets_guarantee(levels, repetitions=Geometric(gamma=0.1), delta=1e-7)
+    promised = SelectIncreasing(levels=levels, repetitions=Geometric(gamma=0.1), delta=1e-7).guarantee
     assert 1e-6 <= promised.delta <= 1e-6 * (1 + 1e-9)
     assert promised.price(0) >= levels[0].epsilon(1e-7)
 
@@ -339,7 +338,7 @@ def test_the_delta_is_the_mean_number_of_runs_times_that_of_one():
 def test_the_oracle_needs_the_whole_delta():
     """A base that gives itself away with probability d: E[K] d is attained to first order, so none of it can go."""
     d, law = 1e-5, Geometric(gamma=0.1)
-    promised = increasing_budgets_guarantee([approximate_dp(epsilon=0.0, delta=d)], repetitions=law, delta=d)
+    promised = SelectIncreasing(levels=[approximate_dp(epsilon=0.0, delta=d)], repetitions=law, delta=d).guarantee
     laws = [output_law([masses], [(True, False)], [1.0], law) for masses in ([d, 1.0 - d], [1e-300, 1.0])]
     keys = list(laws[0])
     attained = output_delta(
@@ -354,18 +353,26 @@ def test_the_oracle_needs_the_whole_delta():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"guarantees": []}, "guarantees"),
-        ({"guarantees": [pure_dp(epsilon=1), pure_dp(epsilon=0.5)]}, "order of their budgets"),
-        ({"guarantees": [gaussian(noise_multiplier=1)]}, "guarantees"),
-        ({"guarantees": [gaussian(noise_multiplier=1)], "delta": 0.2}, "delta"),
-        ({"guarantees": [pure_dp(epsilon=1)], "weights": [1, 2]}, "weights"),
-        ({"guarantees": [pure_dp(epsilon=1)], "weights": [0]}, "weights"),
+        ({"levels": []}, "levels"),
+        ({"levels": [pure_dp(epsilon=1), pure_dp(epsilon=0.5)]}, "order of their budgets"),
+        ({"levels": [gaussian(noise_multiplier=1)]}, "levels"),
+        ({"levels": [gaussian(noise_multiplier=1)], "delta": 0.2}, "delta"),
+        ({"levels": [pure_dp(epsilon=1)], "weights": [1, 2]}, "weights"),
+        ({"levels": [pure_dp(epsilon=1)], "weights": [0]}, "weights"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
-    guarantees = arguments.pop("guarantees")
     with pytest.raises(ArgumentError, match=message):
-        increasing_budgets_guarantee(guarantees, repetitions=Geometric(gamma=0.1), **arguments)
+        _ = SelectIncreasing(repetitions=Geometric(gamma=0.1), **arguments).guarantee
+
+
+def test_candidates_fit_their_levels():
+    levels = [pure_dp(epsilon=0.25), pure_dp(epsilon=0.5)]
+    select = SelectIncreasing(levels=levels, repetitions=Fixed(count=1))
+    one = PrivateCandidate(lambda random: (1.0, "found"), levels[0])
+    for wrong, message in (([one], "as many as"), ([one, one], "promise"), ([3, one], "")):
+        with pytest.raises((ArgumentError, TypeError), match=f"^candidate.*{message}"):
+            select(wrong, threshold=0.5)
 
 
 def test_the_page_prints_what_it_shows():

@@ -10,7 +10,7 @@ import pytest
 from dpselect.accounting import iterative
 from dpselect.accounting.candidates.sampled_search import smoothed_odds
 from dpselect.ledger import InteractionOpenError, Ledger
-from dpselect.mechanisms import SparseRelease, SparseVector, brownian_reduction, laplace_reduction
+from dpselect.mechanisms import BrownianReduction, LaplaceReduction, SparseRelease, SparseVector
 from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp
 from dpselect.privacy.output.calculus import coarsen, first_answer, mixture, parallel, pointwise_minimum
 from dpselect.selection import PercentileSparseVector, SampledSparseVector
@@ -39,11 +39,15 @@ INTERACTIVE = {
     "percentile, worst": lambda: percentile().worst,
     "sampled": lambda: sampled().guarantee,
     "sampled, worst": lambda: sampled().worst,
-    "Laplace levels": lambda: laplace_reduction(5, epsilons=[0.1, 0.2], sensitivity=1).guarantee,
-    "Gaussian levels": lambda: brownian_reduction(5.0, noise_multipliers=[20, 10], delta=1e-6, sensitivity=1).guarantee,
+    "Laplace levels": lambda: LaplaceReduction(epsilons=[0.1, 0.2], sensitivity=1).open(5).guarantee,
+    "Gaussian levels": lambda: (
+        BrownianReduction(noise_multipliers=[20, 10], delta=1e-6, sensitivity=1).open(5.0).guarantee
+    ),
     "stopping points": lambda: iterative([STEP] * 4, stops=[2, 4], delta=1e-6),
     "composed with another": lambda: compose(sparse_vector().guarantee.worst(), STEP),
-    "a pickled one": lambda: pickle.loads(pickle.dumps(laplace_reduction(5, epsilons=[0.1], sensitivity=1).guarantee)),
+    "a pickled one": lambda: pickle.loads(
+        pickle.dumps(LaplaceReduction(epsilons=[0.1], sensitivity=1).open(5).guarantee)
+    ),
     "a copied one": lambda: copy.deepcopy(sparse_vector().guarantee),
 }
 

@@ -12,13 +12,13 @@ from scipy import stats
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms import (
+    NoisyCount,
     add_on_grid,
     discrete_gaussian,
     discrete_laplace,
     gaussian_steps,
     grid_at_most,
     noisy_count,
-    noisy_count_guarantee,
     round_to_grid,
     rounding_sensitivity,
 )
@@ -181,11 +181,11 @@ def test_noisy_count_is_the_count_plus_the_noise_of_its_source() -> None:
 
 
 def test_noisy_count_prices() -> None:
-    laplace = noisy_count_guarantee(epsilon=Fraction(1, 3), adjacency="replace_one")
+    laplace = NoisyCount(epsilon=Fraction(1, 3), adjacency="replace_one").guarantee
     assert Fraction(laplace.pure_epsilon) >= Fraction(1, 3)
     assert laplace.pure_epsilon == pytest.approx(1 / 3, rel=1e-15)
     assert laplace.adjacency.value == "replace_one"
-    gaussian = noisy_count_guarantee(noise_multiplier=2.0)
+    gaussian = NoisyCount(noise_multiplier=2.0).guarantee
     assert gaussian.pure_epsilon == math.inf
     # Canonne, Kamath, Steinke (2020), Theorem 4: rho = 1/8, so order * 1/8
     assert gaussian.renyi(order=16.0) == pytest.approx(2.0, rel=1e-12)
@@ -214,7 +214,7 @@ def test_noisy_count_arguments() -> None:
         with pytest.raises(ArgumentError, match="exactly one of epsilon and noise_multiplier"):
             noisy_count(1, **parameters)
         with pytest.raises(ArgumentError, match="exactly one of epsilon and noise_multiplier"):
-            noisy_count_guarantee(**parameters)
+            NoisyCount(**parameters).guarantee
     with pytest.raises(ArgumentError, match="epsilon"):
         noisy_count(1, epsilon=0.0)
     with pytest.raises(ArgumentError, match="noise_multiplier"):

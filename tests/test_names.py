@@ -7,7 +7,7 @@ import pytest
 
 from dpselect.adaptive import AdaptiveAnalysis
 from dpselect.errors import ArgumentError, StudyError, public_text
-from dpselect.holdout import Holdout, SavedAnalysis
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest, SavedAnalysis
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Harmonic
@@ -75,8 +75,9 @@ def test_labels_of_what_spends(text, tmp_path):
             )
         )
         assert budget.spent().epsilon == 0
-    holdout = {"ids": range(9), "labels": [0] * 9, "metric": "accuracy", "questions": 2, "answers": 1}
-    refused(lambda: Holdout.create(tmp_path / "h", **holdout, failure_probability=0.05, label=text))
+    labels = HoldoutLabels(ids=range(9), labels=[0] * 9)
+    request = HoldoutRequest(metric="accuracy", questions=2, answers=1, failure_probability=0.05)
+    refused(lambda: Holdout.create(tmp_path / "h", labels, request, label=text))
     terms = {"queries": 2, "subsample_size": 10, "failure_probability": 0.05}
     refused(lambda: AdaptiveAnalysis(rows, **terms, label=text))
     refused(lambda: SavedAnalysis.create(tmp_path / "s", rows, **terms, label=text))

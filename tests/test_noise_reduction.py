@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import itertools
 import math
-import multiprocessing
-import pickle
-from dataclasses import replace
 from fractions import Fraction
-from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -19,21 +14,14 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import chi2, kstest
 
-from dpselect.errors import ArgumentError, BudgetError
-from dpselect.ledger import Ledger
-from dpselect.mechanisms.brownian import brownian_guarantee, brownian_reduction, linear_boundary, mixture_boundary
+from dpselect.mechanisms.brownian import BrownianReduction, linear_boundary, mixture_boundary
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.noise_reduction import (
-    GradualRelease,
-    _sensitivity_in_steps,
-    guarantee_with_test,
-    laplace_reduction,
-    laplace_reduction_guarantee,
-    release_until,
-    release_until_above,
+    LaplaceReduction,
+    ReleaseUntilAbove,
     stay_probability,
 )
-from dpselect.privacy import OutputGuarantee, Release, gaussian
+from dpselect.privacy import OutputGuarantee, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.privacy.output.oracle import output_delta
 from dpselect.randomness import keyed_source
@@ -132,7 +120,7 @@ CUT = 1e-9
 @pytest.mark.parametrize("stops", STOPS.values(), ids=STOPS)
 def test_the_price_of_a_stopped_session_is_that_of_its_last_level(stops):
     """All paths on a window, neighbours 0 and 1. See CUT."""
-    guarantee = laplace_reduction_guarantee(epsilons=RATES)
+    guarantee = LaplaceReduction(epsilons=RATES, sensitivity=1).guarantee
     one, other = (gradual_law(value, RATES, stops, 14) for value in (0, 1))
     assert violation(one, other, guarantee) < CUT
     for level in (1, 2, 3):
@@ -165,7 +153,7 @@ def continuous_coin(coarse, fine):
 )
 def test_broken_reductions_are_caught(broken):
     rates = RATES if len(max(broken(0), key=len)) > 1 else (1.0, 3.0)
-    guarantee = laplace_reduction_guarantee(epsilons=rates)
+    guarantee = LaplaceReduction(epsilons=rates, sensitivity=1).guarantee
     assert violation(broken(0), broken(1), guarantee) > 1e-3
 
 
@@ -202,8 +190,8 @@ def law_with_test(value, best_score, rates, window, test, exact=False):
 def test_a_private_test_adds_its_own_price():
     """Neighbours differ in the answer (0, 1) and in every score (by 1). Window 10."""
     rates, price = (1.0, 2.0), {"epsilon_threshold": 0.6, "epsilon_queries": 0.8}
-    levels = laplace_reduction_guarantee(epsilons=rates)
-    promised = guarantee_with_test(levels, **price)
+    reduction = LaplaceReduction(epsilons=rates, sensitivity=1)
+    levels, promised = reduction.guarantee, ReleaseUntilAbove(reduction=reduction, threshold=0, **price).guarantee
     test = corrected(*price.values(), 1)
     one, other = law_with_test(0, 0.0, rates, 10, test), law_with_test(1, -1.0, rates, 10, test)
     assert violation(one, other, promised) < CUT
@@ -225,15 +213,17 @@ def test_rounding_is_covered_by_the_sensitivity_in_steps(values, moves, granular
     if distance > 0.0:
         moved = np.abs(round_to_grid(x, granularity) - round_to_grid(y, granularity)).sum() / granularity
         sensitivity = math.nextafter(distance, math.inf)
-        assert moved <= _sensitivity_in_steps(sensitivity, granularity, len(values), whole=False)
+        levels = LaplaceReduction(epsilons=[1.0], sensitivity=sensitivity, granularity=granularity)
+        assert moved <= levels._sensitivity_in_steps(len(values), whole=False)
 
 
 def test_rounding_may_move_every_entry_by_a_step():
     """A small move of five entries across the middle between two grid points is five steps."""
     before, after = np.full(5, 0.499), np.full(5, 0.501)
     assert np.abs(round_to_grid(before, 1.0) - round_to_grid(after, 1.0)).sum() == 5
-    assert _sensitivity_in_steps(0.011, 1.0, 5, whole=False) == 5
-    assert _sensitivity_in_steps(1, 1.0, 5, whole=True) == 1
+    for sensitivity, whole, steps in ((0.011, False, 5), (1, True, 1)):
+        levels = LaplaceReduction(epsilons=[1.0], sensitivity=sensitivity)
+        assert levels._sensitivity_in_steps(5, whole=whole) == steps
 
 
 # --- exact: Gaussian noise and stopping rules -----------------------------------------------------------------------
@@ -290,7 +280,7 @@ def test_choosing_the_level_after_the_fact_is_not_free():
     own = [gaussian(noise_multiplier=m).epsilon(1e-6) for m in MANY]
     needed = stopping_delta(noise_multipliers=MANY, epsilons=own)
     assert 5e-6 < needed < 20e-6
-    prices = brownian_guarantee(noise_multipliers=MANY, delta=1e-6)
+    prices = BrownianReduction(noise_multipliers=MANY, delta=1e-6, sensitivity=1).guarantee
     assert stopping_delta(noise_multipliers=MANY, epsilons=[prices.price(i) for i in range(1, 21)]) <= 1e-6
     assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
 
@@ -341,11 +331,10 @@ def test_each_laplace_level_has_its_law():
     and is missed with probability below 1e-3.
     """
     size, epsilons = 40_000, [0.25, 0.5, 1.0]
-    session = laplace_reduction(
-        np.zeros(size), epsilons=epsilons, sensitivity=1.0 / size, granularity=2.0**-30, random=keyed_source("laplace")
-    )
+    levels = LaplaceReduction(epsilons=epsilons, sensitivity=1.0 / size, granularity=2.0**-30)
+    session = levels.open(np.zeros(size), random=keyed_source("laplace"))
     # sensitivity in steps is ceil(2**30 / size) + size - 1; the noise is scaled by it
-    unit = _sensitivity_in_steps(1.0 / size, 2.0**-30, size, whole=False) * 2.0**-30
+    unit = levels._sensitivity_in_steps(size, whole=False) * 2.0**-30
     for epsilon in epsilons:
         assert kstest(session.release() / unit * epsilon, "laplace").pvalue > FALSE_ALARM
 
@@ -358,8 +347,8 @@ def test_whole_number_levels_have_their_joint_law():
     is missed with probability 3e-7; independent noises have 34,000.
     """
     size, (coarse, fine) = 60_000, (1.0, 2.0)
-    session = laplace_reduction(
-        np.zeros(size, dtype=int), epsilons=[coarse, fine], sensitivity=1, random=keyed_source("joint")
+    session = LaplaceReduction(epsilons=[coarse, fine], sensitivity=1).open(
+        np.zeros(size, dtype=int), random=keyed_source("joint")
     )
     noisy, clean = session.release(), session.release()
     inside = range(-3, 4)
@@ -382,8 +371,8 @@ def test_each_gaussian_level_has_its_law_and_the_finest_is_sufficient():
     missed with probability below 1e-9.
     """
     size, multipliers = 40_000, [4.0, 2.0, 1.0]
-    session = brownian_reduction(
-        np.zeros(size), noise_multipliers=multipliers, delta=1e-6, sensitivity=1.0, random=keyed_source("brownian")
+    session = BrownianReduction(noise_multipliers=multipliers, delta=1e-6, sensitivity=1.0).open(
+        np.zeros(size), random=keyed_source("brownian")
     )
     levels = [session.release() for _ in multipliers]
     for multiplier, level in zip(multipliers, levels, strict=True):
@@ -399,195 +388,10 @@ def test_gaussian_levels_are_weighted_means_around_the_value():
     value = np.array([[-3.0, 0.0, 1e6]])
     last = []
     for trial in range(50):
-        session = brownian_reduction(
-            value,
-            noise_multipliers=[5.0, 0.5],
-            delta=1e-6,
-            sensitivity=2.0,
-            boundary="linear",
-            random=keyed_source(trial),
+        session = BrownianReduction(noise_multipliers=[5.0, 0.5], delta=1e-6, sensitivity=2.0, boundary="linear").open(
+            value, random=keyed_source(trial)
         )
         session.release()
         last.append(session.release())
     assert last[0].shape == value.shape
     assert np.all(np.abs(np.mean(last, axis=0) - value) < 7 * 0.5 * 2.0 / math.sqrt(50))
-
-
-# --- sessions -------------------------------------------------------------------------------------------------------
-
-
-def session_of_two(key=1):
-    return laplace_reduction([7, 3], epsilons=[0.5, 1.0], sensitivity=1, random=keyed_source(key))
-
-
-def test_a_session_gives_its_levels_once_and_no_more():
-    session = session_of_two()
-    first, second = session.release(), session.release()
-    assert session.exhausted
-    assert [level.tolist() for level in session.released] == [first.tolist(), second.tolist()]
-    with pytest.raises(BudgetError):
-        session.release()
-    with pytest.raises(ValueError, match="read-only"):
-        first[0] = 0.0
-
-
-def test_a_level_that_was_interrupted_is_not_drawn_twice():
-    """Two answers to one step would be averaged: less noise than the level's price is for."""
-    session = brownian_reduction(0.0, noise_multipliers=[10, 1], delta=1e-6, sensitivity=1, random=keyed_source(1))
-    first = session._level(0)  # an interrupt comes before it is noted as released
-    assert session.release() == first == session.released[0]
-
-
-def test_a_session_shows_and_copies_nothing():
-    session = session_of_two()
-    assert repr(session) == "<GradualRelease: 0 levels released>"
-    for duplicate in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError):
-            duplicate(session)
-
-
-def _in_child(session, queue):
-    try:
-        session.release()
-        queue.put("released")
-    except Exception as error:
-        queue.put(type(error).__name__)
-
-
-def test_a_forked_child_gets_nothing():
-    context = multiprocessing.get_context("fork")
-    queue = context.Queue()
-    process = context.Process(target=_in_child, args=(session_of_two(), queue))
-    process.start()
-    assert queue.get(timeout=20) == "ForkedSourceError"
-    process.join()
-
-
-@pytest.mark.parametrize("kind", ["laplace", "brownian"])
-def test_a_ledger_is_charged_for_the_last_level(tmp_path, kind):
-    budget = Ledger.open(tmp_path / "budget.db").create_budget("all", epsilon=5, delta=1e-5)
-    if kind == "laplace":
-        session = session_of_two()
-    else:
-        session = brownian_reduction([7.0], noise_multipliers=[8, 4, 2], delta=1e-6, sensitivity=1.0)
-    with budget.reserve(session.guarantee, label="noise reduction") as charge:
-        release = release_until(session, lambda level: True)
-        charge.settle(release.value)
-    assert len(release.value) == 1
-    assert float(budget.spent().epsilon) == pytest.approx(session.guarantee.price(1))
-    assert release.realised.price == session.guarantee.price(1)
-    assert float(budget.spent().delta) == session.guarantee.delta
-
-
-def test_a_public_rule_stops_where_it_says():
-    release = release_until(session_of_two(), lambda level: False)
-    assert len(release.value) == 2
-    assert release.realised.price == 1.0
-    used = session_of_two()
-    used.release()
-    with pytest.raises(ArgumentError, match="session"):
-        release_until(used, lambda level: True)
-
-
-@pytest.mark.parametrize(("score", "levels", "success"), [(1e9, 1, True), (-1e9, 2, False), (math.nan, 2, False)])
-def test_a_private_test_stops_where_it_succeeds(score, levels, success):
-    price = {"epsilon_threshold": 0.1, "epsilon_queries": 0.2}
-    release = release_until_above(session_of_two(), lambda level: score, threshold=0.0, **price)
-    assert (len(release.value[0]), release.value[1]) == (levels, success)
-    expected = [0.5, 1.0][levels - 1] + 0.1 + 0.2 * success
-    assert release.realised.price == pytest.approx(expected, rel=1e-12)
-    assert release.guarantee.epsilon(delta=0) == pytest.approx(1.3)
-
-
-def test_a_query_that_raises_counts_as_below_and_is_silent():
-    def query(level):
-        raise RuntimeError("row 17 is odd")
-
-    release = release_until_above(session_of_two(), query, threshold=0.0, epsilon_threshold=0.1, epsilon_queries=0.2)
-    assert release.value[1] is False
-
-
-# --- what may be reported -------------------------------------------------------------------------------------------
-
-
-def test_a_loss_is_a_function_of_what_was_released():
-    session = session_of_two()
-    release = release_until(session, lambda level: True)
-    assert release.realised == session.guarantee.observed(release.value)
-    with pytest.raises(AttributeError):
-        release.realised = session.guarantee.observed(release.value * 2)
-    with pytest.raises(ArgumentError) as refused:
-        session.guarantee.observed((12345.0,) * 3)
-    assert "12345" not in str(refused.value)
-
-
-def test_post_processing_keeps_the_price_and_the_oracle_agrees():
-    """Any function of the levels, with the cell kept: the laws of (cell, f) satisfy the same prices."""
-    guarantee = laplace_reduction_guarantee(epsilons=RATES)
-    levels = (3.0, 1.0)
-    release = Release(value=levels, guarantee=guarantee.worst(), realised=guarantee.observed(levels))
-    after = release.processed(lambda levels: max(levels) > 2)
-    assert after.value == (2, True)
-    assert after.realised.price == 1.0
-    assert after.guarantee.epsilon(delta=0) == 1.6
-    laws = []
-    for value in (0, 1):
-        law = {}
-        for path, mass in gradual_law(value, RATES, STOPS["at a large answer"], 14).items():
-            key = (len(path), max(path) > 2)
-            law[key] = law.get(key, 0.0) + mass
-        laws.append(law)
-    assert violation(*laws, replace(guarantee, cell=itemgetter(0))) < CUT
-
-
-def test_dropping_the_cell_costs_the_largest_merged_price():
-    """Reporting the price of the level while hiding the level is not a price: the oracle finds it."""
-    guarantee = laplace_reduction_guarantee(epsilons=RATES)
-    laws = []
-    for value in (0, 1):
-        law = {}
-        for path, mass in gradual_law(value, RATES, STOPS["at a large answer"], 14).items():
-            law[path[-1]] = law.get(path[-1], 0.0) + mass
-        laws.append(law)
-    hidden = OutputGuarantee(cell=lambda last: 1, epsilons={1: guarantee.price(1)})
-    assert violation(*laws, hidden) > 1e-3
-    merged = OutputGuarantee(cell=lambda last: 1, epsilons={1: guarantee.worst_epsilon})
-    assert violation(*laws, merged) < CUT
-
-
-# --- bad arguments --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: laplace_reduction_guarantee(epsilons=[]), "epsilons"),
-        (lambda: laplace_reduction_guarantee(epsilons=[1.0, 1.0]), "epsilons"),
-        (lambda: laplace_reduction_guarantee(epsilons=[0.0]), "epsilons"),
-        (lambda: laplace_reduction("x", epsilons=[1.0], sensitivity=1), "value"),
-        (lambda: laplace_reduction(1, epsilons=[1.0], sensitivity=0), "sensitivity"),
-        (lambda: laplace_reduction(1, epsilons=[1.0], sensitivity=1, granularity=0.3), "granularity"),
-        (lambda: laplace_reduction(1.0, epsilons=[1e-9], sensitivity=1, granularity=2.0**-30), "granularity"),
-        (lambda: brownian_guarantee(noise_multipliers=[1.0, 2.0], delta=1e-6), "noise_multipliers"),
-        (lambda: brownian_guarantee(noise_multipliers=[], delta=1e-6), "noise_multipliers"),
-        (lambda: brownian_guarantee(noise_multipliers=[1.0], delta=0.0), "delta"),
-        (lambda: brownian_guarantee(noise_multipliers=[1.0], delta=1e-6, boundary="best"), "boundary"),
-        (lambda: stopping_delta(noise_multipliers=[1.0], epsilons=[1.0, 2.0]), "length"),
-        (lambda: stopping_delta(noise_multipliers=[0.01], epsilons=[1.0]), "noise_multipliers"),
-        (
-            lambda: brownian_reduction(1.0, noise_multipliers=[2.0, 2.0 - 1e-15], delta=1e-6, sensitivity=1.0),
-            "noise_multipliers",
-        ),
-    ],
-)
-def test_bad_arguments_are_named(make, message):
-    with pytest.raises(ArgumentError, match=message):
-        make()
-
-
-def test_a_single_number_and_an_empty_array_work():
-    assert laplace_reduction(5, epsilons=[1.0], sensitivity=1).release().shape == ()
-    assert laplace_reduction(np.zeros(0), epsilons=[1.0], sensitivity=1).release().shape == (0,)
-    session = brownian_reduction(5.0, noise_multipliers=[1.0], delta=1e-6, sensitivity=1.0)
-    assert isinstance(session, GradualRelease)
-    assert session.release().shape == ()

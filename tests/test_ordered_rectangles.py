@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.learners import DataDependentClassesWarning, PrivateRectangleClassifier
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_CHECKS
-from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount
 from dpselect.ordered.domains import WholeNumbers
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.labelled_rows import rectangles
@@ -288,7 +288,7 @@ def test_too_few_rows_give_the_empty_rectangle_by_a_private_decision():
     assert release.value.bounds is None
     assert not release.value.predict(X).any()
     plan = RectangleLearner(dimensions=2, domain_size=10, epsilon=1.0).plan
-    assert release.guarantee.pure_epsilon >= noisy_count_guarantee(epsilon=plan.count_epsilon).pure_epsilon
+    assert release.guarantee.pure_epsilon >= NoisyCount(epsilon=plan.count_epsilon).guarantee.pure_epsilon
     # around the limit both happen: the decision is noisy
     rows = np.full((plan.least_count, 2), 5)
     source = keyed_source(64)

@@ -35,18 +35,15 @@ def candidate(random):
     return float(random.uniform(1)[0]), "found"
 
 
-LEVELS = [s.PrivateCandidate(candidate, pure_dp(epsilon=e)) for e in (0.25, 0.5)]
 ODDS = SmoothedOdds(samples=20, smoothing=20.0, sensitivity=2.0)
 COUNT = smoothed_count(BASE, samples=2000, thresholds=2, delta=1e-6, slack=0.25)
+THRESHOLDS = s.ThresholdSearch(thresholds=[0.8, 0.2], target=0.5, base=BASE, statistic=COUNT, epsilon=1.0)
 GATE = {"training": BASE, "max_error": 0.5, "test_epsilon": 0.1, "test_shift": 0.001, "train_shift": 0.001}
 STAGE = m.ProposeTestRelease(epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6)
 SV = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5, "max_positives": 2}
+LEVELS = m.LaplaceReduction(epsilons=[0.1, 0.2], sensitivity=1)
 COLUMN = ordered.Column(ROWS, lower=0, upper=63)
 GRID = adaptive.integer_grid(0, 63)
-
-
-def levels(random):
-    return m.laplace_reduction(5, epsilons=[0.1, 0.2], sensitivity=1, random=random)
 
 
 def watched(session, ask):
@@ -75,6 +72,7 @@ CALLS: dict[str, Call] = {
     "mechanisms.SmoothSensitivityMechanism": lambda **o: m.SmoothSensitivityMechanism(
         candidates=4, smoothness=0.001, base_epsilon=0.5, base_delta=1e-6, failure_probability=0.5
     )(SCORES, [1.0] * 4, **o),
+    "mechanisms.NoisyCount": lambda **o: m.NoisyCount(epsilon=0.5)(90, **o),
     "mechanisms.noisy_count": lambda **o: m.noisy_count(90, epsilon=0.5, **o),
     "mechanisms.TrimmedMean": lambda **o: m.TrimmedMean(
         width=2.0, granularity=0.5, epsilon_test=0.5, epsilon_answer=0.5, delta=1e-6
@@ -88,43 +86,40 @@ CALLS: dict[str, Call] = {
         epsilon_threshold=0.5, epsilon_queries=0.5, epsilon_release=0.5, max_positives=2
     )(SCORES, threshold=5.0, **o),
     "mechanisms.SparseVector": lambda **o: watched(m.SparseVector(**SV, **o), lambda sv: sv.above_many(SCORES, 50.0)),
-    "mechanisms.laplace_reduction": lambda **o: watched(
-        m.laplace_reduction(5, epsilons=[0.1, 0.2], sensitivity=1, **o), lambda session: session.release()
+    "mechanisms.LaplaceReduction.open": lambda **o: watched(
+        LEVELS.open(5, **o), lambda session: session.release()
     ),
-    "mechanisms.brownian_reduction": lambda **o: watched(
-        m.brownian_reduction([5.0], noise_multipliers=[9, 4], delta=1e-6, sensitivity=1, **o),
+    "mechanisms.BrownianReduction.open": lambda **o: watched(
+        m.BrownianReduction(noise_multipliers=[9, 4], delta=1e-6, sensitivity=1).open([5.0], **o),
         lambda session: session.release(),
     ),
-    "mechanisms.release_until_above": lambda **o: m.release_until_above(
-        levels(keyed_source(9)), float, threshold=3, epsilon_threshold=0.5, epsilon_queries=0.5, **o
-    ),
+    "mechanisms.ReleaseUntilAbove": lambda **o: m.ReleaseUntilAbove(
+        reduction=LEVELS, threshold=3, epsilon_threshold=0.5, epsilon_queries=0.5
+    )(5, float, **o),
     "selection.select_best": lambda **o: s.select_best(candidate, repetitions=Fixed(count=2), guarantee=BASE, **o),
     "selection.select_above": lambda **o: s.select_above(
         candidate, threshold=0.5, stop_probability=0.1, guarantee=BASE, **o
     ),
-    "selection.select_acceptable": lambda **o: s.select_acceptable(
-        candidate, acceptable=lambda score, _: score > 0.5, floor=0.1, guarantee=BASE, **o
+    "selection.SelectBest": lambda **o: s.SelectBest(repetitions=Fixed(count=2), base=BASE)(candidate, **o),
+    "selection.SelectAbove": lambda **o: s.amplified(mean=0.5, margin=0.2, failure_probability=0.1, base=BASE)(
+        candidate, **o
     ),
-    "selection.select_with_dummies": lambda **o: s.select_with_dummies(
-        candidate, threshold=0.5, runs=5, gamma=0.2, guarantee=BASE, **o
+    "selection.SelectAcceptable": lambda **o: s.SelectAcceptable(
+        acceptable=lambda score, _: score > 0.5, floor=0.1, base=BASE
+    )(candidate, **o),
+    "selection.SelectWithDummies": lambda **o: s.SelectWithDummies(threshold=0.5, runs=5, gamma=0.2, base=BASE)(
+        candidate, **o
     ),
-    "selection.amplify": lambda **o: s.amplify(
-        candidate, mean=0.5, margin=0.2, failure_probability=0.1, guarantee=BASE, **o
-    ),
-    "selection.select_increasing": lambda **o: s.select_increasing(
-        LEVELS, threshold=0.5, repetitions=Logarithmic.with_mean(mean=4), **o
-    ),
-    "selection.select_hyperparameters": lambda **o: s.select_hyperparameters(
-        lambda i, random: random.below(9), candidates=3, correct=lambda model: model,
-        repetitions=Geometric(gamma=0.5), training=BASE, validation_epsilon=0.5, **o
-    ),
-    "selection.search_threshold": lambda **o: s.search_threshold(
-        candidate, thresholds=[0.8, 0.2], target=0.5, guarantee=BASE, statistic=COUNT, epsilon=1.0, **o
-    ),
-    "selection.select_without_threshold_by_hand": lambda **o: s.select_without_threshold_by_hand(
-        candidate, thresholds=[0.8, 0.2], target=0.5, guarantee=BASE, statistic=COUNT, epsilon=1.0,
-        stop_probability=0.1, **o
-    ),
+    "selection.SelectIncreasing": lambda **o: s.SelectIncreasing(
+        levels=[pure_dp(epsilon=e) for e in (0.25, 0.5)], repetitions=Logarithmic.with_mean(mean=4)
+    )([candidate, candidate], threshold=0.5, **o),
+    "selection.SelectHyperparameters": lambda **o: s.SelectHyperparameters(
+        candidates=3, repetitions=Geometric(gamma=0.5), training=BASE, validation_epsilon=0.5
+    )(lambda i, random: random.below(9), lambda model: model, **o),
+    "selection.ThresholdSearch": lambda **o: THRESHOLDS(candidate, **o),
+    "selection.SelectWithoutThreshold": lambda **o: s.SelectWithoutThreshold(
+        search=THRESHOLDS, stop_probability=0.1
+    )(candidate, **o),
     "selection.PercentileSparseVector": lambda **o: watched(
         s.PercentileSparseVector(guarantee=BASE, epsilon=1.0, **o), lambda search: search.above(3.0)
     ),
@@ -132,18 +127,18 @@ CALLS: dict[str, Call] = {
         s.SampledSparseVector(guarantee=BASE, statistic=ODDS, epsilon=8.0, max_queries=2, **o),
         lambda search: search.above(candidate, 0.5),
     ),
-    "selection.select_first_by_percentile": lambda **o: s.select_first_by_percentile(
-        [-3.0, 3.0], guarantee=BASE, epsilon=1.0, **o
+    "selection.PercentileSparseVector.first": lambda **o: s.PercentileSparseVector(
+        guarantee=BASE, epsilon=1.0, **o
+    ).first([-3.0, 3.0]),
+    "selection.SampledSparseVector.first": lambda **o: s.SampledSparseVector(
+        guarantee=BASE, statistic=ODDS, epsilon=8.0, max_queries=2, **o
+    ).first([(candidate, 0.5)]),
+    "adaptive.ExponentialMedian": lambda **o: adaptive.ExponentialMedian(epsilon=0.5)(ROWS, GRID, **o),
+    "adaptive.SearchMedian": lambda **o: adaptive.SearchMedian(noise=adaptive.SearchNoise.of_deviation(6, 0.5))(
+        ROWS, GRID, **o
     ),
-    "selection.select_first_by_sampling": lambda **o: s.select_first_by_sampling(
-        [(candidate, 0.5)], guarantee=BASE, statistic=ODDS, epsilon=8.0, max_queries=2, **o
-    ),
-    "adaptive.exponential_median": lambda **o: adaptive.exponential_median(ROWS, GRID, epsilon=0.5, **o),
-    "adaptive.search_median": lambda **o: adaptive.search_median(
-        ROWS, GRID, noise=adaptive.SearchNoise.of_deviation(6, 0.5), **o
-    ),
-    "learners.gated_release": lambda **o: learners.gated_release(
-        lambda random: random.below(9), lambda model: 0.1, **GATE, **o
+    "learners.GatedRelease": lambda **o: learners.GatedRelease(**GATE)(
+        lambda random: random.below(9), lambda model: 0.1, **o
     ),
     "ordered.quantile": lambda **o: ordered.quantile(ROWS, q=0.5, lower=0, upper=63, epsilon=1.0, **o),
     "ordered.median": lambda **o: ordered.median(ROWS, lower=0, upper=63, epsilon=1.0, **o),
@@ -287,12 +282,9 @@ def test_a_sparse_vector_is_paid_by_its_negatives_too(tmp_path, monkeypatch):
     assert float(budget.spent().epsilon - spent) == price.worst_epsilon
 
 
-def test_a_session_that_is_paid_for_its_levels_takes_no_test(tmp_path):
+def test_a_session_that_stops_is_settled_at_its_levels(tmp_path):
     budget = Ledger.open(tmp_path / "b.db").create_budget("rows", epsilon=9)
-    session = m.laplace_reduction(5, epsilons=[0.1, 0.2], sensitivity=1, spender=budget)
-    with pytest.raises(ValueError, match="without a spender"):
-        m.release_until_above(session, float, threshold=3, epsilon_threshold=0.5, epsilon_queries=0.5, spender=budget)
-    assert m.release_until(session, lambda level: True).receipt.charged["epsilon"] == 0.1
+    assert LEVELS.open(5, spender=budget).until(lambda level: True).receipt.charged["epsilon"] == 0.1
     assert float(budget.spent().epsilon) == 0.1
 
 
@@ -334,7 +326,8 @@ _PUBLIC = "public numbers"
 _NOTHING = "draws without data, or promises nothing by itself"
 _LEARNER = "scikit-learn's signature; `guarantee()` says the price before a row is seen, and `paid` pays for one fit"
 UNPAID: dict[str, str] = {
-    r"(mechanisms|ordered)\.\w+\.(draw|prepared|settled|form|normalised|examined|distance)": _PART,
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(draw|prepared|settled|form)": _PART,
+    r"(mechanisms|learners|selection|adaptive|ordered)\.\w+\.(normalised|examined|distance)": _PART,
     r"mechanisms\.Mechanism.*": "the base of those in the table",
     r"mechanisms\.(add_on_grid|round_to_grid|gaussian_steps|discrete_\w+)": _NOTHING,
     r"mechanisms\.SparseVector\.\w+": _SESSION,
@@ -344,6 +337,7 @@ UNPAID: dict[str, str] = {
     r"adaptive\.(plan_\w+|required_samples|splitting_blocks|[cC]hoice\w+|\w+Plan|SearchNoise\.draw)": _PUBLIC,
     r"\w+\.(Verified|Score|Terms|Tuned|\w*Release|SparseAnswers|TrialOutput|TuneResult|Adjacency)": _RECORD,
     r"audit\..*": "an audit runs on planted data",
+    r"holdout\.HoldoutLabels": "kept until `Holdout.create` seals them, which pays",
     r"holdout\.(Holdout\.score|SavedAnalysis\.\w+)": _SESSION,
     r"learners\.((DPSGD|OutputPerturbation)Classifier|PrivateRidge).*": _LEARNER,
     r"learners\.\w+\.(predict|predict_proba|score|decision_function|fit|__call__)": _LEARNER,
@@ -353,8 +347,8 @@ UNPAID: dict[str, str] = {
     r"ordered\.ReorderSliceCompute\.\w+": _SESSION,
     r"preprocessing\..*": "learns nothing; what leaves it is as private as what came in",
     r"ordered\.median": "hands all options on to `quantile`",
-    r"selection\.\w+\.(above|__call__)": _SESSION,
-    r"selection\.(\w+_mixture|\w+_candidate|laplace_log_odds|log_odds|increasing_budgets_guarantee)": _PART,
+    r"selection\.\w+\.(above|first|__call__)": _SESSION,
+    r"selection\.(\w+_mixture|\w+_candidate|laplace_log_odds|log_odds)": _PART,
     r"(study|integrations|report)\..*": "a study pays for a whole search",
     r"tuning\.(tune|encode_value|split_rows)": "`tune(ledger=)` pays for a whole search",
     r"tuning\.\w+\.sample": _PUBLIC,
@@ -375,9 +369,9 @@ MORE = {
 }
 SESSIONS_ALREADY_PAID_EACH_ANSWER = re.compile(
     r"adaptive\.(AdaptiveAnalysis|AdaptiveMeans|MultiplicativeWeights|Verification)$"
-    r"|holdout\..*|learners\.(Private\w+Classifier|gated_logistic_regression)$"
+    r"|holdout\..*|learners\.(Private\w+Classifier|GatedLogisticRegression)$"
     r"|ordered\.(ReorderSliceCompute|\w*InteriorPoint|interior_point|learn_\w+|\w+Learner|maximize_\w+|QuasiConcave)$"
-    r"|selection\.select_without_threshold$"
+    r"|selection\.Selector$"
 )
 """With a spender, and held to it in tests of their own."""
 
@@ -410,13 +404,14 @@ def takers() -> dict[str, bool]:
 
 
 TAKERS = takers()
+BASES = ("mechanisms.Mechanism", "mechanisms.NoiseReduction.open")
 
 
 @pytest.mark.parametrize("name", TAKERS)
 def test_whatever_takes_private_data_is_paid_or_has_a_reason(name):
     own = name.removesuffix(".__call__")
     if TAKERS[name]:
-        assert own in CALLS or SESSIONS_ALREADY_PAID_EACH_ANSWER.fullmatch(own) or own == "mechanisms.Mechanism"
+        assert own in CALLS or SESSIONS_ALREADY_PAID_EACH_ANSWER.fullmatch(own) or own in BASES
     else:
         assert any(re.fullmatch(pattern, name) for pattern in UNPAID), f"{name}: spender= and label=, or a reason"
 

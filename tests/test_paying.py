@@ -54,7 +54,7 @@ def test_an_output_is_settled_at_its_price(budget):
     assert budget.spent().epsilon == Fraction(1, 4)
 
 
-def test_prices_by_a_function_are_settled_at_what_came_out(budget):
+def test_prices_by_a_function_are_settled_at_what_outcome(budget):
     levels = OutputGuarantee(cell=len, epsilons=lambda cell: cell / 4, supremum=1.0)
     assert paid(lambda: "ab", levels, spender=budget, label="levels").receipt.charged["epsilon"] == 0.5
     assert budget.spent().epsilon == Fraction(1, 2)

@@ -17,9 +17,9 @@ import dpselect
 from dpselect.accounting import best_of, gated, iterative
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
 from dpselect.errors import AdjacencyError, ArgumentError, PromiseError
-from dpselect.learners import gated_release
+from dpselect.learners import GatedRelease
 from dpselect.ledger import Ledger
-from dpselect.mechanisms import laplace_reduction, release_until
+from dpselect.mechanisms import LaplaceReduction
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, compose, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.repetitions import Fixed, Logarithmic
@@ -133,16 +133,9 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         "integrations.sklearn.PrivateSearchCV": (search_cv, {}),
         "learners.EarlyStopping.guarantee": (stopping.guarantee, {}),
         "learners.EarlyStopping.open": (stopping.open, {}),
-        "learners.gated_release": (
-            gated_release,
-            {
-                "train": never,
-                "error": never,
-                "max_error": 0.1,
-                "test_epsilon": 0.1,
-                "test_shift": 0.01,
-                "spender": Unspent(),
-            },
+        "learners.GatedRelease": (
+            GatedRelease,
+            {"max_error": 0.1, "test_epsilon": 0.1, "test_shift": 0.01},
         ),
         "ledger.Budget.reserve": (budget.reserve, {"label": "x"}),
         "ledger.Ledger.create_budget": (
@@ -151,10 +144,6 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "ledger.PricedBudget.reserve": (budget.at(delta=1e-6).reserve, {"label": "x", "identifier": "i"}),
         "mechanisms.GradualRelease": (mechanisms.GradualRelease, {"level": never, "replayable": False}),
-        "mechanisms.guarantee_with_test": (
-            mechanisms.guarantee_with_test,
-            {"epsilon_threshold": 0.1, "epsilon_queries": 0.1},
-        ),
         "ordered.QuantileRelease": (ordered.QuantileRelease, quantile),
         "ordered.QuantilesRelease": (ordered.QuantilesRelease, {"value": [], "plan": None, "domain_size": 4}),
         "ordered.RectanglePlan": (ordered.RectanglePlan, box),
@@ -192,7 +181,9 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
         ),
         "selection.TwoSetGuarantee": (selection.TwoSetGuarantee, {**two, "total": BASE}),
         "selection.TwoSetRelease": (selection.TwoSetRelease, {**two, "value": None, "guarantee": BASE}),
-        "selection.amplify": (selection.amplify, {**choose, "mean": 0.5, "margin": 0.1, "failure_probability": 0.1}),
+        "selection.SelectBest": (selection.SelectBest, {"repetitions": Fixed(count=2)}),
+        "selection.SelectAbove": (selection.SelectAbove, {"threshold": 0.5, "stop_probability": 0.1}),
+        "selection.amplified": (selection.amplified, {"mean": 0.5, "margin": 0.1, "failure_probability": 0.1}),
         "selection.estimators.Scorer": (
             importlib.import_module("dpselect.selection.estimators").Scorer,
             {"score": never},
@@ -209,37 +200,25 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
                 "scorer": importlib.import_module("dpselect.selection.estimators").public_score(never),
             },
         ),
-        "selection.increasing_budgets_guarantee": (selection.increasing_budgets_guarantee, {"repetitions": LAW}),
-        "selection.search_threshold": (
-            selection.search_threshold,
-            {**choose, "thresholds": [0.5], "target": 0.5, "statistic": COUNT, "epsilon": 1.0},
+        "selection.SelectIncreasing": (selection.SelectIncreasing, {"repetitions": LAW}),
+        "selection.ThresholdSearch": (
+            selection.ThresholdSearch,
+            {"thresholds": [0.5], "target": 0.5, "statistic": COUNT, "epsilon": 1.0},
         ),
         "selection.select_above": (selection.select_above, {**choose, "threshold": 0.5, "stop_probability": 0.1}),
-        "selection.select_acceptable": (selection.select_acceptable, {**choose, "acceptable": never, "floor": 0.1}),
+        "selection.SelectAcceptable": (selection.SelectAcceptable, {"acceptable": never, "floor": 0.1}),
         "selection.select_best": (selection.select_best, {**choose, "repetitions": Fixed(count=2)}),
-        "selection.select_first_by_percentile": (
-            selection.select_first_by_percentile,
-            {"log_odds": iter(never, 0), "epsilon": 1.0},
+        "selection.SelectHyperparameters": (
+            selection.SelectHyperparameters,
+            {"candidates": 2, "repetitions": LAW, "validation_epsilon": 1.0},
         ),
-        "selection.select_first_by_sampling": (
-            selection.select_first_by_sampling,
-            {"queries": iter(never, 0), "statistic": ODDS, "epsilon": 1.0, "max_queries": 2},
+        "selection.SelectWithDummies": (
+            selection.SelectWithDummies,
+            {"threshold": 0.5, "runs": 5, "gamma": 0.1},
         ),
-        "selection.select_hyperparameters": (
-            selection.select_hyperparameters,
-            {"train": never, "candidates": 2, "correct": never, "repetitions": LAW, "validation_epsilon": 1.0},
-        ),
-        "selection.select_with_dummies": (
-            selection.select_with_dummies,
-            {**choose, "threshold": 0.5, "runs": 5, "gamma": 0.1},
-        ),
-        "selection.select_without_threshold": (
-            selection.select_without_threshold,
-            {**choose, "candidates": 2, "thresholds": 2, "epsilon": 1.0, "delta": 1e-6},
-        ),
-        "selection.select_without_threshold_by_hand": (
-            selection.select_without_threshold_by_hand,
-            {**choose, "thresholds": [0.5], "target": 0.5, "statistic": COUNT, "epsilon": 1.0, "stop_probability": 0.1},
+        "selection.SelectWithoutThreshold.by_theorem": (
+            selection.SelectWithoutThreshold.by_theorem,
+            {"candidates": 2, "thresholds": 2, "epsilon": 1.0, "delta": 1e-6},
         ),
         "selection.two_set_guarantee": (
             selection.two_set_guarantee,
@@ -363,17 +342,17 @@ def test_a_realised_price_is_no_guarantee_and_shows_what_it_is():
     assert "secret" not in repr(OutputGuarantee(cell=str, epsilons={"secret": 1.0}).observed("secret"))
 
 
-def test_a_gated_release_promises_its_worst_case_whatever_came_out():
+def test_a_gated_release_promises_its_worst_case_whatever_outcome():
     gate = {"training": pure_dp(epsilon=1.0), "test_epsilon": 0.1, "test_shift": 0.001, "train_shift": 0.001}
     for error, price in ((0.9, 0.1), (-0.9, 1.0)):
-        release = gated_release(lambda random: "model", lambda model, e=error: e, max_error=0.1, **gate)
+        release = GatedRelease(max_error=0.1, **gate)(lambda random: "model", lambda model, e=error: e)
         assert release.guarantee.epsilon(delta=0) == 1.0
         assert release.realised.epsilon(delta=0) == pytest.approx(price, rel=2e-6)
         assert compose(release.guarantee, release.guarantee).epsilon(delta=0) == pytest.approx(2.0)
 
 
 def test_a_gradual_release_has_both():
-    release = release_until(laplace_reduction(0, epsilons=[0.1, 1.0], sensitivity=1), lambda value: True)
+    release = LaplaceReduction(epsilons=[0.1, 1.0], sensitivity=1).open(0).until(lambda value: True)
     assert (release.realised.epsilon(delta=0), release.guarantee.epsilon(delta=0)) == (0.1, 1.0)
 
 

@@ -20,16 +20,15 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Geometric, Poisson
 from dpselect.selection import (
-    PrivateCandidate,
-    amplify,
-    search_threshold,
+    SelectAcceptable,
+    SelectHyperparameters,
+    SelectIncreasing,
+    SelectWithDummies,
+    SelectWithoutThreshold,
+    ThresholdSearch,
+    amplified,
     select_above,
-    select_acceptable,
     select_best,
-    select_hyperparameters,
-    select_increasing,
-    select_with_dummies,
-    select_without_threshold_by_hand,
 )
 from dpselect.selection.unresolved import missing_key, missing_name
 from dpselect.tuning import Categorical, LogUniform, Uniform, tune
@@ -52,29 +51,18 @@ def failing(random):
     raise ValueError
 
 
+SEARCH = ThresholdSearch(thresholds=[0.5], target=0.9, base=BASE, statistic=COUNTS, epsilon=4.0)
 SELECTORS = {
     "best": functools.partial(select_best, repetitions=Fixed(count=2), guarantee=BASE),
     "above": functools.partial(select_above, threshold=0.5, stop_probability=0.5, guarantee=BASE),
-    "acceptable": functools.partial(
-        select_acceptable, acceptable=lambda score, output: True, floor=0.5, guarantee=BASE
+    "acceptable": SelectAcceptable(acceptable=lambda score, output: True, floor=0.5, base=BASE),
+    "dummies": SelectWithDummies(threshold=0.5, runs=50, gamma=0.2, base=BASE),
+    "amplified": amplified(mean=0.5, margin=0.2, failure_probability=0.1, base=BASE),
+    "increasing": lambda candidate, **options: SelectIncreasing(levels=[BASE], repetitions=Fixed(count=2))(
+        [candidate], threshold=0.5, **options
     ),
-    "dummies": functools.partial(select_with_dummies, threshold=0.5, runs=50, gamma=0.2, guarantee=BASE),
-    "amplify": functools.partial(amplify, mean=0.5, margin=0.2, failure_probability=0.1, guarantee=BASE),
-    "increasing": lambda candidate, **options: select_increasing(
-        [PrivateCandidate(candidate, BASE)], threshold=0.5, repetitions=Fixed(count=2), **options
-    ),
-    "search_threshold": functools.partial(
-        search_threshold, thresholds=[0.5], target=0.9, guarantee=BASE, statistic=COUNTS, epsilon=4.0
-    ),
-    "by hand": functools.partial(
-        select_without_threshold_by_hand,
-        thresholds=[0.5],
-        target=0.9,
-        guarantee=BASE,
-        statistic=COUNTS,
-        epsilon=4.0,
-        stop_probability=0.5,
-    ),
+    "threshold search": SEARCH,
+    "without threshold": SelectWithoutThreshold(search=SEARCH, stop_probability=0.5),
 }
 
 
@@ -110,7 +98,7 @@ def test_selectors_find_what_would_fail_before_they_draw(selector):
         select(fine, rehearse="yes", random=Watched())
 
 
-@pytest.mark.parametrize("selector", [name for name in SELECTORS if name != "search_threshold"])
+@pytest.mark.parametrize("selector", [name for name in SELECTORS if name != "threshold search"])
 def test_selectors_say_when_nothing_was_found_and_run_what_rehearse_false_lets_by(selector):
     with pytest.warns(NothingFoundWarning) as caught:
         assert SELECTORS[selector](misspelt, rehearse=False, random=keyed_source(1)).value is None
@@ -123,13 +111,11 @@ def test_selectors_say_when_nothing_was_found_and_run_what_rehearse_false_lets_b
 
 def test_a_search_for_a_threshold_says_when_there_is_none():
     with pytest.warns(NothingFoundWarning):
-        assert SELECTORS["search_threshold"](failing, random=keyed_source(1)).value is None
+        assert SELECTORS["threshold search"](failing, random=keyed_source(1)).value is None
 
 
 def test_hyperparameters_are_looked_at_too():
-    select = functools.partial(
-        select_hyperparameters, candidates=3, repetitions=Fixed(count=2), training=BASE, validation_epsilon=1.0
-    )
+    select = SelectHyperparameters(candidates=3, repetitions=Fixed(count=2), training=BASE, validation_epsilon=1.0)
     with pytest.raises(ArgumentError, match="train asks for the name 'modle'"):
         select(lambda i, random: modle(i), correct=len, random=Watched())  # noqa: F821
     with pytest.raises(ArgumentError, match="correct cannot be called"):

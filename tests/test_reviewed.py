@@ -29,8 +29,8 @@ import dpselect
 from dpselect import ordered
 from dpselect.accounting import best_of, gated, iterative, plan, threshold_stopping
 from dpselect.cli.app import main
-from dpselect.holdout import Holdout
-from dpselect.learners import gated_release
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
+from dpselect.learners import GatedRelease
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import ScoreChunks, SparseVector, exponential_mechanism
 from dpselect.ordered import interior_point, median, open_column, quantile
@@ -39,11 +39,10 @@ from dpselect.randomness import keyed_source, system_source
 from dpselect.repetitions import Fixed, Logarithmic, Tabulated
 from dpselect.selection import (
     PercentileSparseVector,
-    PrivateCandidate,
     SampledSparseVector,
+    SelectIncreasing,
     select_above,
     select_best,
-    select_increasing,
 )
 
 SOURCE = Path(dpselect.__file__).parent
@@ -173,7 +172,7 @@ def test_a_delta_that_was_asked_is_kept():
     [
         *(lambda price, b=bound: best_of(price, Logarithmic(gamma=0.1), bound=b) for bound in ("pure", "renyi")),
         lambda price: best_of(price, Logarithmic(gamma=0.1), bound="published"),
-        lambda price: named("increasing_budgets_guarantee")([price], repetitions=Logarithmic(gamma=0.1), delta=1e-6),
+        lambda price: SelectIncreasing(levels=[price], repetitions=Logarithmic(gamma=0.1), delta=1e-6).guarantee,
         lambda price: gated(price, test_epsilon=0.1, test_shift=0.01, delta=1e-6),
         lambda price: threshold_stopping(price, stop_probability=0.05, bound="paper"),
     ],
@@ -187,10 +186,10 @@ def test_the_price_of_an_output_is_no_promise(take):
 
 def test_a_gated_release_promises_what_a_model_costs():
     """Without a spender its guarantee was the price of the output that came out, 0.1 where a model costs 1."""
-    release = gated_release(
-        lambda random: "model", lambda model: 1e9, training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=1e-3,
-        train_shift=1e-3, max_error=0.1,
-    )  # fmt: skip
+    gate = GatedRelease(
+        training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=1e-3, train_shift=1e-3, max_error=0.1
+    )
+    release = gate(lambda random: "model", lambda model: 1e9)
     assert release.guarantee.epsilon(delta=0) >= 1.0
 
 
@@ -285,7 +284,9 @@ def test_a_column_of_text_is_no_column_of_numbers(ledger, tmp_path, monkeypatch,
 def test_missing_predictions_cost_no_answer(tmp_path, missing):
     """A column of predictions that was empty or all NaN burnt an answer of the holdout."""
     terms = {"metric": "accuracy", "questions": 20, "answers": 2, "failure_probability": 0.05}
-    holdout = Holdout.create(tmp_path / "l.holdout", ids=range(500), labels=[0, 1] * 250, **terms)
+    holdout = Holdout.create(
+        tmp_path / "l.holdout", HoldoutLabels(ids=range(500), labels=[0, 1] * 250), HoldoutRequest(**terms)
+    )
     with pytest.raises(ValueError, match="prediction"):
         holdout.score(ids=range(500), predictions=[missing] * 500)
     assert holdout.status()["asked"] == 0
@@ -388,7 +389,7 @@ def test_nothing_of_a_losing_run_leaves(kind, capfd):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         assert select_best(run, repetitions=Fixed(count=2), guarantee=STEP).value is None
-        select_increasing([PrivateCandidate(run, STEP)], threshold=1.0, repetitions=Fixed(count=2))
+        SelectIncreasing(levels=[STEP], repetitions=Fixed(count=2))([run], threshold=1.0)
     printed = capfd.readouterr()
     assert SECRET not in printed.out + printed.err
     assert not [one for one in told if SECRET in str(one.message)]
@@ -423,8 +424,8 @@ def test_an_error_of_the_test_of_a_model_stays():
     def error(model):
         raise ValueError(SECRET)
 
-    release = gated_release(
-        lambda random: "model", error, training=STEP, test_epsilon=0.1, test_shift=1e-3, max_error=0.1
+    release = GatedRelease(training=STEP, test_epsilon=0.1, test_shift=1e-3, max_error=0.1)(
+        lambda random: "model", error
     )
     assert release.value is None
 
@@ -534,7 +535,7 @@ def test_every_command_calls_a_budget_by_the_same_flag(tmp_path, monkeypatch, ca
 def test_a_holdout_is_named_as_a_ledger_is(tmp_path, monkeypatch, capsys):
     """`dpselect holdout status FILE` was refused: it wanted `--holdout FILE`."""
     terms = {"metric": "accuracy", "questions": 20, "answers": 2, "failure_probability": 0.05}
-    Holdout.create(tmp_path / "l.holdout", ids=range(500), labels=[0, 1] * 250, **terms)
+    Holdout.create(tmp_path / "l.holdout", HoldoutLabels(ids=range(500), labels=[0, 1] * 250), HoldoutRequest(**terms))
     assert command(monkeypatch, capsys, "holdout", "status", tmp_path / "l.holdout")[0] == 0
 
 
@@ -571,10 +572,10 @@ def test_several_scorers_are_refused_by_name():
 
 
 def test_a_private_median_is_a_release():
-    """`exponential_median` gave a bare number, without its guarantee."""
-    from dpselect.adaptive import exponential_median, integer_grid
+    """`ExponentialMedian` gave a bare number, without its guarantee."""
+    from dpselect.adaptive import ExponentialMedian, integer_grid
 
-    found = exponential_median([2, 3, 3, 7, 9], integer_grid(0, 10), epsilon=20.0, random=keyed_source(1))
+    found = ExponentialMedian(epsilon=20.0)([2, 3, 3, 7, 9], integer_grid(0, 10), random=keyed_source(1))
     assert found.guarantee.epsilon(delta=0) >= 20.0
 
 

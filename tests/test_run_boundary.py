@@ -10,19 +10,19 @@ import warnings
 import pytest
 
 from dpselect.accounting.candidates.sampled_search import SmoothedCount, SmoothedOdds
-from dpselect.learners import gated_release
+from dpselect.learners import GatedRelease
 from dpselect.privacy import pure_dp
 from dpselect.privacy.boundary import result_of, silence
 from dpselect.repetitions import Fixed
 from dpselect.selection import (
-    PrivateCandidate,
     SampledSparseVector,
-    search_threshold,
+    SelectAcceptable,
+    SelectIncreasing,
+    SelectWithDummies,
+    SelectWithoutThreshold,
+    ThresholdSearch,
     select_above,
-    select_acceptable,
     select_best,
-    select_increasing,
-    select_with_dummies,
 )
 from dpselect.tuning import Space, Uniform, tune
 
@@ -40,7 +40,7 @@ def tuned(run):
 
 
 def gated(train, error):
-    return gated_release(train, error, training=BASE, test_epsilon=0.1, test_shift=0.01, max_error=100.0)
+    return GatedRelease(training=BASE, test_epsilon=0.1, test_shift=0.01, max_error=100.0)(train, error)
 
 
 def sampled(run):
@@ -48,20 +48,25 @@ def sampled(run):
     return SampledSparseVector(guarantee=BASE, statistic=counts, epsilon=1.0, max_queries=1).above(run, 0.5)
 
 
-def searched(run):
-    counts = SmoothedCount(samples=3, smoothing=3.0, sensitivity=0.8)
-    return search_threshold(run, thresholds=(0.5,), target=0.5, guarantee=BASE, statistic=counts, epsilon=1.0)
+SEARCH = ThresholdSearch(
+    thresholds=(0.5,),
+    target=0.5,
+    base=BASE,
+    statistic=SmoothedCount(samples=3, smoothing=3.0, sensitivity=0.8),
+    epsilon=1.0,
+)
 
 
 MECHANISMS = {
     "best": lambda run: select_best(run, repetitions=Fixed(count=3), guarantee=BASE),
     "above": lambda run: select_above(run, threshold=2.0, stop_probability=0.01, max_runs=9, guarantee=BASE),
-    "acceptable, run": lambda run: select_acceptable(run, acceptable=lambda *_: True, floor=0.01, guarantee=BASE),
-    "acceptable": lambda run: select_acceptable(lambda _: (1.0, 1), acceptable=run, floor=0.01, guarantee=BASE),
-    "dummies": lambda run: select_with_dummies(run, threshold=0.5, runs=3, gamma=0.2, guarantee=BASE),
-    "increasing": lambda run: select_increasing([PrivateCandidate(run, BASE)], threshold=9, repetitions=Fixed(count=3)),
+    "acceptable, run": lambda run: SelectAcceptable(acceptable=lambda *_: True, floor=0.01, base=BASE)(run),
+    "acceptable": lambda run: SelectAcceptable(acceptable=run, floor=0.01, base=BASE)(lambda _: (1.0, 1)),
+    "dummies": lambda run: SelectWithDummies(threshold=0.5, runs=3, gamma=0.2, base=BASE)(run),
+    "increasing": lambda run: SelectIncreasing(levels=[BASE], repetitions=Fixed(count=3))([run], threshold=9),
     "sampled": sampled,
-    "threshold search": searched,
+    "threshold search": lambda run: SEARCH(run),
+    "without threshold": lambda run: SelectWithoutThreshold(search=SEARCH, stop_probability=0.1, max_runs=3)(run),
     "tune": tuned,
     "gated, train": lambda run: gated(run, lambda model: 0.0),
     "gated, error": lambda run: gated(lambda random: "model", run),
@@ -114,7 +119,7 @@ def test_ctrl_c_is_the_operator_s(mechanism):
 
 RELEASING = {
     "best": lambda run: select_best(run, repetitions=Fixed(count=5), guarantee=BASE).value,
-    "dummies": lambda run: select_with_dummies(run, threshold=0.5, runs=50, gamma=0.2, guarantee=BASE).value,
+    "dummies": lambda run: SelectWithDummies(threshold=0.5, runs=50, gamma=0.2, base=BASE)(run).value,
     "tune": lambda run: tuned(run).value,
 }
 

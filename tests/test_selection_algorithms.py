@@ -1,56 +1,44 @@
 """What each private selector draws, runs, releases and refuses."""
 
-import doctest
 import math
 import pickle
-import traceback
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpselect.accounting import best_of, conditional_sampling
+from dpselect.accounting import best_of
 from dpselect.accounting.candidates.dummies import select_among_dummies
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount, SmoothedOdds
-from dpselect.accounting.candidates.sampled_search import smoothed_count, smoothed_odds
+from dpselect.accounting.candidates.sampled_search import smoothed_odds
 from dpselect.accounting.candidates.threshold import threshold_stopping
-from dpselect.accounting.candidates.without_threshold import runs_needed, without_threshold
-from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, BudgetError
-from dpselect.mechanisms import SparseVector, noisy_count, noisy_count_guarantee
-from dpselect.privacy import approximate_dp, compose, gaussian, laplace, pure_dp
+from dpselect.accounting.candidates.without_threshold import without_threshold
+from dpselect.errors import AdjacencyError, BudgetError
+from dpselect.mechanisms import NoisyCount
+from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Geometric, Tabulated
 from dpselect.selection import (
     PercentileSparseVector,
-    PrivateCandidate,
     SampledSparseVector,
-    amplify,
+    SelectAcceptable,
+    SelectHyperparameters,
+    SelectWithDummies,
+    SelectWithoutThreshold,
+    ThresholdSearch,
+    amplified,
     dummies as with_dummies,
-    laplace_log_odds,
     log_odds,
-    noisy_score_candidate,
     one_sided,
-    private_mixture,
     sampled_sparse_vector,
-    search_threshold,
     select_above,
-    select_acceptable,
     select_best,
-    select_first_by_percentile,
-    select_first_by_sampling,
-    select_hyperparameters,
-    select_increasing,
-    select_with_dummies,
-    select_without_threshold,
-    select_without_threshold_by_hand,
     threshold_grid,
     tuning_candidate,
     two_set_guarantee,
     without_threshold as threshold_free,
 )
 from dpselect.selection.conditional import first_acceptable_run
-from dpselect.selection.estimators import noisy_value
 from tests.selection_laws import (
     dummies_law,
     first_above_law,
@@ -114,7 +102,7 @@ def test_law_of_the_percentile_search():
     stream = [log_odds(passing=p, failing=1 - p) for p in probabilities]
     assert_law(
         lambda source: (
-            select_first_by_percentile(stream, guarantee=BASE, epsilon=2.0, oracle_error=0.0, random=source).value
+            PercentileSparseVector(guarantee=BASE, epsilon=2.0, oracle_error=0.0, random=source).first(stream).value
         ),
         dict(zip([0, 1, 2, None], law, strict=True)),
     )
@@ -128,15 +116,15 @@ def test_law_of_the_sampled_search(monkeypatch):
     queries = [(coin(p), 1.0) for p in (0.3, 0.9)]
     assert_law(
         lambda source: (
-            select_first_by_sampling(
-                queries, guarantee=BASE, statistic=statistic, epsilon=4.0, max_queries=2, random=source
-            ).value
+            SampledSparseVector(guarantee=BASE, statistic=statistic, epsilon=4.0, max_queries=2, random=source)
+            .first(queries)
+            .value
         ),
         dict(zip([0, 1, None], law, strict=True)),
     )
 
 
-SEARCH = {"target": 0.5, "guarantee": BASE, "statistic": SmoothedCount(samples=5, smoothing=4.0, sensitivity=0.8)}
+SEARCH = {"target": 0.5, "base": BASE, "statistic": SmoothedCount(samples=5, smoothing=4.0, sensitivity=0.8)}
 MASSES = [0.2, 0.3, 0.4, 0.1]
 
 
@@ -146,7 +134,7 @@ def test_law_of_the_threshold_search(monkeypatch):
     law = threshold_search_law(MASSES, SEARCH["statistic"], 0.5, epsilon=4.0)
     bars = (1.0, 0.75, 0.5)
     assert_law(
-        lambda source: search_threshold(levels(MASSES), thresholds=bars, epsilon=4.0, random=source, **SEARCH).value,
+        lambda source: ThresholdSearch(thresholds=bars, epsilon=4.0, **SEARCH)(levels(MASSES), random=source).value,
         dict(zip([*bars, None], law, strict=True)),
     )
 
@@ -165,19 +153,13 @@ def test_law_without_a_threshold(monkeypatch):
     price = without_threshold(
         BASE, statistic=SEARCH["statistic"], epsilon_search=4.0, thresholds=3, stop_probability=0.2, max_runs=6
     )
+    three = ThresholdSearch(thresholds=(1.0, 0.75, 0.5), epsilon=4.0, **SEARCH)
+    select = SelectWithoutThreshold(search=three, stop_probability=0.2, max_runs=6)
     draws = 300
     found = []
     source = keyed_source("without a threshold")
     for _ in range(draws):
-        release = select_without_threshold_by_hand(
-            levels(MASSES),
-            thresholds=(1.0, 0.75, 0.5),
-            epsilon=4.0,
-            stop_probability=0.2,
-            max_runs=6,
-            random=source,
-            **SEARCH,
-        )
+        release = select(levels(MASSES), random=source)
         found.append(release.value)
     assert release.guarantee.pure_epsilon == price.pure_epsilon
     # five standard errors at 300 draws: a probability off by 0.15 is caught
@@ -192,11 +174,10 @@ def test_law_without_a_threshold(monkeypatch):
 )
 def test_law_of_dummies(sharpness, weights):
     law = dummies_law(MASSES, weights, 6, 5.0)
+    select = SelectWithDummies(threshold=0.75, runs=6, gamma=0.25, base=BASE, sharpness=sharpness)
     candidate = levels(MASSES)
     assert_law(
-        lambda source: with_dummies.draw_by_weight(
-            candidate, 0.75, 6, with_dummies.dummy_weight(0.25), sharpness, source
-        ),
+        lambda source: select.draw(candidate, random=source),
         {value: p for value, p in zip([0, 1, 2, 3, None], law, strict=True) if p > 0.0},
     )
 
@@ -220,14 +201,14 @@ def test_law_of_conditional_sampling():
 
 
 def test_guarantees_are_those_of_the_accounting():
-    release = select_with_dummies(coin(0.5), threshold=1.0, runs=20, gamma=0.2, guarantee=BASE, random=keyed_source(1))
+    release = SelectWithDummies(threshold=1.0, runs=20, gamma=0.2, base=BASE)(coin(0.5), random=keyed_source(1))
     assert release.guarantee.pure_epsilon == select_among_dummies(BASE, runs=20, gamma=0.2).pure_epsilon
     assert release.replayable
     assert "exact" in release.guarantee.theorem
-    acceptable = select_acceptable(coin(0.5), acceptable=lambda score, output: score == 1.0, floor=0.1, guarantee=BASE)
+    acceptable = SelectAcceptable(acceptable=lambda score, output: score == 1.0, floor=0.1, base=BASE)(coin(0.5))
     expected = 0.5 + math.log((math.exp(0.5) + 0.1) / (1 + 0.1 * math.exp(0.5)))
     assert acceptable.guarantee.epsilon(0.0) == pytest.approx(expected, rel=1e-9)
-    found = amplify(coin(0.9), mean=0.9, margin=0.3, failure_probability=0.01, guarantee=BASE)
+    found = amplified(mean=0.9, margin=0.3, failure_probability=0.01, base=BASE)(coin(0.9))
     stopping = threshold_stopping(BASE, stop_probability=0.01 * 0.3 / 0.4)
     assert found.guarantee.pure_epsilon == pytest.approx(stopping.pure_epsilon)
     assert found.guarantee.pure_epsilon < 1.0
@@ -249,17 +230,10 @@ def test_prices_by_output():
 
 def test_two_data_sets():
     law = Geometric(gamma=0.05)
-    release = select_hyperparameters(
-        lambda i, random: i,
-        candidates=100_000,
-        correct=lambda model: 500,
-        repetitions=law,
-        training=BASE,
-        validation_epsilon=0.25,
-        may_overlap=True,
-        random=keyed_source(5),
-    )
-    validation = noisy_count_guarantee(epsilon=0.25)
+    release = SelectHyperparameters(
+        candidates=100_000, repetitions=law, training=BASE, validation_epsilon=0.25, may_overlap=True
+    )(lambda i, random: i, correct=lambda model: 500, random=keyed_source(5))
+    validation = NoisyCount(epsilon=0.25).guarantee
     assert release.training.epsilon(0.0) == best_of(BASE, law).epsilon(0.0) < 1.5
     assert release.validation.epsilon(0.0) == best_of(validation, law).epsilon(0.0) < 0.75
     assert release.guarantee.epsilon(0.0) == best_of(compose(BASE, validation), law).epsilon(0.0)
@@ -270,7 +244,7 @@ def test_two_data_sets():
         two_set_guarantee(
             lambda base: base,
             training=BASE,
-            validation=noisy_count_guarantee(epsilon=1.0, adjacency="replace_one"),
+            validation=NoisyCount(epsilon=1.0, adjacency="replace_one").guarantee,
             may_overlap=True,
         )
 
@@ -307,28 +281,23 @@ def test_of_many_candidates_only_those_drawn_are_run():
     for select, most in [
         (lambda c: select_best(c, repetitions=Fixed(count=7), guarantee=BASE), 7),
         (lambda c: select_above(c, threshold=2.0, stop_probability=0.5, max_runs=9, guarantee=BASE), 9),
-        (lambda c: select_with_dummies(c, threshold=0.9, runs=30, gamma=0.2, guarantee=BASE), 30),
+        (lambda c: SelectWithDummies(threshold=0.9, runs=30, gamma=0.2, base=BASE)(c), 30),
         (
-            lambda c: search_threshold(
-                c, thresholds=threshold_grid(4), target=0.5, guarantee=BASE, statistic=statistic, epsilon=1.0
-            ),
+            lambda c: ThresholdSearch(
+                thresholds=threshold_grid(4), target=0.5, base=BASE, statistic=statistic, epsilon=1.0
+            )(c),
             50,
         ),
-        (lambda c: select_acceptable(c, acceptable=lambda s, o: True, floor=0.01, guarantee=BASE), 1),
+        (lambda c: SelectAcceptable(acceptable=lambda s, o: True, floor=0.01, base=BASE)(c), 1),
     ]:
         ran = Ran()
         release = select(ran)
         assert len(ran) <= most
         assert set(vars(release)) == {"value", "guarantee", "receipt", "replayable", "realised"}
     trained = []
-    release = select_hyperparameters(
-        lambda i, random: trained.append(i),
-        candidates=10**9,
-        correct=lambda model: 1,
-        repetitions=Fixed(count=3),
-        training=BASE,
-        validation_epsilon=1.0,
-    )
+    release = SelectHyperparameters(
+        candidates=10**9, repetitions=Fixed(count=3), training=BASE, validation_epsilon=1.0
+    )(lambda i, random: trained.append(i), correct=lambda model: 1)
     assert len(trained) == 3
     assert release.value.candidate in trained
 
@@ -341,7 +310,7 @@ def test_streams_are_read_no_further_than_the_answer():
             read.append(index)
             yield math.inf if index == 3 else -math.inf
 
-    release = select_first_by_percentile(odds(), guarantee=pure_dp(epsilon=0.01), epsilon=1.0)
+    release = PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=1.0).first(odds())
     assert release.value == 3
     assert read == [0, 1, 2, 3]
 
@@ -354,7 +323,7 @@ def test_streams_are_read_no_further_than_the_answer():
 
     statistic = SmoothedOdds(samples=100, smoothing=20.0, sensitivity=0.9)
     base = pure_dp(epsilon=0.01)
-    release = select_first_by_sampling(queries(), guarantee=base, statistic=statistic, epsilon=50.0, max_queries=5)
+    release = SampledSparseVector(guarantee=base, statistic=statistic, epsilon=50.0, max_queries=5).first(queries())
     assert release.value is None
     assert asked == [0, 1, 2, 3, 4]
 
@@ -382,9 +351,9 @@ def test_the_number_of_draws_does_not_depend_on_what_they_give():
         sampled.above(candidate, 0.5)
         assert len(runs) == 40
         statistic = SmoothedCount(samples=30, smoothing=30.0, sensitivity=0.8)
-        search_threshold(candidate, thresholds=(0.5, 0.1), target=0.5, guarantee=BASE, statistic=statistic, epsilon=1.0)
+        ThresholdSearch(thresholds=(0.5, 0.1), target=0.5, base=BASE, statistic=statistic, epsilon=1.0)(candidate)
         assert len(runs) == 70
-        return select_with_dummies(candidate, threshold=0.5, runs=25, gamma=0.2, guarantee=BASE), len(runs)
+        return SelectWithDummies(threshold=0.5, runs=25, gamma=0.2, base=BASE)(candidate), len(runs)
 
     for make in (lambda r: (1.0, "a"), lambda r: (0.0, "a"), lambda r: (math.nan, "a"), raising):
         release, runs = run(make)
@@ -397,12 +366,12 @@ def test_failures_reach_no_threshold():
     def raising(random):
         raise RuntimeError("a data value")
 
-    common = {"thresholds": (0.5, -1e300), "target": 0.9, "guarantee": BASE, "epsilon": 300.0}
+    common = {"thresholds": (0.5, -1e300), "target": 0.9, "base": BASE, "epsilon": 300.0}
     statistic = SmoothedCount(samples=200, smoothing=20.0, sensitivity=0.8)
     for candidate in (raising, lambda random: (math.nan, None), lambda random: (-math.inf, None)):
-        assert search_threshold(candidate, statistic=statistic, **common).value is None
-    assert search_threshold(lambda random: (0.2, None), statistic=statistic, **common).value == -1e300
-    assert select_acceptable(raising, acceptable=lambda s, o: True, floor=0.2, guarantee=BASE).value is None
+        assert ThresholdSearch(statistic=statistic, **common)(candidate).value is None
+    assert ThresholdSearch(statistic=statistic, **common)(lambda random: (0.2, None)).value == -1e300
+    assert SelectAcceptable(acceptable=lambda s, o: True, floor=0.2, base=BASE)(raising).value is None
 
     # among dummies: no weight, whatever the sharpness
     assert all(with_dummies.weight(score, 0.5, s) == 0 for score in (math.nan, -math.inf) for s in (1.0, math.inf))
@@ -410,16 +379,16 @@ def test_failures_reach_no_threshold():
     def unsure(score, output):
         raise ValueError("a data value")
 
-    assert select_acceptable(coin(0.5), acceptable=unsure, floor=0.2, guarantee=BASE).value is None
+    assert SelectAcceptable(acceptable=unsure, floor=0.2, base=BASE)(coin(0.5)).value is None
 
 
 def test_a_lowered_bar_misses_less():
     """The bar of the search is lowered by 6 S/epsilon log(1/beta): a fraction of the target passes."""
     statistic = SmoothedCount(samples=400, smoothing=10.0, sensitivity=0.6)
-    common = {"thresholds": (1.0,), "target": 0.8, "guarantee": BASE, "statistic": statistic, "epsilon": 60.0}
-    plain = [search_threshold(coin(0.6), random=keyed_source(i), **common).value for i in range(20)]
+    common = {"thresholds": (1.0,), "target": 0.8, "base": BASE, "statistic": statistic, "epsilon": 60.0}
+    plain = [ThresholdSearch(**common)(coin(0.6), random=keyed_source(i)).value for i in range(20)]
     lowered = [
-        search_threshold(coin(0.6), random=keyed_source(i), failure_probability=1e-3, **common).value for i in range(20)
+        ThresholdSearch(failure_probability=1e-3, **common)(coin(0.6), random=keyed_source(i)).value for i in range(20)
     ]
     assert plain.count(1.0) <= 10 < lowered.count(1.0)
 
@@ -454,171 +423,3 @@ def test_sessions_end_at_the_first_positive():
         assert "0." not in repr(session)
         with pytest.raises(TypeError):
             pickle.dumps(session)
-
-
-# ---- refusals --------------------------------------------------------------------------------------------------------
-
-
-def test_the_threshold_free_selector_refuses_what_nobody_can_run():
-    ran = Ran()
-    with pytest.raises(ArgumentError, match=r"10\^37\.0 runs, above most_runs = 1e\+07") as refused:
-        select_without_threshold(
-            ran, candidates=10, thresholds=10, guarantee=pure_dp(epsilon=1.0), epsilon=1.0, delta=1e-6
-        )
-    assert "by_hand" in str(refused.value)
-    assert not ran
-    # a limit that lets it through; very generous parameters
-    needed = runs_needed(
-        candidates=1, thresholds=2, epsilon_run=0.001, epsilon_search=40.0, delta=0.01, failure_probability=0.4
-    )
-    release = select_without_threshold(
-        lambda random: (1.0, "a"),
-        candidates=1,
-        thresholds=2,
-        guarantee=pure_dp(epsilon=0.001),
-        epsilon=40.0,
-        delta=0.01,
-        failure_probability=0.4,
-        most_runs=2 * needed.total,
-    )
-    assert release.value == "a"
-    assert release.guarantee.pure_epsilon <= 40.002 + 1e-6
-    with pytest.raises(BoundUnavailableError, match="guarantee"):
-        select_without_threshold(
-            ran, candidates=2, thresholds=2, guarantee=gaussian(noise_multiplier=1.0), epsilon=1.0, delta=1e-6
-        )
-
-
-def test_wrong_arguments():
-    counts = SmoothedCount(samples=5, smoothing=30.0, sensitivity=0.8)
-    odds = SmoothedOdds(samples=5, smoothing=30.0, sensitivity=1.6)
-    search = {"target": 0.5, "guarantee": BASE, "statistic": counts, "epsilon": 1.0}
-    for thresholds in ([], [0.5, 0.5], [0.1, 0.5], [math.nan]):
-        with pytest.raises(ArgumentError, match="thresholds"):
-            search_threshold(coin(0.5), thresholds=thresholds, **search)
-    with pytest.raises(ArgumentError, match="target"):
-        search_threshold(coin(0.5), thresholds=[0.5], **(search | {"target": 0.0}))
-    with pytest.raises(ArgumentError, match="epsilon"):
-        search_threshold(coin(0.5), thresholds=[0.5], **(search | {"epsilon": 0.0}))
-    for call in (
-        lambda: search_threshold(3, thresholds=[0.5], **search),
-        lambda: select_with_dummies(3, threshold=0.0, runs=1, gamma=0.1, guarantee=BASE),
-        lambda: select_acceptable(3, acceptable=bool, floor=0.1, guarantee=BASE),
-        lambda: select_without_threshold(3, candidates=1, thresholds=1, guarantee=BASE, epsilon=1.0, delta=0.1),
-        lambda: select_first_by_sampling([(3, 0.5)], guarantee=BASE, statistic=odds, epsilon=1.0, max_queries=1),
-    ):
-        with pytest.raises(TypeError, match="candidate"):
-            call()
-    with pytest.raises(TypeError, match="acceptable"):
-        select_acceptable(coin(0.5), acceptable=3, floor=0.1, guarantee=BASE)
-    for floor in (0.0, 1.0, math.nan):
-        with pytest.raises(ArgumentError, match="floor"):
-            select_acceptable(coin(0.5), acceptable=bool, floor=floor, guarantee=BASE)
-    dummies = {"threshold": 0.5, "runs": 5, "gamma": 0.1, "guarantee": BASE}
-    for wrong in ({"gamma": 0.25}, {"gamma": 0.0}, {"runs": 0}, {"threshold": math.nan}, {"sharpness": 0.0}):
-        with pytest.raises(ArgumentError, match=next(iter(wrong))):
-            select_with_dummies(coin(0.5), **(dummies | wrong))
-    for wrong in ({"samples": 0}, {"smoothing": 0.0}, {"sensitivity": -1.0}):
-        with pytest.raises(ArgumentError, match=next(iter(wrong))):
-            SmoothedOdds(**({"samples": 5, "smoothing": 1.0, "sensitivity": 1.0} | wrong))
-    with pytest.raises(ArgumentError, match="slack"):
-        smoothed_count(BASE, samples=5, thresholds=3, delta=1e-6, slack=1.0)
-    with pytest.raises(BoundUnavailableError, match="SmoothedOdds"):
-        smoothed_odds(gaussian(noise_multiplier=1.0), samples=5, max_queries=3, delta=1e-6)
-    with pytest.raises(ArgumentError, match="max_queries"):
-        PercentileSparseVector(guarantee=BASE, epsilon=1.0, max_queries=0)
-    with pytest.raises(ArgumentError, match="target"):
-        PercentileSparseVector(guarantee=BASE, epsilon=1.0, target=1.0)
-    with pytest.raises(BoundUnavailableError, match="pure"):
-        PercentileSparseVector(guarantee=gaussian(noise_multiplier=1.0), epsilon=1.0)
-    with pytest.raises(ArgumentError, match="version"):
-        runs_needed(candidates=2, thresholds=2, epsilon_run=1, epsilon_search=1, delta=0.1, version="printed")
-    with pytest.raises(ArgumentError, match="add up"):
-        log_odds(passing=0.5, failing=0.6)
-    with pytest.raises(ArgumentError, match="margin"):
-        amplify(coin(0.5), mean=0.2, margin=0.3, failure_probability=0.1, guarantee=BASE)
-    for wrong in ({"train": 3}, {"correct": 3}):
-        settings = {"train": lambda i, r: i, "candidates": 3, "correct": len, "validation_epsilon": 1.0} | wrong
-        with pytest.raises(TypeError, match=next(iter(wrong))):
-            tuning_candidate(settings.pop("train"), **settings)
-
-
-def test_arguments_of_another_kind_are_named():
-    """An `OutputGuarantee` or a number for the guarantee, the other statistic, candidates without a guarantee."""
-    counts = SmoothedCount(samples=5, smoothing=30.0, sensitivity=0.8)
-    odds = SmoothedOdds(samples=5, smoothing=30.0, sensitivity=1.6)
-    for wrong in (None, 1.0, PercentileSparseVector(guarantee=BASE, epsilon=1.0).guarantee):
-        for call in (
-            lambda g: select_best(coin(0.5), repetitions=Fixed(count=1), guarantee=g),
-            lambda g: select_above(coin(0.5), threshold=0.5, stop_probability=0.1, guarantee=g),
-            lambda g: select_acceptable(coin(0.5), acceptable=bool, floor=0.1, guarantee=g),
-            lambda g: select_with_dummies(coin(0.5), threshold=0.5, runs=5, gamma=0.1, guarantee=g),
-            lambda g: select_first_by_percentile([0.0], guarantee=g, epsilon=1.0),
-            lambda g: select_first_by_sampling(
-                [(coin(0.5), 0.5)], guarantee=g, statistic=odds, epsilon=1.0, max_queries=1
-            ),
-            lambda g: search_threshold(
-                coin(0.5), thresholds=[0.5], target=0.5, guarantee=g, statistic=counts, epsilon=1.0
-            ),
-            lambda g: select_increasing([PrivateCandidate(coin(0.5), g)], threshold=0.5, repetitions=Fixed(count=1)),
-            lambda g: select_without_threshold(
-                coin(0.5), candidates=1, thresholds=1, guarantee=g, epsilon=1.0, delta=0.1
-            ),
-        ):
-            with pytest.raises(TypeError, match="guarantee"):
-                call(wrong)
-    # the constant of counts is half of that of odds: mixed up, the price would be too small
-    with pytest.raises(TypeError, match="SmoothedCount"):
-        search_threshold(coin(0.5), thresholds=[0.5], target=0.5, guarantee=BASE, statistic=odds, epsilon=1.0)
-    with pytest.raises(TypeError, match="SmoothedOdds"):
-        SampledSparseVector(guarantee=BASE, statistic=counts, epsilon=1.0, max_queries=1)
-    for call in (
-        lambda: select_increasing([coin(0.5)], threshold=0.5, repetitions=Fixed(count=1)),
-        lambda: private_mixture([coin(0.5)]),
-    ):
-        with pytest.raises(TypeError, match="candidates"):
-            call()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: select_first_by_percentile(["870 ill"], guarantee=BASE, epsilon=1.0),
-        lambda: log_odds(passing="870 ill", failing=0.5),
-        lambda: laplace_log_odds("870 ill", scale=1.0),
-        lambda: noisy_score_candidate(["870 ill"], sensitivities=1.0, epsilon=1.0),
-        lambda: noisy_value(["870 ill"], sensitivity=1.0, epsilon=1.0),
-        lambda: noisy_count("870", epsilon=1.0),
-        lambda: noisy_count(870.5, epsilon=1.0),
-        lambda: SparseVector(epsilon_threshold=1.0, epsilon_queries=1.0, max_positives=1).above("870 ill", 1.0),
-    ],
-)
-def test_no_error_shows_a_data_value(call):
-    with pytest.raises((TypeError, ValueError)) as refused:
-        call()
-    assert "870" not in "".join(traceback.format_exception_only(refused.value))
-    assert refused.value.__cause__ is None
-    assert refused.value.__suppress_context__ or refused.value.__context__ is None
-
-
-def test_a_failing_base_is_priced_in_every_selector():
-    """The base's failure mass grows with the number of draws, run or not."""
-    base = approximate_dp(epsilon=0.5, delta=1e-9)
-    dummies = select_among_dummies(base, runs=1000, gamma=0.1)
-    assert dummies.failure == pytest.approx(1e-6, rel=1e-3)
-    assert dummies.pure_epsilon == pytest.approx(select_among_dummies(BASE, runs=1000, gamma=0.1).pure_epsilon)
-    counts = smoothed_count(base, samples=1000, thresholds=5, delta=1e-6, slack=0.5)
-    total = without_threshold(base, statistic=counts, epsilon_search=0.2, thresholds=5, stop_probability=0.01)
-    assert 1e-7 * 0.9 < total.failure < 1e-6 + 1000e-9 + 1e-7
-    floor = conditional_sampling(base, floor=0.01)
-    assert floor.failure == pytest.approx(0.99 * 1e-9 / 0.01, rel=1e-3)
-    assert floor.pure_epsilon < 1.0
-    assert math.isfinite(conditional_sampling(laplace(scale=2.0), floor=0.01).epsilon(0.0))
-
-
-@pytest.mark.parametrize(("page", "examples"), [("selection.md", 40), ("scores.md", 8)])
-def test_the_examples_of_the_page_run(page, examples):
-    path = Path(__file__).parent.parent / "docs" / page
-    failed, tried = doctest.testfile(str(path), module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert failed == 0
-    assert tried >= examples

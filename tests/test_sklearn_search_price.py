@@ -23,7 +23,7 @@ from dpselect.integrations.sklearn.scoring import Scoring
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import pack, unpack
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier, PrivateRectangleClassifier
-from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import Adjacency, approximate_dp, compose, dp_sgd, gaussian, pure_dp, worst_of
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Harmonic
@@ -53,7 +53,7 @@ def test_one_split_costs_the_larger_of_training_and_scoring():
 @pytest.mark.parametrize("folds", [2, 3, 5])
 def test_with_folds_a_row_pays_for_the_other_folds_models_and_for_the_score(folds):
     found = declared(gaussian(noise_multiplier=3.0), cv=folds, delta=1e-5)
-    once = compose(*[gaussian(noise_multiplier=3.0)] * (folds - 1), noisy_count_guarantee(epsilon=0.1))
+    once = compose(*[gaussian(noise_multiplier=3.0)] * (folds - 1), NoisyCount(epsilon=0.1).guarantee)
     assert found.parts[0].epsilon(1e-5) == once.epsilon(1e-5)
     assert found.guarantee.epsilon(1e-5) == best_of(once, LAW).epsilon(1e-5)
 

@@ -309,7 +309,7 @@ def test_a_session_that_dies_is_paid_in_full_and_frees_the_lock(tmp_path):
 
 
 @pytest.mark.parametrize("spend", SPENDS)
-def test_the_release_is_settled_at_what_came_out(tmp_path, spend):
+def test_the_release_is_settled_at_what_outcome(tmp_path, spend):
     mechanism = sparse_release(spend=spend)
     with Ledger.open(tmp_path / "b.db") as ledger:
         budget = ledger.create_budget("b", epsilon=9)

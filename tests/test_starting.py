@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpselect.errors import StartingProcessError
-from dpselect.holdout import Holdout
+from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.ledger import Ledger
@@ -82,13 +82,8 @@ def test_what_charges_or_draws_or_searches_refuses_in_a_child_that_is_being_star
         "PrivateSearchCV": lambda: estimator.fit(np.zeros((2, 1)), [0, 1]),
         "a holdout": lambda: Holdout.create(
             tmp_path / "holdout.db",
-            ids=range(1000),
-            labels=[0, 1] * 500,
-            metric="accuracy",
-            questions=10,
-            answers=2,
-            failure_probability=0.05,
-            tolerance=0.4,
+            HoldoutLabels(ids=range(1000), labels=[0, 1] * 500),
+            HoldoutRequest(metric="accuracy", questions=10, answers=2, failure_probability=0.05),
         ),
     }
     for name, call in refused.items():

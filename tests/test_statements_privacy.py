@@ -15,7 +15,7 @@ from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.adaptive.generalisation import single_block_escape
 from dpselect.adaptive.median_bounds import advanced_composition
 from dpselect.ledger.filters import _Concentrated
-from dpselect.mechanisms.noisy_counts import noisy_count_guarantee
+from dpselect.mechanisms.noisy_counts import NoisyCount
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import compose, laplace, pure_dp
 from dpselect.privacy.output.calculus import first_answer, from_dp, from_subsets
@@ -147,7 +147,7 @@ def test_discrete_gaussian_noise(multiplier, order):
     count = np.arange(-round(25 * multiplier), round(25 * multiplier) + 2)
     masses = [np.exp(-0.5 * ((count - centre) / multiplier) ** 2) for centre in (0, 1)]
     divergence = float(renyi_divergence(*(m / m.sum() for m in masses), order))
-    assert within_one_per_cent(divergence, noisy_count_guarantee(noise_multiplier=multiplier).renyi(order))
+    assert within_one_per_cent(divergence, NoisyCount(noise_multiplier=multiplier).guarantee.renyi(order))
 
 
 @pytest.mark.theorem("Bun, Steinke 2016, Proposition 1.4", exact=True, sharp=True)

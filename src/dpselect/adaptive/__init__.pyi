@@ -10,6 +10,7 @@ from .certificate import Certificate as Certificate
 from .choosing import ChoiceError as ChoiceError, choice_error as choice_error
 from .effective_rounds import EffectiveRounds as EffectiveRounds
 from .grids import (
+    AnswerGrid as AnswerGrid,
     explicit_grid as explicit_grid,
     float_grid as float_grid,
     integer_grid as integer_grid,
@@ -17,12 +18,7 @@ from .grids import (
     uniform_grid as uniform_grid,
 )
 from .means import AdaptiveMeans as AdaptiveMeans, MeanPlan as MeanPlan, plan_means as plan_means
-from .medians import (
-    exponential_median as exponential_median,
-    exponential_median_guarantee as exponential_median_guarantee,
-    search_median as search_median,
-    search_median_guarantee as search_median_guarantee,
-)
+from .medians import ExponentialMedian as ExponentialMedian, SearchMedian as SearchMedian
 from .multiplicative_weights import (
     MultiplicativeWeights as MultiplicativeWeights,
     plan_multiplicative_weights as plan_multiplicative_weights,

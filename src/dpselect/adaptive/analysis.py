@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, Literal, SupportsFloat
+from dataclasses import dataclass, replace
+from typing import Any, Literal, SupportsFloat, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,8 @@ from numpy.typing import NDArray
 from dpselect.adaptive.blocks import Mechanism, splitting_blocks
 from dpselect.adaptive.certificate import Certificate, choose_mechanism
 from dpselect.adaptive.choosing import choice_guarantee, draw_choice, summed_ranks
-from dpselect.adaptive.grids import read_grid
-from dpselect.adaptive.medians import exponential_median, search_median
+from dpselect.adaptive.grids import AnswerGrid, read_grid
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.subsamples import Blocks, Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import plan_verification
@@ -112,11 +111,11 @@ class AdaptiveAnalysis(Session):
             raise ArgumentError("validity_only=True promises nothing to a row, so there is nothing to spend")
         share = beta / 2.0 if checks else beta
         plan, reason = choose_mechanism(
-            queries=integer("queries", queries, at_least=1, at_most=1 << 1000),
-            grid_size=integer("grid_size", grid_size, at_least=2, at_most=1 << 1000),
+            queries=queries,
+            grid_size=grid_size,
             failure_probability=share,
-            rank=number("rank", rank, above=0.0, below=0.5 if upper_rank is None else 1.0),
-            upper_rank=None if upper_rank is None else number("upper_rank", upper_rank, below=1.0),
+            rank=rank,
+            upper_rank=upper_rank,
             mechanism=mechanism,
             accounting=accounting,
             validity_only=validity_only,
@@ -182,11 +181,8 @@ class AdaptiveAnalysis(Session):
         self,
         estimator: Estimator,
         *,
-        lower: SupportsFloat | None = None,
-        upper: SupportsFloat | None = None,
-        granularity: float | Fraction | None = None,
-        grid: Domain | None = None,
         axis: bool = False,
+        **grid: Unpack[AnswerGrid],
     ) -> Release:
         """A private approximate median of the estimator over the blocks, one question of the budget.
 
@@ -202,7 +198,7 @@ class AdaptiveAnalysis(Session):
         than planned. Its guarantee is that of this one answer, for a row.
         """
         _check_callable(estimator)
-        points = read_grid(lower, upper, granularity, grid)
+        points = read_grid(**grid)
         if points.size > self._plan.grid_size:
             raise ArgumentError(
                 f"the grid has {points.size} points and grid_size={self._plan.grid_size} was planned for: take a "
@@ -212,12 +208,10 @@ class AdaptiveAnalysis(Session):
         def answer(blocks: Blocks) -> Any:
             values = evaluate(estimator, blocks, axis=axis, jobs=self._jobs)
             if self._plan.noise is not None:
-                quantile = self._plan.quantile
-                return search_median(
-                    values, points, noise=self._plan.noise, quantile=quantile, random=self._random
-                ).value
+                search = SearchMedian(noise=self._plan.noise, quantile=self._plan.quantile)
+                return search.draw(values, points, random=self._random)
             if self._plan.epsilon:
-                return exponential_median(values, points, epsilon=self._plan.epsilon, random=self._random).value
+                return ExponentialMedian(epsilon=self._plan.epsilon).draw(values, points, random=self._random)
             return points.decode(_plain_median(values, points))
 
         return self._ask(answer, self._certificate.answer)
@@ -271,38 +265,18 @@ class AdaptiveAnalysis(Session):
         estimator: Estimator,
         guess: SupportsFloat,
         *,
-        lower: SupportsFloat | None = None,
-        upper: SupportsFloat | None = None,
-        granularity: float | Fraction | None = None,
-        grid: Domain | None = None,
         axis: bool = False,
+        **grid: Unpack[AnswerGrid],
     ) -> Release:
         """`verify`, and after a no an `estimate` while questions are left. The value is a `Verified`."""
         found = self.verify(estimator, guess, axis=axis)
         if found.value:
-            return Release(
-                value=Verified(True, float(guess)),
-                guarantee=found.guarantee,
-                receipt=found.receipt,
-                replayable=found.replayable,
-            )
+            return replace(found, value=Verified(True, float(guess)))
         try:
-            corrected = self.estimate(
-                estimator, lower=lower, upper=upper, granularity=granularity, grid=grid, axis=axis
-            )
+            corrected = self.estimate(estimator, axis=axis, **grid)
         except BudgetError:
-            return Release(
-                value=Verified(False, None),
-                guarantee=found.guarantee,
-                receipt=found.receipt,
-                replayable=found.replayable,
-            )
-        return Release(
-            value=Verified(False, corrected.value),
-            guarantee=corrected.guarantee,
-            receipt=corrected.receipt,
-            replayable=corrected.replayable,
-        )
+            return replace(found, value=Verified(False, None))
+        return replace(corrected, value=Verified(False, corrected.value))
 
     def _planned_verification(self) -> Verification:
         if self._verification is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsFloat
 
 from dpselect.adaptive.blocks import BlockPlan, Mechanism, break_even, plan_blocks, splitting_blocks
-from dpselect.adaptive.medians import exponential_median_guarantee, search_median_guarantee
+from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.spread import error_from_standard_deviation
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError
@@ -31,8 +31,8 @@ def no_promise() -> Guarantee:
 def answer_guarantee(plan: BlockPlan) -> Guarantee:
     """What one answer promises to a row: to its block, as if the whole block were replaced."""
     if plan.noise is not None:
-        return search_median_guarantee(plan.noise)
-    return exponential_median_guarantee(epsilon=plan.epsilon) if plan.epsilon else no_promise()
+        return SearchMedian(noise=plan.noise).guarantee
+    return ExponentialMedian(epsilon=plan.epsilon).guarantee if plan.epsilon else no_promise()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +125,11 @@ def choose_mechanism(
     queries: int,
     grid_size: int,
     failure_probability: float,
-    rank: float,
+    rank: SupportsFloat,
     mechanism: Mechanism | Literal["best"],
     accounting: Literal["optimal", "paper"],
     validity_only: bool,
-    upper_rank: float | None = None,
+    upper_rank: SupportsFloat | None = None,
 ) -> tuple[BlockPlan, str]:
     """The plan with the fewest blocks and why it was taken. Splitting needs `validity_only`: no privacy to a row."""
     if mechanism == "splitting" and not validity_only:

@@ -7,15 +7,14 @@ with no privacy to a row.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal, SupportsFloat, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.adaptive.blocks import splitting_blocks
 from dpselect.adaptive.certificate import no_promise
-from dpselect.adaptive.grids import read_grid
+from dpselect.adaptive.grids import AnswerGrid, read_grid
 from dpselect.adaptive.subsamples import Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import VerificationPlan, plan_verification
@@ -88,14 +87,11 @@ class EffectiveRounds(Session):
         self,
         estimator: Estimator,
         *,
-        lower: SupportsFloat | None = None,
-        upper: SupportsFloat | None = None,
-        granularity: float | Fraction | None = None,
-        grid: Domain | None = None,
         axis: bool = False,
+        **grid: Unpack[AnswerGrid],
     ) -> Release:
         """The verified plain median on the current set, or on the next one after a no; see `AdaptiveAnalysis`."""
-        points = read_grid(lower, upper, granularity, grid)
+        points = read_grid(**grid)
         if self._left < 1 or self._verification.remaining < 1:
             raise BudgetError("no answer is left: all questions were asked or all sets but the last are used up")
         self._left -= 1

@@ -46,6 +46,10 @@ class MeanGeneralisation:
     gamma: float
 
 
+def _queries(value: int) -> int:
+    return integer("queries", value, at_least=1, at_most=1 << 1000)
+
+
 def _failure(value: SupportsFloat) -> float:
     return number("failure_probability", value, above=0.0, below=1.0)
 
@@ -68,7 +72,7 @@ def mean_generalisation(
     """
     epsilon, beta = number("epsilon", epsilon, above=0.0), _failure(failure_probability)
     delta, m = number("delta", delta, at_least=0.0, at_most=1.0), number("blocks", blocks, above=0.0)
-    k = integer("queries", queries, at_least=1, at_most=1 << 1000)
+    k = _queries(queries)
     alpha = 4.0 / (epsilon * m) * math.log(2.0 * k / beta) + 8.0 * delta / beta
     return MeanGeneralisation(epsilon, delta, m, alpha, math.expm1(2.0 * epsilon))
 
@@ -83,7 +87,7 @@ def mean_generalisation_blocks(
     (0.05889152, 13022.376)
     """
     alpha, gamma = number("alpha", alpha, above=0.0, at_most=1.0), number("gamma", gamma, above=0.0, at_most=1.0)
-    beta, k = _failure(failure_probability), integer("queries", queries, at_least=1, at_most=1 << 1000)
+    beta, k = _failure(failure_probability), _queries(queries)
     epsilon = 0.5 * math.log1p(gamma)
     blocks = 8.0 / (epsilon * alpha) * math.log(2.0 * k / beta)
     return MeanGeneralisation(epsilon, alpha * beta / 16.0, blocks, alpha, gamma)
@@ -100,7 +104,7 @@ def transfer_blocks(*, queries: int, failure_probability: SupportsFloat, epsilon
     21232.767
     """
     epsilon = number("epsilon", epsilon, above=0.0, at_most=0.5 * math.log(1.125))
-    beta, k = _failure(failure_probability), integer("queries", queries, at_least=1, at_most=1 << 1000)
+    beta, k = _failure(failure_probability), _queries(queries)
     return 128.0 / epsilon * math.log(2.0 * k / beta)
 
 
@@ -112,10 +116,7 @@ def paper_blocks(*, queries: int, grid_size: int, failure_probability: SupportsF
     >>> round(paper_blocks(queries=100, grid_size=1001, failure_probability=0.05), 3)
     295665.026
     """
-    k, size = (
-        integer("queries", queries, at_least=1, at_most=1 << 1000),
-        integer("grid_size", grid_size, at_least=2, at_most=1 << 1000),
-    )
+    k, size = _queries(queries), integer("grid_size", grid_size, at_least=2, at_most=1 << 1000)
     half = _failure(failure_probability) / 2.0
     log_size = math.log(size)
     return 640.0 * math.sqrt(max(k, 16) * math.log(256.0 / half)) * (math.log(k / half) + log_size)
@@ -189,10 +190,7 @@ def concentrated_blocks(
     >>> round(concentrated_blocks(queries=100, grid_size=1001, failure_probability=0.05).blocks, 3)
     7461.922
     """
-    k, size = (
-        integer("queries", queries, at_least=1, at_most=1 << 1000),
-        integer("grid_size", grid_size, at_least=2, at_most=1 << 1000),
-    )
+    k, size = _queries(queries), integer("grid_size", grid_size, at_least=2, at_most=1 << 1000)
     beta = _failure(failure_probability)
     utility = math.log(2.0 * k / beta) + math.log(size)
     logarithm = math.log(2.0 / beta) + math.log(size) if as_printed else utility
@@ -214,10 +212,7 @@ def sparse_vector_blocks(
     failure_probability: SupportsFloat,
 ) -> float:
     """Theorem 5.2 with the textbook constant: sqrt(512 l ln(1/delta)) (ln k + ln(2l/beta)) / (epsilon accuracy)."""
-    k, ell = (
-        integer("queries", queries, at_least=1, at_most=1 << 1000),
-        integer("refusals", refusals, at_least=1, at_most=1 << 1000),
-    )
+    k, ell = _queries(queries), integer("refusals", refusals, at_least=1, at_most=1 << 1000)
     epsilon, accuracy = number("epsilon", epsilon, above=0.0), number("accuracy", accuracy, above=0.0)
     delta = number("delta", delta, above=0.0, below=1.0)
     logs = math.log(k) + math.log(2.0 * ell / _failure(failure_probability))
@@ -239,7 +234,7 @@ def verification_blocks(
     rank, margin = number("rank", rank, above=0.0, below=0.5), number("margin", margin, above=0.0)
     if margin >= rank:
         raise ArgumentError("margin must be below rank")
-    beta, k = _failure(failure_probability), integer("queries", queries, at_least=1, at_most=1 << 1000)
+    beta, k = _failure(failure_probability), _queries(queries)
     epsilon, delta = 0.5 * math.log1p(margin / (8.0 * rank)), margin * beta / 384.0
     first = 96.0 / (epsilon * margin) * math.log(16.0 * k / beta)
     second = sparse_vector_blocks(

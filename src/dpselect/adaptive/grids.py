@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat, TypeVar
+from typing import Any, SupportsFloat, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,8 +152,21 @@ def _not_empty(grid: _G) -> _G:
     return grid
 
 
+class AnswerGrid(TypedDict, total=False):
+    """The keywords by which a question says its grid: see `read_grid`."""
+
+    lower: SupportsFloat | None
+    upper: SupportsFloat | None
+    granularity: float | Fraction | None
+    grid: Domain | None
+
+
 def read_grid(
-    lower: SupportsFloat | None, upper: SupportsFloat | None, granularity: float | Fraction | None, grid: Domain | None
+    *,
+    lower: SupportsFloat | None = None,
+    upper: SupportsFloat | None = None,
+    granularity: float | Fraction | None = None,
+    grid: Domain | None = None,
 ) -> Domain:
     """The grid of a question: as given, or uniform with a granularity, or all doubles between the bounds."""
     if grid is not None:

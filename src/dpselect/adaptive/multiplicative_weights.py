@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.adaptive.grids import read_grid
+from dpselect.adaptive.grids import AnswerGrid, read_grid
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.verification_plan import response_trade_off
 from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
 from dpselect.mechanisms import SparseVector, noisy_count
 from dpselect.numerics import root_between
-from dpselect.ordered.domains import Domain
 from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose, pure_dp
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -181,17 +180,13 @@ class MultiplicativeWeights(Session):
     def estimate(
         self,
         values: ArrayLike,
-        *,
-        lower: SupportsFloat | None = None,
-        upper: SupportsFloat | None = None,
-        granularity: float | None = None,
-        grid: Domain | None = None,
+        **grid: Unpack[AnswerGrid],
     ) -> Release:
         """An approximate median of the estimator whose value on code i is `values[i]`; NaN counts as the lowest point.
 
         The guarantee is that of the whole session. Raises `BudgetError` when all questions or updates are used up.
         """
-        points = read_grid(lower, upper, granularity, grid)
+        points = read_grid(**grid)
         if points.size > self._plan.grid_size:
             raise ArgumentError("the grid has more points than were planned for")
         found = np.asarray(values, dtype=np.float64)

@@ -10,7 +10,7 @@ import typer
 
 from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.holdout import MECHANISMS, Holdout, choose_plan
+from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.ledger import Ledger
@@ -76,27 +76,26 @@ def create(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if id_column == label_column:
         raise ArgumentError("--id-column and --label-column must differ")
-    terms: dict[str, Any] = {
-        "metric": metric,
-        "questions": questions,
-        "answers": _answers(answers, questions, mechanism),
-        "failure_probability": failure_probability,
-        "tolerance": tolerance,
-        "bound": bound,
-        "positive": positive,
-        "epsilon": epsilon,
-        "delta": delta,
-        "mechanism": mechanism,
-        "subsample_size": subsample_size,
-        "key_variable": key_variable,
-    }
+    request = HoldoutRequest(
+        metric=metric,
+        questions=questions,
+        answers=_answers(answers, questions, mechanism),
+        failure_probability=failure_probability,
+        bound=bound,
+        tolerance=tolerance,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        subsample_size=subsample_size,
+    )
     ids, values = read_columns(labels, [id_column, label_column])
-    columns: dict[str, Any] = {"ids": ids, "labels": values, "id_column": id_column, "label_column": label_column}
+    rows = HoldoutLabels(ids=ids, labels=values, positive=positive, id_column=id_column, label_column=label_column)
     if ledger is None or budget is None:
-        made = Holdout.create(to, **columns, **terms)
+        made = Holdout.create(to, rows, request, key_variable=key_variable)
     else:
         with Ledger.open(ledger, create=False) as record:
-            made = Holdout.create(to, **columns, **terms, spender=record.budget(budget), label=f"holdout {to.name}")
+            purse, label = record.budget(budget), f"holdout {to.name}"
+            made = Holdout.create(to, rows, request, spender=purse, label=label, key_variable=key_variable)
     found = {"holdout": str(to), **made.terms.describe()}
     if as_json:
         typer.echo(json.dumps(found))
@@ -179,21 +178,22 @@ def plan(
     """Before there are any labels: what is certified for how many rows, beside fresh rows for every score."""
     if (rows is None) == (error is None):
         raise ArgumentError("give --rows or --error, one of them")
-    terms: dict[str, Any] = {
-        "metric": metric,
-        "questions": integer("--questions", questions, at_least=1),
-        "answers": _answers(answers, questions, mechanism),
-        "failure_probability": failure_probability,
-        "tolerance": tolerance,
-        "epsilon": epsilon,
-        "delta": delta,
-        "mechanism": mechanism,
-    }
+    if rows is None and (rarer is not None or subsample_size is not None):
+        raise ArgumentError("--rarer and --subsample-size go with --rows")
+    request = HoldoutRequest(
+        metric=metric,
+        questions=integer("--questions", questions, at_least=1),
+        answers=_answers(answers, questions, mechanism),
+        failure_probability=failure_probability,
+        tolerance=tolerance,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        subsample_size=subsample_size,
+    )
     if rows is None:
-        if rarer is not None or subsample_size is not None:
-            raise ArgumentError("--rarer and --subsample-size go with --rows")
-        rows = rows_needed(number("--error", error or 0.0, above=0.0, below=0.5), **terms)
-    choice = choose_plan(rows=rows, rarer=rarer, subsample_size=subsample_size, **terms)
+        rows = rows_needed(request, number("--error", error or 0.0, above=0.0, below=0.5))
+    choice = request.plan(rows=rows, rarer=rarer)
     chosen = choice.plan
     alone = (rarer or rows // 2) if metric == "auc" else rows  # rows that one score of fresh rows is a mean over
     even = most_fresh_answers(alone, chosen.error, failure_probability) if chosen.error is not None else None

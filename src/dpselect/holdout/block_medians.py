@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, SupportsFloat
 
-from dpselect.adaptive import BlockPlan, SearchNoise, plan_blocks, search_median, uniform_grid
+from dpselect.adaptive import BlockPlan, SearchMedian, SearchNoise, plan_blocks, uniform_grid
 from dpselect.errors import ArgumentError, integer
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
@@ -60,8 +60,8 @@ class BlockMedianPlan:
         cut = order[: self.blocks.blocks * self.subsample_size].reshape(self.blocks.blocks, self.subsample_size)
         noise = self.blocks.noise
         assert noise is not None
-        value = search_median(
-            scored.block_areas(cut), uniform_grid(0, 1, _STEP), noise=noise, random=draws.answer()
+        value = SearchMedian(noise=noise)(
+            scored.block_areas(cut), uniform_grid(0, 1, _STEP), random=draws.answer()
         ).value
         return (None if claim is None else abs(float(value) - claim) <= self.tolerance), float(value)
 

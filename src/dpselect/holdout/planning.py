@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from dpselect.errors import ArgumentError
-from dpselect.holdout.terms import choose_plan
+from dpselect.holdout.terms import HoldoutRequest
 from dpselect.numerics import first_true, last_true
 
 __all__ = ["fresh_error", "most_fresh_answers", "rows_needed"]
@@ -33,16 +32,17 @@ def most_fresh_answers(rows: int, error: float, failure_probability: float) -> i
     return last_true(lambda k: fresh_error(rows, k, failure_probability) <= error, 1, rows) or 0
 
 
-def rows_needed(error: float, **terms: Any) -> int:
-    """The fewest rows, nearly, for which `choose_plan` certifies this error. Raises `ArgumentError` when none do.
+def rows_needed(request: HoldoutRequest, error: float) -> int:
+    """The fewest rows, nearly, for which this error is certified. Raises `ArgumentError` when none are.
 
-    >>> rows_needed(0.05, metric="accuracy", questions=1000, answers=10, failure_probability=0.05) < 30_000
+    >>> request = HoldoutRequest(metric="accuracy", questions=1000, answers=10, failure_probability=0.05)
+    >>> rows_needed(request, 0.05) < 30_000
     True
     """
 
     def enough(rows: int) -> bool:
         try:
-            found = choose_plan(rows=rows, **terms).plan.error
+            found = request.plan(rows=rows).plan.error
         except ArgumentError:
             return False
         if found is None:
@@ -51,6 +51,6 @@ def rows_needed(error: float, **terms: Any) -> int:
 
     found = first_true(enough, 1, _MOST_ROWS, start=64, step=64, relative=1e-3)
     if found is None:
-        choose_plan(rows=_MOST_ROWS, **terms)  # whatever is wrong with the terms
+        request.plan(rows=_MOST_ROWS)  # whatever is wrong with the terms
         raise ArgumentError(f"no number of rows up to {_MOST_ROWS} certifies this error")
     return found

@@ -14,19 +14,17 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, Unpack
 
 import joblib
 
-from dpselect.adaptive import AdaptiveAnalysis, Certificate, Verification, Verified
+from dpselect.adaptive import AdaptiveAnalysis, AnswerGrid, Certificate, Verification, Verified
 from dpselect.adaptive.choosing import choice_guarantee
 from dpselect.adaptive.subsamples import Estimator, evaluate
 from dpselect.errors import ArgumentError, BudgetError, ContentError, number, public_text
 from dpselect.holdout.draws import fingerprint
 from dpselect.holdout.record import Record
-from dpselect.ordered.domains import Domain
 from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
 from dpselect.randomness import RandomSource, keyed_source, system_source
 from dpselect.randomness.session import Session, answers
@@ -150,18 +148,13 @@ class SavedAnalysis(Session):
         question: str,
         estimator: Estimator,
         *,
-        lower: SupportsFloat | None = None,
-        upper: SupportsFloat | None = None,
-        granularity: float | Fraction | None = None,
-        grid: Domain | None = None,
         axis: bool = False,
+        **grid: Unpack[AnswerGrid],
     ) -> Release:
         """`AdaptiveAnalysis.estimate`, on record under the name of the question before it is returned."""
 
         def answer() -> Release:
-            return self._analysis.estimate(
-                estimator, lower=lower, upper=upper, granularity=granularity, grid=grid, axis=axis
-            )
+            return self._analysis.estimate(estimator, axis=axis, **grid)
 
         return self._ask("estimate", question, answer, self._analysis.certificate.answer)
 
@@ -207,7 +200,13 @@ class SavedAnalysis(Session):
         return Release(value=entry["value"], guarantee=guarantee, receipt=receipt)
 
     def verify_or_correct(
-        self, question: str, estimator: Estimator, guess: SupportsFloat, *, axis: bool = False, **grid: Any
+        self,
+        question: str,
+        estimator: Estimator,
+        guess: SupportsFloat,
+        *,
+        axis: bool = False,
+        **grid: Unpack[AnswerGrid],
     ) -> Release:
         """`verify`, and after a no an `estimate` while questions are left; its value is a `Verified`."""
         found = self.verify(question, estimator, guess, axis=axis)

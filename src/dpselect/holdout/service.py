@@ -12,18 +12,18 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, ContentError, number, public_text
+from dpselect.errors import ArgumentError, ContentError, expect, number, public_text
 from dpselect.holdout.draws import Draws, class_codes, fingerprint
 from dpselect.holdout.files import aligned, class_names, numbers, predicted_classes, texts, unique_ids
 from dpselect.holdout.machine import Entry, State, fold
 from dpselect.holdout.record import Record
 from dpselect.holdout.scores import METRICS, Scored
-from dpselect.holdout.terms import Terms, choose_plan
+from dpselect.holdout.terms import HoldoutRequest, Terms
 from dpselect.privacy import Payment, Spender
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Unrepeatable
 
-__all__ = ["Holdout", "Score"]
+__all__ = ["Holdout", "HoldoutLabels", "Score"]
 
 _KIND = "holdout"
 _FORMATS = {"accuracy": "<u8", "absolute-error": "<f8", "squared-error": "<f8", "auc": "?"}
@@ -58,6 +58,57 @@ class Score:
         }
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class HoldoutLabels:
+    """Held-out labels with the names of their rows, as texts: what a holdout seals. Secret.
+
+    Args:
+        ids: one public name a row, all different.
+        labels: classes for accuracy (`class_names` says which are the same), numbers for errors, two classes for auc.
+            The rows must be independent draws from one population (the caller must ensure it).
+        positive: for auc: the class that scores should be higher for. How many rows it has becomes public.
+        id_column, label_column: what both are called in errors, and later the ids of predictions.
+
+    >>> HoldoutLabels(ids=range(3), labels=["cat", "dog", "cat"]).ids
+    ('0', '1', '2')
+    """
+
+    ids: Iterable[Any]
+    labels: Iterable[Any]
+    positive: Any = None
+    id_column: str = "id"
+    label_column: str = "label"
+
+    def __post_init__(self) -> None:
+        for name in ("id_column", "label_column"):
+            public_text(name, getattr(self, name))
+        for name in ("ids", "labels"):
+            object.__setattr__(self, name, tuple(texts(getattr(self, name))))
+
+    def sealed(self, metric: str, key: bytes) -> tuple[NDArray[Any], int | None]:
+        """The labels as they are sealed, of one size each, and for auc the size of the rarer class."""
+        if (self.positive is None) == (metric == "auc"):
+            needed = "needed" if metric == "auc" else "not taken"
+            raise ArgumentError(f"positive is {needed} for the metric {metric!r}")
+        classes, names, column = tuple(self.labels), tuple(self.ids), self.label_column
+        if len(names) != len(classes):
+            raise ContentError("ids and labels differ in length")
+        unique_ids(names, self.id_column)
+        if "" in classes:
+            raise ContentError(f"column {column!r} has rows without a label")
+        named = class_names(classes)
+        if metric == "accuracy":
+            return class_codes(key, named).astype(_FORMATS[metric]), None
+        if metric != "auc":
+            return numbers(classes, column).astype(_FORMATS[metric]), None
+        (name,) = class_names(texts([self.positive]))
+        first = np.array([label == name for label in named])
+        rarer = min(int(first.sum()), len(first) - int(first.sum()))
+        if len(set(named)) != 2 or rarer < 4:
+            raise ContentError(f"column {column!r} must hold two classes, one of them the positive one, of 4 rows each")
+        return first, rarer
+
+
 class Holdout(Unrepeatable):
     """Labels that may be asked about, again and again. Make one with `create`, find it again with `open`.
 
@@ -67,8 +118,9 @@ class Holdout(Unrepeatable):
     >>> import tempfile, numpy as np
     >>> folder = tempfile.TemporaryDirectory()
     >>> labels = np.random.default_rng(0).integers(0, 2, 5000)
-    >>> holdout = Holdout.create(Path(folder.name, "labels.holdout"), ids=range(5000), labels=labels,
-    ...                          metric="accuracy", questions=100, answers=5, failure_probability=0.05)
+    >>> request = HoldoutRequest(metric="accuracy", questions=100, answers=5, failure_probability=0.05)
+    >>> rows = HoldoutLabels(ids=range(5000), labels=labels)
+    >>> holdout = Holdout.create(Path(folder.name, "labels.holdout"), rows, request)
     >>> found = holdout.score(ids=range(5000), predictions=labels ^ (np.arange(5000) % 10 == 0), claim=0.9)
     >>> found.agrees, found.value, found.questions_left
     (True, 0.9, 99)
@@ -86,85 +138,46 @@ class Holdout(Unrepeatable):
     def create(
         cls,
         path: str | os.PathLike[str],
+        labels: HoldoutLabels,
+        request: HoldoutRequest,
         *,
-        ids: Iterable[Any],
-        labels: Iterable[Any],
-        metric: str,
-        questions: int,
-        answers: int,
-        failure_probability: SupportsFloat,
-        bound: SupportsFloat | None = None,
-        positive: Any = None,
-        tolerance: SupportsFloat | None = None,
-        epsilon: SupportsFloat | None = None,
-        delta: SupportsFloat = 1e-6,
-        mechanism: str = "best",
-        subsample_size: int | None = None,
         spender: Spender | None = None,
         label: str = "holdout",
-        id_column: str = "id",
-        label_column: str = "label",
         key_variable: str | None = None,
     ) -> Holdout:
         """Seal labels into a new file. Nothing about them is in the clear but their number.
 
         Args:
             path: the new file; its key goes to the per-user state folder.
-            ids: one public name a row, all different.
-            labels: classes for accuracy (`class_names` says which are the same), numbers for errors, two classes for
-                auc. The rows must be independent draws from one population, and nobody may have seen these labels
-                (the caller must ensure it).
-            metric: "accuracy", "absolute-error", "squared-error" or "auc".
-            bound: for errors: the largest error of a row, larger ones count as this.
-            positive: for auc: the class that scores should be higher for. How many rows it has becomes public.
-            tolerance: in the metric's unit; see `choose_plan`, as for the other terms.
+            labels: nobody may have seen them (the caller must ensure it).
+            request: what may be asked; errors need its `bound`.
             spender: charged for the whole holdout, before the file appears; needs epsilon. A crash in between leaves
                 the charge.
+            label: of the charge.
             key_variable: an environment variable for the key, in place of a file in the state folder.
 
         Raises `ArgumentError` when no mechanism is certified, `ContentError` for labels that cannot be used,
         `BudgetError` when the spender refuses, `StudyError` when the file cannot be made.
         """
-        label = public_text("label", label)
-        id_column, label_column = public_text("id_column", id_column), public_text("label_column", label_column)
-        if metric not in METRICS:
-            raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
-        kind = METRICS[metric]
-        if kind.bounded != (bound is not None):
-            raise ArgumentError(f"bound is {'needed' if kind.bounded else 'not taken'} for the metric {metric!r}")
-        scale = 1.0 if bound is None else number("bound", bound, above=0.0, at_most=1e150)
-        if (positive is None) == (metric == "auc"):
-            raise ArgumentError(f"positive is {'needed' if metric == 'auc' else 'not taken'} for the metric {metric!r}")
-        names, classes = texts(ids), texts(labels)
-        if len(names) != len(classes):
-            raise ContentError("ids and labels differ in length")
-        unique_ids(names, id_column)
-        key = system_source().bytes(32)
-        found, rarer = _sealed_labels(metric, classes, positive, label_column, key)
-        choice = choose_plan(
-            metric=metric,
-            rows=len(names),
-            rarer=rarer,
-            questions=questions,
-            answers=answers,
-            failure_probability=failure_probability,
-            tolerance=None if tolerance is None else number("tolerance", tolerance, above=0.0) / scale,
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-            subsample_size=subsample_size,
-        )
+        expect("labels", labels, HoldoutLabels)
+        expect("request", request, HoldoutRequest)
+        label, kind = public_text("label", label), METRICS[request.metric]
+        if kind.bounded and request.bound is None:
+            raise ArgumentError(f"bound is needed for the metric {request.metric!r}")
+        names, key = list(labels.ids), system_source().bytes(32)
+        found, rarer = labels.sealed(request.metric, key)
+        choice = request.plan(rows=len(names), rarer=rarer)
         plan = choice.plan
-        if spender is not None and (plan.row_privacy is None or epsilon is None):
+        if spender is not None and (plan.row_privacy is None or request.epsilon is None):
             raise ArgumentError("a ledger needs epsilon: without it nothing is promised to a row")
         terms = Terms(
             metric=kind,
-            bound=scale,
+            bound=request.scale,
             rows=len(names),
-            id_column=id_column,
+            id_column=labels.id_column,
             plan=plan,
             reason=choice.reason,
-            delta=number("delta", delta, above=0.0, below=1.0),
+            delta=request.delta,
         )
 
         def reserve(identifier: str) -> None:
@@ -280,22 +293,3 @@ class Holdout(Unrepeatable):
 
     def __repr__(self) -> str:
         return f"<Holdout {self._terms.metric.name}, {self._terms.plan.mechanism}>"
-
-
-def _sealed_labels(
-    metric: str, classes: list[str], positive: Any, column: str, key: bytes
-) -> tuple[NDArray[Any], int | None]:
-    """The labels as they are sealed, of one size each, and for auc the size of the rarer class."""
-    if "" in classes:
-        raise ContentError(f"column {column!r} has rows without a label")
-    names = class_names(classes)
-    if metric == "auc":
-        (name,) = class_names(texts([positive]))
-        first = np.array([label == name for label in names])
-        rarer = min(int(first.sum()), len(first) - int(first.sum()))
-        if len(set(names)) != 2 or rarer < 4:
-            raise ContentError(f"column {column!r} must hold two classes, one of them the positive one, of 4 rows each")
-        return first, rarer
-    if metric == "accuracy":
-        return class_codes(key, names).astype(_FORMATS[metric]), None
-    return numbers(classes, column).astype(_FORMATS[metric]), None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, SupportsFloat
+from typing import Any, Protocol
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
@@ -17,7 +17,7 @@ from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
 from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 
-__all__ = ["MECHANISMS", "Choice", "PlannedMechanism", "Terms", "choose_plan"]
+__all__ = ["MECHANISMS", "Choice", "HoldoutRequest", "PlannedMechanism", "Terms"]
 
 
 class PlannedMechanism(Protocol):
@@ -148,107 +148,121 @@ class Choice:
     errors: dict[str, float | None]
 
 
-def choose_plan(
-    *,
-    metric: str,
-    rows: int,
-    rarer: int | None = None,
-    questions: int,
-    answers: int,
-    failure_probability: SupportsFloat,
-    tolerance: SupportsFloat | None = None,
-    epsilon: SupportsFloat | None = None,
-    delta: SupportsFloat = 1e-6,
-    mechanism: str = "best",
-    subsample_size: int | None = None,
-) -> Choice:
-    """The mechanism with the smallest certified error for these rows.
+@dataclass(frozen=True, kw_only=True)
+class HoldoutRequest:
+    """What is asked of a holdout: public, and the same before there are labels as when they are sealed.
 
-    Args:
+    Attributes:
         metric: a name of `METRICS`.
-        rows: held-out rows.
-        rarer: for areas under the curve, the rows of the rarer class (by default half of the rows).
         questions: how many may be asked.
         answers: how many of them may be answered by a score: refused claims and questions without a claim.
         failure_probability: that some interval does not hold the population's score.
-        tolerance: a claim so near to the rows' score is confirmed, as a share of the bound; by default one over the
-            root of the rows (of the rarer class), about two deviations of the score at least.
+        bound: for errors: the largest error of a row, larger ones count as this. Without it scores are shares of it.
+        tolerance: a claim so near to the rows' score is confirmed, in the metric's unit; by default one over the root
+            of the rows (of the rarer class), about two deviations of the score at least.
         epsilon, delta: what the whole holdout may cost a row (replace-one). Without epsilon nothing is promised.
         mechanism: a name of `MECHANISMS`, or "best".
         subsample_size: rows a block, for block medians; by default the most that are certified.
 
-    Raises `ArgumentError` when nothing is certified.
+    Raises `ArgumentError`.
 
-    >>> found = choose_plan(metric="accuracy", rows=10_000, questions=1000, answers=10, failure_probability=0.05)
+    >>> request = HoldoutRequest(metric="accuracy", questions=1000, answers=10, failure_probability=0.05)
+    >>> found = request.plan(rows=10_000)
     >>> found.plan.mechanism, found.errors["gaussian"] > found.plan.error
     ('counting', True)
     """
-    if metric not in METRICS:
-        raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {metric!r}")
-    if mechanism not in ("best", *MECHANISMS):
-        raise ArgumentError(f"mechanism must be best or one of {', '.join(MECHANISMS)}, got {mechanism!r}")
-    rows = integer("rows", rows, at_least=4, at_most=1 << 26)
-    questions = integer("questions", questions, at_least=1, at_most=1 << 1000)
-    answers = integer("answers", answers, at_least=1, at_most=questions)
-    chance = number("failure_probability", failure_probability, at_least=1e-12, at_most=0.25)
-    least = rows // 2 if rarer is None else integer("rarer", rarer, at_least=4, at_most=rows // 2)
-    if epsilon is not None:
-        least = rows // 2  # how many rows a class has is not public then, so nothing public may depend on it
-    near = 1.0 / math.sqrt(least if metric == "auc" else rows)
-    if tolerance is not None:
-        near = number("tolerance", tolerance, at_least=1e-5, at_most=0.25)
-    most = None
-    if epsilon is not None:
-        most = _mu_within(
-            number("epsilon", epsilon, above=0.0, at_most=20.0), number("delta", delta, above=0.0, below=1.0)
-        )
-    public: dict[str, Any] = {"questions": questions, "failure_probability": chance, "tolerance": near}
-    ways = _ways(metric, rows, least, answers, most, subsample_size, public)
-    if mechanism != "best":
-        if mechanism not in ways:
-            raise BoundUnavailableError(
-                f"mechanism {mechanism!r} does not serve these terms; available: {', '.join(ways)}"
-            )
-        asked = ways[mechanism]()
-        return Choice(asked, f"{mechanism}, as asked", {mechanism: asked.error})
-    found: dict[str, PlannedMechanism] = {}
-    refused: dict[str, ArgumentError] = {}
-    for name, make in ways.items():
-        try:
-            found[name] = make()
-        except ArgumentError as refusal:
-            refused[name] = refusal
-    errors = {name: found[name].error if name in found else None for name in ways}
-    if not found:
-        raise ArgumentError(
-            "no mechanism is certified for these terms: " + "; ".join(f"{name}: {why}" for name, why in refused.items())
-        )
-    best = min(found, key=lambda name: math.inf if found[name].error is None else float(found[name].error or 0.0))
-    return Choice(found[best], _reason(best, found, refused), errors)
 
+    metric: str
+    questions: int
+    answers: int
+    failure_probability: float
+    bound: float | None = None
+    tolerance: float | None = None
+    epsilon: float | None = None
+    delta: float = 1e-6
+    mechanism: str = "best"
+    subsample_size: int | None = None
 
-def _ways(
-    metric: str,
-    rows: int,
-    rarer: int,
-    answers: int,
-    largest_mu: float | None,
-    subsample_size: int | None,
-    public: dict[str, Any],
-) -> dict[str, Callable[[], PlannedMechanism]]:
-    """The mechanisms that serve these terms. Without `largest_mu` nothing need be promised to a row."""
-    most = 1.0 if largest_mu is None else largest_mu
-    ways: dict[str, Callable[[], PlannedMechanism]] = {}
-    if largest_mu is None:
-        effective = rarer if metric == "auc" else rows
-        ways["counting"] = lambda: plan_counting(rows=effective, answers=answers, **public)
-    if metric == "auc":
-        ways["blocks"] = lambda: plan_block_medians(rows=rows, largest_mu=most, subsample_size=subsample_size, **public)
+    def __post_init__(self) -> None:
+        if self.metric not in METRICS:
+            raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {self.metric!r}")
+        if self.mechanism not in ("best", *MECHANISMS):
+            raise ArgumentError(f"mechanism must be best or one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
+        if self.bound is not None and not METRICS[self.metric].bounded:
+            raise ArgumentError(f"bound is not taken for the metric {self.metric!r}")
+        questions = integer("questions", self.questions, at_least=1, at_most=1 << 1000)
+        parsed: dict[str, Any] = {
+            "questions": questions,
+            "answers": integer("answers", self.answers, at_least=1, at_most=questions),
+            "failure_probability": number(
+                "failure_probability", self.failure_probability, at_least=1e-12, at_most=0.25
+            ),
+            "delta": number("delta", self.delta, above=0.0, below=1.0),
+        }
+        if self.bound is not None:
+            parsed["bound"] = number("bound", self.bound, above=0.0, at_most=1e150)
+        if self.tolerance is not None:
+            parsed["tolerance"] = number("tolerance", self.tolerance, above=0.0)
+            number("tolerance", parsed["tolerance"] / parsed.get("bound", 1.0), at_least=1e-5, at_most=0.25)
+        if self.epsilon is not None:
+            parsed["epsilon"] = number("epsilon", self.epsilon, above=0.0, at_most=20.0)
+        for name, value in parsed.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def scale(self) -> float:
+        """The bound, or 1."""
+        return 1.0 if self.bound is None else self.bound
+
+    def plan(self, *, rows: int, rarer: int | None = None) -> Choice:
+        """The mechanism with the smallest certified error for so many rows; `ArgumentError` when nothing is certified.
+
+        `rarer`: for areas under the curve, the rows of the rarer class (by default half of the rows).
+        """
+        ways = self._ways(integer("rows", rows, at_least=4, at_most=1 << 26), rarer)
+        if self.mechanism != "best":
+            if self.mechanism not in ways:
+                raise BoundUnavailableError(
+                    f"mechanism {self.mechanism!r} does not serve these terms; available: {', '.join(ways)}"
+                )
+            asked = ways[self.mechanism]()
+            return Choice(asked, f"{self.mechanism}, as asked", {self.mechanism: asked.error})
+        found: dict[str, PlannedMechanism] = {}
+        refused: dict[str, ArgumentError] = {}
+        for name, make in ways.items():
+            try:
+                found[name] = make()
+            except ArgumentError as refusal:
+                refused[name] = refusal
+        errors = {name: found[name].error if name in found else None for name in ways}
+        if not found:
+            reasons = "; ".join(f"{name}: {why}" for name, why in refused.items())
+            raise ArgumentError(f"no mechanism is certified for these terms: {reasons}")
+        best = min(found, key=lambda name: math.inf if found[name].error is None else float(found[name].error or 0.0))
+        return Choice(found[best], _reason(best, found, refused), errors)
+
+    def _ways(self, rows: int, rarer: int | None) -> dict[str, Callable[[], PlannedMechanism]]:
+        """The mechanisms that serve these terms. Without an epsilon nothing need be promised to a row."""
+        least = rows // 2 if rarer is None else integer("rarer", rarer, at_least=4, at_most=rows // 2)
+        if self.epsilon is not None:
+            least = rows // 2  # how many rows a class has is not public then, so nothing public may depend on it
+        effective = least if self.metric == "auc" else rows
+        public: dict[str, Any] = {
+            "questions": self.questions,
+            "failure_probability": self.failure_probability,
+            "tolerance": 1.0 / math.sqrt(effective) if self.tolerance is None else self.tolerance / self.scale,
+        }
+        priced = public | {"largest_mu": 1.0 if self.epsilon is None else _mu_within(self.epsilon, self.delta)}
+        ways: dict[str, Callable[[], PlannedMechanism]] = {}
+        if self.epsilon is None:
+            ways["counting"] = lambda: plan_counting(rows=effective, answers=self.answers, **public)
+        if self.metric == "auc":
+            ways["blocks"] = lambda: plan_block_medians(rows=rows, subsample_size=self.subsample_size, **priced)
+            return ways
+        ways["gaussian"] = lambda: plan_gaussian(rows=rows, **priced)
+        if self.epsilon is not None and self.answers < self.questions:
+            ways["checked"] = lambda: plan_checked(rows=rows, answers=self.answers, **priced)
         return ways
-    ways["gaussian"] = lambda: plan_gaussian(rows=rows, largest_mu=most, **public)
-    if largest_mu is not None and answers < public["questions"]:
-        ways["checked"] = lambda: plan_checked(rows=rows, answers=answers, largest_mu=most, **public)
-    return ways
 
 
 def _reason(best: str, found: dict[str, PlannedMechanism], refused: dict[str, ArgumentError]) -> str:

@@ -6,7 +6,7 @@ from .early_stopping import (
     PublicValidation as PublicValidation,
     Reached as Reached,
 )
-from .gated import gated_logistic_regression as gated_logistic_regression, gated_release as gated_release
+from .gated import GatedLogisticRegression as GatedLogisticRegression, GatedRelease as GatedRelease
 from .output_perturbation import OutputPerturbationClassifier as OutputPerturbationClassifier
 from .rectangle_classifier import PrivateRectangleClassifier as PrivateRectangleClassifier
 from .ridge import PrivateRidge as PrivateRidge, PrivateRidgeClassifier as PrivateRidgeClassifier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ class ClassScorer(Protocol):
         ...
 
 
-class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class PrivateClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[misc]
     """Prediction from released weights. Predicting is free for the training data: it uses the weights only."""
 
     classes_: NDArray[Any]
@@ -49,6 +50,6 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         best = np.argmax(self._scores(X), axis=1)
         return np.asarray(self.classes_[best])
 
+    @abstractmethod
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone."""
-        raise NotImplementedError

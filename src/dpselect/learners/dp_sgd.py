@@ -78,6 +78,7 @@ class _Schedule:
             yield t + 1, tuple(a / averaged[t + 1] for a in totals[t + 1]) if t + 1 in averaged else None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DPSGDClassifier(PrivateClassifier):
     """A classifier trained by DP-SGD (Abadi et al. 2016): noisy sums of clipped gradients over Poisson samples.
 
@@ -136,40 +137,21 @@ class DPSGDClassifier(PrivateClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        noise_multiplier: float = 4.0,
-        sampling_rate: float = 0.15,
-        steps: int = 300,
-        clip_norm: float = 1.0,
-        learning_rate: float = 4.0,
-        momentum: float = 0.0,
-        averaged_share: float = 0.5,
-        hidden_units: int = 0,
-        activation: Literal["tanh", "relu"] = "tanh",
-        row_norm: float = 1.0,
-        classes: Sequence[Any] | NDArray[Any] | None = None,
-        nominal_rows: float | None = None,
-        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
-        early_stopping: EarlyStopping | None = None,
-        random: RandomSource | None = None,
-    ) -> None:
-        self.noise_multiplier = noise_multiplier
-        self.sampling_rate = sampling_rate
-        self.steps = steps
-        self.clip_norm = clip_norm
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.averaged_share = averaged_share
-        self.hidden_units = hidden_units
-        self.activation = activation
-        self.row_norm = row_norm
-        self.classes = classes
-        self.nominal_rows = nominal_rows
-        self.adjacency = adjacency
-        self.early_stopping = early_stopping
-        self.random = random
+    noise_multiplier: float = 4.0
+    sampling_rate: float = 0.15
+    steps: int = 300
+    clip_norm: float = 1.0
+    learning_rate: float = 4.0
+    momentum: float = 0.0
+    averaged_share: float = 0.5
+    hidden_units: int = 0
+    activation: Literal["tanh", "relu"] = "tanh"
+    row_norm: float = 1.0
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    nominal_rows: float | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    early_stopping: EarlyStopping | None = None
+    random: RandomSource | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy of a released model must not carry a budget, or the private rows of a score

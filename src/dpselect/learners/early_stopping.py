@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpselect.accounting import iterative
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, StudyError, integer, number
 from dpselect.learners.rows import labels_of
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, RealisedPrice, Receipt, Spender
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, resolve
@@ -93,7 +93,7 @@ class PrivateValidation:
     Args:
         X, y: the rows of shape (rows, features) and their labels.
         nominal_rows: a public guess of their number.
-        epsilon, noise_multiplier: the noise on the number of right predictions (see `noisy_count`); give one. This is
+        epsilon, noise_multiplier: the noise on the number of right predictions (see `NoisyCount`); give one. This is
             the price of every look, at each stopping point but the last.
         disjoint: whether nobody is in both these rows and the training rows, by a rule on a single row (the caller must
             ensure it). A row then pays for training or for validation, whichever is dearer, and not for both.
@@ -113,14 +113,14 @@ class PrivateValidation:
     ) -> None:
         self._rows, self._labels = X, y
         self._nominal = number("nominal_rows", nominal_rows, at_least=1.0)
-        self._noise: dict[str, Any] = {"epsilon": epsilon, "noise_multiplier": noise_multiplier}
+        self._noise = NoisyCount(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
         self.disjoint = bool(disjoint)
-        self.guarantee = noisy_count_guarantee(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
+        self.guarantee = self._noise.guarantee
 
     def __call__(self, model: Any, random: RandomSource) -> float:
         """The noisy share, which may lie outside [0, 1]."""
         right = _right(model, self._rows, self._labels)
-        return noisy_count(right, random=random, **self._noise) / self._nominal
+        return float(self._noise.draw(right, random=random) / self._nominal)
 
     def __repr__(self) -> str:
         return f"PrivateValidation({self.guarantee!r}, disjoint={self.disjoint})"

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, SupportsFloat, SupportsIndex
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift
-from dpselect.errors import ArgumentError, flag, integer, number
+from dpselect.errors import ArgumentError, expect, flag, integer, number
 from dpselect.learners.fixed_point import round_weights
 from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
-from dpselect.mechanisms import discrete_laplace, grid_at_most
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, paid
+from dpselect.mechanisms import Mechanism, discrete_laplace, grid_at_most
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Release
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["gated_logistic_regression", "gated_release"]
+__all__ = ["GatedLogisticRegression", "GatedRelease"]
 
 Array = NDArray[np.float64]
 
@@ -35,27 +37,14 @@ _FAILED: Final[Any] = object()
 """What stands for a run that failed: no neighbouring run need fail, so it costs as much as a model."""
 
 
-def gated_release(
-    train: Callable[[RandomSource], Any],
-    error: Callable[[Any], float],
-    *,
-    training: Guarantee,
-    max_error: SupportsFloat,
-    test_epsilon: SupportsFloat,
-    test_shift: SupportsFloat,
-    train_shift: SupportsFloat | None = None,
-    disjoint: bool = True,
-    delta: SupportsFloat = 0.0,
-    spender: Spender | None = None,
-    label: str = "gated release",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class GatedRelease(Mechanism):
     """`model = train(random)`, released if `error(model)` plus noise is at most `max_error`; otherwise `value` is None.
 
-    The price is that of `gated` (Hartmann et al. 2022, Theorem 17 and its proof for other models): what the shifts and
-    `disjoint` mean and what the caller must ensure of them stands there. The error is rounded to a public grid of a
-    millionth of the noise and the noise is a whole number of its steps, drawn exactly; the shifts are charged with that
-    rounding.
+    `guarantee` is `gated` of the other parameters (Hartmann et al. 2022, Theorem 17 and its proof for other models):
+    what the shifts and `disjoint` mean and what the caller must ensure of them stands there. The error is rounded to a
+    public grid of a millionth of the noise and the noise is a whole number of its steps, drawn exactly; the shifts are
+    charged with that rounding.
 
     With a `spender` the worst case is reserved before `train` is called and settled at the price of the outcome.
     Nothing that `train` and `error` print, warn, log or raise leaves them. If either raises, or the model cannot be
@@ -65,48 +54,79 @@ def gated_release(
     reserved the worst case.
 
     >>> from dpselect.privacy import pure_dp
-    >>> gate = dict(training=pure_dp(epsilon=1.0), test_epsilon=0.1, test_shift=0.001, train_shift=0.001)
-    >>> release = gated_release(lambda random: "model", lambda model: 0.9, max_error=0.1, **gate)
+    >>> gate = GatedRelease(training=pure_dp(epsilon=1), max_error=0.1, test_epsilon=0.1, test_shift=0.001,
+    ...                     train_shift=0.001)
+    >>> release = gate(lambda random: "model", lambda model: 0.9)
     >>> release.value is None, release.guarantee.epsilon(delta=0), round(release.realised.epsilon(delta=0), 6)
     (True, 1.0, 0.1)
     """
-    if not (callable(train) and callable(error)):
-        raise TypeError("train and error must be callables: train(random) -> model, error(model) -> number")
-    limit = number("max_error", max_error)
-    test = number("test_shift", test_shift, above=0.0)
-    moved = None if train_shift is None else number("train_shift", train_shift, at_least=0.0)
-    grid = grid_at_most(max(test, moved or 0.0) * 2.0**-20)
-    test_steps = _steps(test, grid)
-    train_steps = None if moved is None else _steps(moved, grid)
-    price = gated(
-        training,
-        test_epsilon=test_epsilon,
-        test_shift=test_steps * grid,
-        train_shift=None if train_steps is None else train_steps * grid,
-        disjoint=flag("disjoint", disjoint),
-        delta=delta,
-    )
-    scale = max(test_steps, train_steps or 0) / noise_epsilon(float(test_epsilon))
-    source = resolve(random)
 
-    def run() -> Any:
-        model = result_of(lambda: copy.deepcopy(train(source)), _FAILED)
-        # the test gets a copy: it sees rows that what is released must not depend on
-        found = _FAILED if model is _FAILED else result_of(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
-        if found is _FAILED:
-            return _FAILED
-        passed = found + discrete_laplace(scale, source) <= math.floor(Fraction(limit) / Fraction(grid))
-        return model if passed else None
+    training: Guarantee
+    max_error: float
+    test_epsilon: float
+    test_shift: float
+    train_shift: float | None = None
+    disjoint: bool = True
+    delta: float = 0.0
 
-    def release(value: Any, **paid_for: Any) -> Release:
-        return Release(value=None if value is _FAILED else value, **paid_for)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "max_error", number("max_error", self.max_error))
+        object.__setattr__(self, "test_shift", number("test_shift", self.test_shift, above=0.0))
+        if self.train_shift is not None:
+            object.__setattr__(self, "train_shift", number("train_shift", self.train_shift, at_least=0.0))
+        flag("disjoint", self.disjoint)
+        _ = self.guarantee  # checks the rest
 
-    return paid(run, price, spender=spender, label=label, replayable=source.replayable, form=release)
+    @property
+    def _grid(self) -> float:
+        return grid_at_most(max(self.test_shift, self.train_shift or 0.0) * 2.0**-20)
+
+    def _steps(self, shift: float) -> int:
+        """How many steps of the grid two rounded numbers can be apart."""
+        return math.floor(Fraction(shift) / Fraction(self._grid)) + 1
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price of None and of a model."""
+        return gated(
+            self.training,
+            test_epsilon=self.test_epsilon,
+            test_shift=self._steps(self.test_shift) * self._grid,
+            train_shift=None if self.train_shift is None else self._steps(self.train_shift) * self._grid,
+            disjoint=self.disjoint,
+            delta=self.delta,
+        )
+
+    def prepared(
+        self, train: Callable[[RandomSource], Any], error: Callable[[Any], float]
+    ) -> Callable[[RandomSource], Any]:
+        """The training and the test of its model."""
+        if not (callable(train) and callable(error)):
+            raise TypeError("train and error must be callables: train(random) -> model, error(model) -> number")
+        grid = self._grid
+        most = max(self._steps(self.test_shift), 0 if self.train_shift is None else self._steps(self.train_shift))
+        scale = most / noise_epsilon(float(self.test_epsilon))
+
+        def run(random: RandomSource) -> Any:
+            model = result_of(lambda: copy.deepcopy(train(random)), _FAILED)
+            if model is _FAILED:
+                return _FAILED
+            # the test gets a copy: it sees rows that what is released must not depend on
+            found = result_of(lambda: _on_grid(error(copy.deepcopy(model)), grid), _FAILED)
+            if found is _FAILED:
+                return _FAILED
+            passed = found + discrete_laplace(scale, random) <= math.floor(Fraction(self.max_error) / Fraction(grid))
+            return model if passed else None
+
+        return run
+
+    def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
+        """A run that failed releases None."""
+        return _released
 
 
-def _steps(shift: float, grid: float) -> int:
-    """How many steps two rounded numbers can be apart."""
-    return math.floor(Fraction(shift) / Fraction(grid)) + 1
+def _released(value: Any, **paid_for: Any) -> Release:
+    return Release(value=None if value is _FAILED else value, **paid_for)
 
 
 def _on_grid(value: float, grid: float) -> int:
@@ -114,90 +134,91 @@ def _on_grid(value: float, grid: float) -> int:
     return round(Fraction(float(value)) / Fraction(grid)) if math.isfinite(value) else 1 << 60
 
 
-def gated_logistic_regression(
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
-    *,
-    classes: Sequence[Any] | NDArray[Any],
-    nominal_rows: SupportsFloat,
-    nominal_test_rows: SupportsIndex,
-    epsilon: SupportsFloat,
-    test_epsilon: SupportsFloat,
-    max_error: SupportsFloat,
-    regularization: SupportsFloat = 0.01,
-    row_norm: SupportsFloat = 1.0,
-    fit_intercept: bool = True,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-    spender: Spender | None = None,
-    label: str = "gated logistic regression",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class GatedLogisticRegression(Mechanism):
     """A logistic regression by output perturbation that is released only if it does well on held-out private rows.
 
-    Hartmann et al. (2022), Algorithm 5, with the tanh constant of `logistic_error_shift`. The model is an
-    `OutputPerturbationClassifier` for two classes. Its error is the mean of |tanh(score/2) - label| over
-    `nominal_test_rows` places, the labels being -1 and 1: twice the mean probability given to the wrong class, from 0
-    to 2. (The share of wrong predictions would not do: a small change of the model may turn all of them.) Rows past
-    that number are not used; a missing row, or one whose label is no class, counts as 2.
+    Hartmann et al. (2022), Algorithm 5, with the tanh constant of `logistic_error_shift`. Its error is the mean of
+    |tanh(score/2) - label| over `nominal_test_rows` places, the labels being -1 and 1: twice the mean probability given
+    to the wrong class, from 0 to 2. (The share of wrong predictions would not do: a small change of the model may turn
+    all of them.) Rows past that number are not used; a missing row, or one whose label is no class, counts as 2.
 
-    A model costs `epsilon` (or the test's price for one test row, if larger), None costs about `test_epsilon`: a failed
-    test gives the difference back. The rest of the price is the held-out rows, which the training does not see.
+    A model costs the `epsilon` of `model` (or the test's price for one test row, if larger), None costs about
+    `test_epsilon`: a failed test gives the difference back. The rest of the price is the held-out rows, which the
+    training does not see.
 
     Nobody may be in both tables. Sizes, threshold and parameters are fixed without the data (the caller must ensure
     it).
 
-    Args, beside those of `OutputPerturbationClassifier`:
+    Args:
+        model: an `OutputPerturbationClassifier` for two classes, with public `classes` and `nominal_rows`. A copy of it
+            is fitted, and draws from the run's source.
+        features: the number of columns.
         nominal_test_rows: a public number of test rows, best at most their true number.
         test_epsilon: the price of a failed test; the noise on the mean error has scale
             max(2/nominal_test_rows, shift of the error by the training rows) / test_epsilon.
         max_error: released when error + noise is at most this.
 
-    Returns a `Release` whose value is the fitted classifier or None, with the guarantee of the run and the
-    realised price. Raises
-    `ArgumentError` or `TypeError` for parameters, before the data is looked at.
+    A call on X, y, X_test, y_test gives a `Release` whose value is the fitted classifier or None, with the guarantee of
+    the run and the realised price. Raises `ArgumentError` or `TypeError` for parameters, before there is data.
 
     >>> from dpselect.randomness import keyed_source
     >>> X, y = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 300, axis=0), np.repeat([1, 0], 300)
-    >>> release = gated_logistic_regression(X[::2], y[::2], X[1::2], y[1::2], classes=[0, 1], nominal_rows=300,
-    ...     nominal_test_rows=300, epsilon=2.0, test_epsilon=0.5, max_error=1.2, random=keyed_source(1))
+    >>> model = OutputPerturbationClassifier(epsilon=2.0, classes=[0, 1], nominal_rows=300)
+    >>> gate = GatedLogisticRegression(model=model, features=2, nominal_test_rows=300, test_epsilon=0.5, max_error=1.2)
+    >>> release = gate(X[::2], y[::2], X[1::2], y[1::2], random=keyed_source(1))
     >>> release.value.predict([[1.0, 0.0]]), release.guarantee.pure_epsilon
     (array([1]), 2.0)
     """
-    named = public_classes(classes, np.empty(0))
-    if len(named) != 2:
-        raise ArgumentError("classes must be two: the test's noise is proved for one weight vector")
-    places = integer("nominal_test_rows", nominal_test_rows, at_least=1, at_most=2**27)
-    intercept = flag("fit_intercept", fit_intercept)
-    source = resolve(random)
-    model = OutputPerturbationClassifier(
-        epsilon=number("epsilon", epsilon),
-        regularization=number("regularization", regularization, at_least=1e-9, at_most=1e9),
-        row_norm=number("row_norm", row_norm, above=0.0),
-        fit_intercept=intercept,
-        classes=named,
-        nominal_rows=number("nominal_rows", nominal_rows, at_least=1.0),
-        adjacency=parse_adjacency(adjacency),
-        random=source,
-    )
-    features = table_shape(X)[1]
-    if table_shape(X_test)[1] != features:
-        raise ArgumentError("X_test must have as many columns as X")
-    margin = _score_margin(model, features + intercept)
-    held_out = _HeldOut(X_test, labels_of(y_test, len(X_test)), named, places, model.row_norm, intercept)
-    return gated_release(
-        lambda _: model.fit(X, y),
-        held_out,
-        training=model.guarantee(),
-        max_error=max_error,
-        test_epsilon=test_epsilon,
-        test_shift=2.0 / places + _ROUNDING,
-        train_shift=logistic_error_shift(margin) + _ERROR_STEP + _ROUNDING,
-        spender=spender,
-        label=label,
-        random=source,
-    )
+
+    model: OutputPerturbationClassifier
+    features: int
+    nominal_test_rows: int
+    test_epsilon: float
+    max_error: float
+
+    def __post_init__(self) -> None:
+        expect("model", self.model, OutputPerturbationClassifier)
+        if self.model.classes is None or len(public_classes(self.model.classes, np.empty(0))) != 2:
+            raise ArgumentError("classes must be two: the test's noise is proved for one weight vector")
+        if self.model.nominal_rows is None:
+            raise ArgumentError("nominal_rows of the model must be given: the error's shift depends on it")
+        object.__setattr__(self, "features", integer("features", self.features, at_least=1, at_most=2**20))
+        places = integer("nominal_test_rows", self.nominal_test_rows, at_least=1, at_most=2**27)
+        object.__setattr__(self, "nominal_test_rows", places)
+        self.model.checked()
+        _ = self.gate  # checks the rest
+
+    @property
+    def gate(self) -> GatedRelease:
+        """The gate, with the shifts that the theorem gives for this model."""
+        margin = _score_margin(self.model, self.features + self.model.fit_intercept)
+        return GatedRelease(
+            training=self.model.guarantee(),
+            max_error=self.max_error,
+            test_epsilon=self.test_epsilon,
+            test_shift=2.0 / self.nominal_test_rows + _ROUNDING,
+            train_shift=logistic_error_shift(margin) + _ERROR_STEP + _ROUNDING,
+        )
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price of None and of a model."""
+        return self.gate.guarantee
+
+    def prepared(self, X: Any, y: Any, X_test: Any, y_test: Any) -> Callable[[RandomSource], Any]:
+        """Training on X and y, and the test on the other rows."""
+        for name, table in (("X", X), ("X_test", X_test)):
+            if table_shape(table)[1] != self.features:
+                raise ArgumentError(f"{name} must have as many columns as features says")
+        named, places = public_classes(self.model.classes, np.empty(0)), self.nominal_test_rows
+        labels = labels_of(y_test, len(X_test))
+        held_out = _HeldOut(X_test, labels, named, places, float(self.model.row_norm), bool(self.model.fit_intercept))
+        return self.gate.prepared(lambda random: clone(self.model).set_params(random=random).fit(X, y), held_out)
+
+    def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
+        """A run that failed releases None."""
+        return _released
 
 
 def _largest_input(features: int) -> float:

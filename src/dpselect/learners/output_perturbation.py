@@ -34,6 +34,7 @@ class _LinearScorer:
         return np.hstack([np.zeros_like(found), found]) if self.classes == 2 else found
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OutputPerturbationClassifier(PrivateClassifier):
     """L2-regularised logistic regression with noise added to the minimiser: pure differential privacy.
 
@@ -82,26 +83,14 @@ class OutputPerturbationClassifier(PrivateClassifier):
     5.0
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        regularization: float = 0.01,
-        row_norm: float = 1.0,
-        fit_intercept: bool = True,
-        classes: Sequence[Any] | NDArray[Any] | None = None,
-        nominal_rows: float | None = None,
-        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
-        random: RandomSource | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.regularization = regularization
-        self.row_norm = row_norm
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.nominal_rows = nominal_rows
-        self.adjacency = adjacency
-        self.random = random
+    epsilon: float = 1.0
+    regularization: float = 0.01
+    row_norm: float = 1.0
+    fit_intercept: bool = True
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    nominal_rows: float | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data.
@@ -112,13 +101,19 @@ class OutputPerturbationClassifier(PrivateClassifier):
         epsilon = number("epsilon", self.epsilon, at_least=1e-6, at_most=1e6)
         return pure_dp(epsilon=epsilon, adjacency=parse_adjacency(self.adjacency))
 
+    def checked(self) -> tuple[float, float, float | None, bool]:
+        """Regularization, row norm, nominal rows and whether there is an intercept; raises as `fit` does for them."""
+        return (
+            number("regularization", self.regularization, at_least=1e-9, at_most=1e9),
+            number("row_norm", self.row_norm, above=0.0),
+            None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0),
+            flag("fit_intercept", self.fit_intercept),
+        )
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
         guarantee = self.guarantee()
-        regularization = number("regularization", self.regularization, at_least=1e-9, at_most=1e9)
-        row_norm = number("row_norm", self.row_norm, above=0.0)
-        nominal = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
-        self._intercept = flag("fit_intercept", self.fit_intercept)
+        regularization, row_norm, nominal, self._intercept = self.checked()
         random = resolve(self.random)
 
         count, features = self._prepare(X)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpselect.randomness import RandomSource
 __all__ = ["PrivateRectangleClassifier"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRectangleClassifier(RuleClassifier):
     """The second class lies in an axis-aligned rectangle: `learn_rectangle` as a scikit-learn classifier.
 
@@ -49,34 +51,18 @@ class PrivateRectangleClassifier(RuleClassifier):
     [1, 0]
     """
 
-    def __init__(
-        self,
-        *,
-        lower: Any = 0.0,
-        upper: Any = 1.0,
-        granularity: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 0.0,
-        failure_probability: float = 0.05,
-        slicing: Slicing = "auto",
-        classes: Sequence[Any] | NDArray[Any] | None = None,
-        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
-        spender: Spender | None = None,
-        label: str = "rectangle",
-        random: RandomSource | None = None,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.granularity = granularity
-        self.epsilon = epsilon
-        self.delta = delta
-        self.failure_probability = failure_probability
-        self.slicing = slicing
-        self.classes = classes
-        self.adjacency = adjacency
-        self.spender = spender
-        self.label = label
-        self.random = random
+    lower: Any = 0.0
+    upper: Any = 1.0
+    granularity: Any = None
+    epsilon: float = 1.0
+    delta: float = 0.0
+    failure_probability: float = 0.05
+    slicing: Slicing = "auto"
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    spender: Spender | None = None
+    label: str = "rectangle"
+    random: RandomSource | None = None
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
         """What one `fit` on so many columns promises, from the parameters alone; those of X after a fit.
@@ -111,10 +97,7 @@ class PrivateRectangleClassifier(RuleClassifier):
             label=self.label,
             random=self.random,
         )
-        self.rule_ = release.value
-        self.guarantee_ = release.guarantee
-        self.receipt_ = release.receipt
-        return self
+        return self._learnt(release)
 
     def _positive(self, table: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(self.rule_.predict(table))

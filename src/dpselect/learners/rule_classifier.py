@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.errors import ArgumentError
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
-from dpselect.privacy import Guarantee, Receipt, Spender
+from dpselect.privacy import Guarantee, Receipt, Release, Spender
 from dpselect.randomness import RandomSource
 
 __all__ = ["RuleClassifier"]
@@ -20,7 +21,7 @@ __all__ = ["RuleClassifier"]
 Array = NDArray[np.float64]
 
 
-class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Prediction from a released rule, which is free for the training data.
 
     A pickled copy leaves its `random` source behind, as those of `PrivateClassifier` do, and its `spender`.
@@ -60,13 +61,17 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # a single class is the first one, whatever the rule says
         return np.asarray(self.classes_[np.minimum(self._positive(doubles(X)), len(self.classes_) - 1)])
 
+    @abstractmethod
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _positive(self, table: Array) -> NDArray[np.bool_]:
         """Whether each row belongs to the second class."""
-        raise NotImplementedError
+
+    def _learnt(self, release: Release) -> Self:
+        self.rule_, self.guarantee_, self.receipt_ = release.value, release.guarantee, release.receipt
+        return self
 
     def _read(self, X: Any, y: Any) -> tuple[Array, NDArray[np.intp]]:
         """The rows as doubles and the numbers of their classes: 0, 1, or -1 for another label."""

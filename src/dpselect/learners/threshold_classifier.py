@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpselect.randomness import RandomSource
 __all__ = ["PrivateThresholdClassifier"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivateThresholdClassifier(RuleClassifier):
     """Two classes told apart by one number of each row: `learn_threshold` as a scikit-learn classifier, pure privacy.
 
@@ -51,34 +53,18 @@ class PrivateThresholdClassifier(RuleClassifier):
     ['no', 'yes']
     """
 
-    def __init__(
-        self,
-        *,
-        lower: float = 0.0,
-        upper: float = 1.0,
-        granularity: float | None = None,
-        column: int = 0,
-        positives: Side = "either",
-        epsilon: float = 1.0,
-        method: ThresholdMethod = "errors",
-        classes: Sequence[Any] | NDArray[Any] | None = None,
-        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value,
-        spender: Spender | None = None,
-        label: str = "threshold",
-        random: RandomSource | None = None,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.granularity = granularity
-        self.column = column
-        self.positives = positives
-        self.epsilon = epsilon
-        self.method = method
-        self.classes = classes
-        self.adjacency = adjacency
-        self.spender = spender
-        self.label = label
-        self.random = random
+    lower: float = 0.0
+    upper: float = 1.0
+    granularity: float | None = None
+    column: int = 0
+    positives: Side = "either"
+    epsilon: float = 1.0
+    method: ThresholdMethod = "errors"
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    spender: Spender | None = None
+    label: str = "threshold"
+    random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone.
@@ -106,10 +92,7 @@ class PrivateThresholdClassifier(RuleClassifier):
             label=self.label,
             random=self.random,
         )
-        self.rule_ = release.value
-        self.guarantee_ = release.guarantee
-        self.receipt_ = release.receipt
-        return self
+        return self._learnt(release)
 
     def _place(self, features: int) -> int:
         return integer("column", self.column, at_least=0, at_most=features - 1)

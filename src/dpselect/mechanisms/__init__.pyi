@@ -1,5 +1,5 @@
 from .bounded_range_price import bounded_range as bounded_range
-from .brownian import brownian_guarantee as brownian_guarantee, brownian_reduction as brownian_reduction
+from .brownian import BrownianReduction as BrownianReduction
 from .choosing import ChoosingMechanism as ChoosingMechanism
 from .exponential import ExponentialMechanism as ExponentialMechanism, exponential_mechanism as exponential_mechanism
 from .flipping import PermuteAndFlip as PermuteAndFlip, permute_and_flip as permute_and_flip
@@ -18,17 +18,15 @@ from .large_margin import LargeMarginMechanism as LargeMarginMechanism
 from .mechanism import Mechanism as Mechanism
 from .noise_reduction import (
     GradualRelease as GradualRelease,
-    guarantee_with_test as guarantee_with_test,
-    laplace_reduction as laplace_reduction,
-    laplace_reduction_guarantee as laplace_reduction_guarantee,
-    release_until as release_until,
-    release_until_above as release_until_above,
+    LaplaceReduction as LaplaceReduction,
+    NoiseReduction as NoiseReduction,
+    ReleaseUntilAbove as ReleaseUntilAbove,
 )
 from .noisy_counts import (
+    NoisyCount as NoisyCount,
     discrete_gaussian as discrete_gaussian,
     discrete_laplace as discrete_laplace,
     noisy_count as noisy_count,
-    noisy_count_guarantee as noisy_count_guarantee,
 )
 from .noisy_max import ReportNoisyMax as ReportNoisyMax, report_noisy_max as report_noisy_max
 from .peeling import TopK as TopK

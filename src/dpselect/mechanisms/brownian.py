@@ -7,9 +7,11 @@ Proofs of what is claimed here: docs/theory/noise-reduction.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Literal, SupportsFloat
+from typing import Final, Literal, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,78 +19,39 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
-from dpselect.mechanisms.noise_reduction import GradualRelease
+from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import ROUND_UP, last_true
-from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Spender, gaussian
+from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 
-__all__ = ["Boundary", "brownian_guarantee", "brownian_reduction", "linear_boundary", "mixture_boundary"]
+__all__ = ["Boundary", "BrownianReduction", "linear_boundary", "mixture_boundary"]
 
 Array = NDArray[np.float64]
 Boundary = Literal["stopping", "linear", "mixture"]
-_DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 _FINE = 2.0**-25
 """The grid, in deviations of the most accurate step; `gaussian_steps` needs at least 2**24 steps a deviation."""
 _WIDEST = 2.0**46
 _STEPS = 1 << 12
 
 
-def brownian_guarantee(
-    *,
-    noise_multipliers: Sequence[SupportsFloat],
-    delta: SupportsFloat,
-    boundary: Boundary = "stopping",
-    adjacency: Adjacency | str = _DEFAULT,
-) -> OutputGuarantee:
-    """The prices of stopping after 0, 1, 2, ... levels, all with the one `delta`, from public parameters alone.
+@dataclass(frozen=True, kw_only=True)
+class BrownianReduction(NoiseReduction):
+    """Gaussian noise of decreasing deviation on one answer; only the last level released is paid.
 
-    `noise_multipliers` (strictly decreasing): the deviation of the noise at each level in units of the sensitivity.
+    Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
+    post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of the value as doubles
+    (the caller must ensure it); its shape is free. `noise_multipliers` are strictly decreasing.
+
+    `boundary`, and what a level costs, with the one `delta`:
 
     - "stopping": each level at its own Gaussian epsilon at a common nominal delta, which is raised until the delta of
       the worst stopping rule (`stopping_delta`) reaches `delta`. The smallest prices; for this list of levels only.
+      Multipliers from 0.05 to 2**14.
     - "linear", "mixture": Whitehouse et al.'s privacy boundaries, tightest at the last level. They also hold between
       the levels and for any number of them.
-
-    Prices are rounded up. Raises `ArgumentError` naming the argument; "stopping" takes multipliers from 0.05 to 2**14.
-
-    >>> g = brownian_guarantee(noise_multipliers=[20, 10, 5], delta=1e-6)
-    >>> {cell: round(epsilon, 2) for cell, epsilon in g.epsilons.items()}
-    {0: 0.0, 1: 0.2, 2: 0.42, 3: 0.88}
-    """
-    levels = _decreasing(noise_multipliers)
-    delta = number("delta", delta, at_least=1e-300, below=1.0)
-    if boundary == "stopping":
-        prices = _stopping_prices(levels, delta)
-    elif boundary == "linear":
-        prices = [linear_boundary(level, delta=delta, anchor=levels[-1]) for level in levels]
-    elif boundary == "mixture":
-        prices = [mixture_boundary(level, delta=delta, anchor=levels[-1]) for level in levels]
-    else:
-        raise ArgumentError(f"boundary must be 'stopping', 'linear' or 'mixture', got {boundary!r}")
-    by_level: dict[Hashable, float] = dict(enumerate([0.0, *prices]))
-    return OutputGuarantee(cell=len, epsilons=by_level, delta=delta, adjacency=adjacency, interactive=True)
-
-
-def brownian_reduction(
-    value: ArrayLike,
-    *,
-    noise_multipliers: Sequence[SupportsFloat],
-    delta: SupportsFloat,
-    sensitivity: SupportsFloat,
-    boundary: Boundary = "stopping",
-    adjacency: Adjacency | str = _DEFAULT,
-    spender: Spender | None = None,
-    label: str = "gradual release",
-    random: RandomSource | None = None,
-) -> GradualRelease:
-    """A session that releases `value` with Gaussian noise of decreasing deviation; only the last level is paid.
-
-    Level i is value + noise of standard deviation noise_multipliers[i] * sensitivity, and all noisier levels are
-    post-processings of the least noisy one released. `sensitivity` is in the Euclidean norm, of `value` as
-    doubles (the caller must ensure it); its shape is free. `delta`, `boundary` and the guarantee: `brownian_guarantee`;
-    `spender` and `label`: `laplace_reduction`.
 
     Reading a Brownian path backwards is averaging: level i is the mean, weighted by precision, of i independent
     Gaussian answers. So each step is an answer on a grid with fresh noise (`add_on_grid`, `gaussian_steps`), a
@@ -98,26 +61,62 @@ def brownian_reduction(
     Raises `ArgumentError` naming the argument, also for two levels so close that the grid cannot hold the step's noise.
 
     >>> from dpselect.randomness import keyed_source
-    >>> session = brownian_reduction([0.0, 3.0], noise_multipliers=[10, 1], delta=1e-6, sensitivity=1.0,
-    ...                              random=keyed_source(1))
-    >>> session.release().shape, session.guarantee.observed(session.released).epsilon(delta=1e-6) < 0.5
-    ((2,), True)
+    >>> levels = BrownianReduction(noise_multipliers=[20, 10, 5], delta=1e-6, sensitivity=1.0)
+    >>> {cell: round(epsilon, 2) for cell, epsilon in levels.guarantee.epsilons.items()}
+    {0: 0.0, 1: 0.2, 2: 0.42, 3: 0.88}
+    >>> levels.open([0.0, 3.0], random=keyed_source(1)).release().shape
+    (2,)
     """
-    guarantee = brownian_guarantee(
-        noise_multipliers=noise_multipliers, delta=delta, boundary=boundary, adjacency=adjacency
-    )
-    if np.asarray(value).dtype.kind not in "fiubO":
-        raise ArgumentError("value must be an array of real numbers")
-    array = as_vector("value", value)
-    source = resolve(random)
-    step = _averages(
-        array,
-        _decreasing(noise_multipliers),
-        number("sensitivity", sensitivity, at_least=1e-250, at_most=1e250),
-        source,
-    )
-    payment = Payment.open(guarantee, spender=spender, label=label)
-    return GradualRelease(step, guarantee, replayable=source.replayable, payment=payment)
+
+    noise_multipliers: Sequence[SupportsFloat]
+    delta: float
+    sensitivity: float
+    boundary: Boundary = "stopping"
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noise_multipliers", _decreasing(self.noise_multipliers))
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, below=1.0))
+        width = number("sensitivity", self.sensitivity, at_least=1e-250, at_most=1e250)
+        object.__setattr__(self, "sensitivity", width)
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        if self.boundary not in ("stopping", *_BOUNDARIES):
+            raise ArgumentError(f"boundary must be 'stopping', 'linear' or 'mixture', got {self.boundary!r}")
+
+    @cached_property
+    def guarantee(self) -> OutputGuarantee:
+        """The prices of stopping after 0, 1, 2, ... levels, all with the one `delta`; rounded up."""
+        levels = [float(level) for level in self.noise_multipliers]
+        if self.boundary == "stopping":
+            prices = _stopping_prices(levels, self.delta)
+        else:
+            price = _BOUNDARIES[self.boundary]
+            prices = [price(level, delta=self.delta, anchor=levels[-1]) for level in levels]
+        by_level: dict[Hashable, float] = dict(enumerate([0.0, *prices]))
+        return OutputGuarantee(
+            cell=len, epsilons=by_level, delta=self.delta, adjacency=self.adjacency, interactive=True
+        )
+
+    def _levels(self, value: ArrayLike) -> Levels:
+        """The levels in order: the mean, weighted by precision, of independent Gaussian answers on one grid."""
+        array = as_vector("value", value)
+        precisions = np.diff([0.0, *(float(level) ** -2.0 for level in self.noise_multipliers)])
+        granularity = grid_at_most(self.sensitivity * _FINE / math.sqrt(float(np.max(precisions))))
+        moved = self.sensitivity + rounding_sensitivity(max(array.size, 1), granularity)
+        # a little more noise than the levels ask for covers the rounding of the precisions
+        deviations = moved / np.sqrt(precisions) * (1.0 + 1e-9) / granularity
+        if not float(np.max(deviations)) <= _WIDEST:
+            raise ArgumentError("noise_multipliers: two levels are too close together for their step's noise")
+        totals = [np.zeros(array.shape)]
+
+        def level(place: int, random: RandomSource) -> Array:
+            # drawn once, even if an interrupted level is asked for again: two answers to one step would cost more
+            if len(totals) == place + 1:
+                noise = gaussian_steps(float(deviations[place]), array.shape, random).reshape(array.shape)
+                totals.append(totals[place] + precisions[place] * add_on_grid(array, noise * granularity, granularity))
+            return np.asarray(totals[place + 1] / float(np.sum(precisions[: place + 1])))
+
+        return lambda random: lambda place: level(place, random)
 
 
 def linear_boundary(noise_multiplier: SupportsFloat, *, delta: SupportsFloat, anchor: SupportsFloat) -> float:
@@ -162,8 +161,9 @@ def _boundary_arguments(
     )
 
 
-def _decreasing(noise_multipliers: Sequence[SupportsFloat]) -> list[float]:
-    parsed = [number("noise_multipliers", value, at_least=2.0**-20, at_most=2.0**40) for value in noise_multipliers]
+def _decreasing(noise_multipliers: Sequence[SupportsFloat]) -> tuple[float, ...]:
+    levels = (number("noise_multipliers", value, at_least=2.0**-20, at_most=2.0**40) for value in noise_multipliers)
+    parsed = tuple(levels)
     if not parsed:
         raise ArgumentError("noise_multipliers must hold at least one level")
     if any(not high > low for high, low in pairwise(parsed)):
@@ -194,24 +194,4 @@ def _stopping_prices(levels: Sequence[float], delta: float) -> list[float]:
     return prices(delta / len(levels) * (1.0 - 1e-12)) if best is None else tried(best)
 
 
-def _averages(
-    value: Array, levels: Sequence[float], sensitivity: float, random: RandomSource
-) -> Callable[[int], Array]:
-    """The levels in order: the mean, weighted by precision, of independent Gaussian answers on one grid."""
-    precisions = np.diff([0.0, *(level**-2.0 for level in levels)])
-    granularity = grid_at_most(sensitivity * _FINE / math.sqrt(float(np.max(precisions))))
-    moved = sensitivity + rounding_sensitivity(max(value.size, 1), granularity)
-    # a little more noise than the levels ask for covers the rounding of the precisions
-    deviations = moved / np.sqrt(precisions) * (1.0 + 1e-9) / granularity
-    if not float(np.max(deviations)) <= _WIDEST:
-        raise ArgumentError("noise_multipliers: two levels are too close together for their step's noise")
-    totals = [np.zeros(value.shape)]
-
-    def level(place: int) -> Array:
-        # drawn once, even if an interrupted level is asked for again: two answers to one step would cost more
-        if len(totals) == place + 1:
-            noise = gaussian_steps(float(deviations[place]), value.shape, random).reshape(value.shape) * granularity
-            totals.append(totals[place] + precisions[place] * add_on_grid(value, noise, granularity))
-        return np.asarray(totals[place + 1] / float(np.sum(precisions[: place + 1])))
-
-    return level
+_BOUNDARIES: Final = {"linear": linear_boundary, "mixture": mixture_boundary}

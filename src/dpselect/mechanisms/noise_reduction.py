@@ -8,8 +8,11 @@ Proofs of what is claimed here: docs/theory/noise-reduction.md.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, SupportsFloat
 
@@ -18,10 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, expect, number
 from dpselect.mechanisms.grid import round_to_grid
+from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
-from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender, paid
+from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
@@ -31,17 +35,12 @@ from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.session import answers
 
-__all__ = [
-    "GradualRelease",
-    "guarantee_with_test",
-    "laplace_reduction",
-    "laplace_reduction_guarantee",
-    "release_until",
-    "release_until_above",
-]
+__all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove"]
 
 Array = NDArray[np.float64]
-_DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
+Levels = Callable[[RandomSource], Callable[[int], Array]]
+"""From a source to the levels, by their place."""
+
 _BULK = 2**20
 """The largest scale that the bulk sampler takes."""
 _WIDEST = 2**50
@@ -53,10 +52,10 @@ class GradualRelease(PaidSession):
 
     With a `spender` it is paid as `PaidSession` says: when it is made, and settled by `close` at the levels released.
 
-    Made by `laplace_reduction` and `brownian_reduction`. The output of the session is `released`, and its cell is how
+    Made by `LaplaceReduction` and `BrownianReduction`. The output of the session is `released`, and its cell is how
     many levels that holds; `guarantee` prices it. Whether to ask again may depend on what was released, on public data
     and on public coins, and on nothing else that is private: a test on private data has a price of its own
-    (`release_until_above`). Between two levels no other mechanism's output on the same data may steer the session:
+    (`ReleaseUntilAbove`). Between two levels no other mechanism's output on the same data may steer the session:
     its guarantee is interactive, so that a ledger keeps others out.
 
     The object holds secrets: it cannot be copied or pickled, and refuses to answer in a forked child, where two
@@ -110,6 +109,32 @@ class GradualRelease(PaidSession):
         self._released = (*self._released, level)
         return level
 
+    def until(self, stop: Callable[[Array], bool]) -> Release:
+        """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
+
+        A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
+        `stop` is a public rule: it uses the level, and no data (the caller must ensure it). The session must be fresh.
+
+        >>> from dpselect.randomness import keyed_source
+        >>> levels = LaplaceReduction(epsilons=[0.01, 0.1, 1.0], sensitivity=1)
+        >>> release = levels.open(900, random=keyed_source(3)).until(lambda count: count > 500)
+        >>> len(release.value), release.realised.price
+        (1, 0.01)
+        """
+        if self._released:
+            raise ArgumentError("session must be fresh: it has released levels already")
+        while not self.exhausted:
+            if stop(self.release()):
+                break
+        receipt = self.close()
+        return Release(
+            value=self._released,
+            guarantee=self._guarantee.worst(),
+            receipt=receipt,
+            replayable=self._replayable,
+            realised=self._guarantee.observed(self._released),
+        )
+
     def _outcome(self) -> tuple[Array, ...]:
         return self._released
 
@@ -117,108 +142,127 @@ class GradualRelease(PaidSession):
         return f"<GradualRelease: {len(self._released)} levels released>"
 
 
-def laplace_reduction_guarantee(
-    *, epsilons: Sequence[SupportsFloat], adjacency: Adjacency | str = _DEFAULT
-) -> OutputGuarantee:
-    """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
+class NoiseReduction(ABC):
+    """Levels of noise on one answer, configured without data: `guarantee` prices them, `open` gives the session."""
 
-    From public parameters alone, so that it can be reserved before the data is touched. Source: Ligett et al. 2017;
-    docs/theory/noise-reduction.md, Theorem 2 (for the whole-number noise of `laplace_reduction`).
+    @property
+    @abstractmethod
+    def guarantee(self) -> OutputGuarantee:
+        """The price by the number of levels released, from public parameters alone."""
 
-    Raises `ArgumentError` unless `epsilons` are positive and strictly increasing.
+    def open(
+        self,
+        value: ArrayLike,
+        *,
+        spender: Spender | None = None,
+        label: str = "gradual release",
+        random: RandomSource | None = None,
+    ) -> GradualRelease:
+        """A session that releases `value`, a number or an array; only the last level that it releases is paid.
 
-    >>> dict(laplace_reduction_guarantee(epsilons=[0.25, 0.5, 1.0]).epsilons)
-    {0: 0.0, 1: 0.25, 2: 0.5, 3: 1.0}
-    """
-    levels = _increasing(epsilons)
-    prices: dict[Hashable, float] = dict(enumerate([0.0, *levels]))
-    return OutputGuarantee(cell=len, epsilons=prices, adjacency=adjacency, interactive=True)
+        Its shape, and whether its type is whole, must not depend on the data. What is not a finite number counts as
+        zero. The price is paid by a `spender` before the value is read; `label` is its name in the record.
+        """
+        if not isinstance(value, int) and np.asarray(value).dtype.kind not in "fiubO":
+            raise ArgumentError("value must be an array of real numbers")
+        levels, guarantee, source = self._levels(value), self.guarantee, resolve(random)
+        payment = Payment.open(guarantee, spender=spender, label=label)
+        return GradualRelease(levels(source), guarantee, replayable=source.replayable, payment=payment)
+
+    @abstractmethod
+    def _levels(self, value: ArrayLike) -> Levels:
+        """Arguments are checked now, and the data are looked at when it is called."""
 
 
-def laplace_reduction(
-    value: ArrayLike,
-    *,
-    epsilons: Sequence[SupportsFloat],
-    sensitivity: SupportsFloat,
-    granularity: SupportsFloat = 1.0,
-    adjacency: Adjacency | str = _DEFAULT,
-    spender: Spender | None = None,
-    label: str = "gradual release",
-    random: RandomSource | None = None,
-) -> GradualRelease:
-    """A session that releases `value` with Laplace noise at growing epsilons; only the last one is paid.
+@dataclass(frozen=True, kw_only=True)
+class LaplaceReduction(NoiseReduction):
+    """Laplace noise at growing epsilons on one answer; only the last level released is paid.
 
     Level i is value + noise of scale sensitivity/epsilons[i], and the levels are correlated so that all noisier ones
     are post-processings of the least noisy one released.
 
     Args:
-        value: a number or an array; its shape, and whether its type is whole, must not depend on the data.
         epsilons: positive, strictly increasing.
-        sensitivity: how far `value` moves between neighbours at most, in the sum of absolute differences (the
-            caller must ensure it; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
+        sensitivity: how far the value moves between neighbours at most, in the sum of absolute differences (the caller
+            must ensure it; what is not finite counts as zero, and what is beyond 2**52 granularities as that).
         granularity: a power of two; the noise is a whole number of these, and so is what is released. An array of
             whole numbers with a granularity of at most 1 is on the grid already; any other value is rounded to it,
             which is charged to the sensitivity (at most one granularity for each entry), so choose it fine.
         adjacency: which data sets are neighbours.
-        spender, label: where the price is paid, before the value is read, and its name in the record.
 
     Exactness. In units of the granularity the noise of level i has P(x) proportional to exp(-a_i |x|) with
     a_i = epsilons[i]/steps, and the step from a level to the noisier one before it keeps the noise with probability
     (sinh(a_i/2)/sinh(a_(i+1)/2))^2 and else adds fresh noise of the noisier level. Both are drawn exactly, by rational
     arithmetic. (The familiar (epsilon_i/epsilon_(i+1))^2 is right for real-valued noise only.)
 
-    Raises `ArgumentError` naming the argument, also when a level's scale is beyond 2**50 granularities or below 2**-60.
+    Raises `ArgumentError` naming the argument; `open` also when a level's scale is beyond 2**50 granularities or below
+    2**-60.
 
     >>> from dpselect.randomness import keyed_source
-    >>> session = laplace_reduction(90, epsilons=[0.1, 1.0], sensitivity=1, random=keyed_source(1))
+    >>> levels = LaplaceReduction(epsilons=[0.1, 1.0], sensitivity=1)
+    >>> dict(levels.guarantee.epsilons)
+    {0: 0.0, 1: 0.1, 2: 1.0}
+    >>> session = levels.open(90, random=keyed_source(1))
     >>> _ = session.release()
     >>> session.guarantee.observed(session.released).epsilon(delta=0)
     0.1
     """
-    guarantee = laplace_reduction_guarantee(epsilons=epsilons, adjacency=parse_adjacency(adjacency))
-    source = resolve(random)
-    # a whole number of any size is whole
-    whole = isinstance(value, int) or np.asarray(value).dtype.kind in "iub"
-    if np.asarray(value).dtype.kind not in "fiubO":
-        raise ArgumentError("value must be an array of real numbers")
-    array = as_vector("value", value)
-    steps = _sensitivity_in_steps(sensitivity, granularity, array.size, whole=whole)
-    rates = [epsilon_used(epsilon) / steps for epsilon in _increasing(epsilons)]
-    if 1 / rates[0] > _WIDEST or rates[-1] > 2**60:
-        raise ArgumentError("granularity is too fine or too coarse for these epsilons and this sensitivity")
-    unit = float(granularity)
-    payment = Payment.open(guarantee, spender=spender, label=label)
-    on_grid = (round_to_grid(array, unit) / unit).astype(np.int64)  # exact: a power of two
-    chain = _chain(on_grid.reshape(-1), rates, source)
 
-    def level(place: int) -> Array:
-        return chain[place].astype(np.float64).reshape(array.shape) * unit
+    epsilons: Sequence[SupportsFloat]
+    sensitivity: SupportsFloat
+    granularity: SupportsFloat = 1.0
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
-    return GradualRelease(level, guarantee, replayable=source.replayable, payment=payment)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilons", _increasing(self.epsilons))
+        number("sensitivity", self.sensitivity, above=0.0)
+        round_to_grid(0.0, number("granularity", self.granularity, above=0.0))  # a power of two
+        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
+
+        Source: Ligett et al. 2017; docs/theory/noise-reduction.md, Theorem 2 (for whole-number noise).
+        """
+        prices: dict[Hashable, float] = dict(enumerate([0.0, *map(float, self.epsilons)]))
+        return OutputGuarantee(cell=len, epsilons=prices, adjacency=self.adjacency, interactive=True)
+
+    def _levels(self, value: ArrayLike) -> Levels:
+        # a whole number of any size is whole
+        whole = isinstance(value, int) or np.asarray(value).dtype.kind in "iub"
+        array, unit = as_vector("value", value), float(self.granularity)
+        steps = self._sensitivity_in_steps(array.size, whole=whole)
+        rates = [epsilon_used(float(epsilon)) / steps for epsilon in self.epsilons]
+        if 1 / rates[0] > _WIDEST or rates[-1] > 2**60:
+            raise ArgumentError("granularity is too fine or too coarse for these epsilons and this sensitivity")
+
+        def levels(random: RandomSource) -> Callable[[int], Array]:
+            on_grid = (round_to_grid(array, unit) / unit).astype(np.int64)  # exact: a power of two
+            chain = _chain(on_grid.reshape(-1), rates, random)
+            return lambda place: chain[place].astype(np.float64).reshape(array.shape) * unit
+
+        return levels
+
+    def _sensitivity_in_steps(self, dimension: int, *, whole: bool) -> int:
+        """How far the value moves on the grid at most, a whole number of steps in the sum of absolute differences.
+
+        Rounding x to the grid and y: the difference is a whole number below |x - y|/granularity + 1.
+        """
+        unit = float(self.granularity)
+        in_steps = Fraction(float(self.sensitivity)) / Fraction(unit)
+        if whole and unit <= 1.0:
+            return max(math.floor(in_steps), 1)
+        return math.ceil(in_steps) + max(dimension, 1) - 1
 
 
-def _increasing(epsilons: Sequence[SupportsFloat]) -> list[float]:
-    parsed = [number("epsilons", epsilon, above=0.0) for epsilon in epsilons]
+def _increasing(epsilons: Sequence[SupportsFloat]) -> tuple[float, ...]:
+    parsed = tuple(number("epsilons", epsilon, above=0.0) for epsilon in epsilons)
     if not parsed:
         raise ArgumentError("epsilons must hold at least one level")
     if any(not low < high for low, high in pairwise(parsed)):
         raise ArgumentError("epsilons must be strictly increasing")
     return parsed
-
-
-def _sensitivity_in_steps(
-    sensitivity: SupportsFloat, granularity: SupportsFloat, dimension: int, *, whole: bool
-) -> int:
-    """How far the value moves on the grid at most, a whole number of steps in the sum of absolute differences.
-
-    Rounding x to the grid and y: the difference is a whole number below |x - y|/granularity + 1.
-    """
-    number("sensitivity", sensitivity, above=0.0)
-    unit = number("granularity", granularity, above=0.0)
-    in_steps = Fraction(float(sensitivity)) / Fraction(unit)
-    if whole and unit <= 1.0:
-        return max(math.floor(in_steps), 1)
-    return math.ceil(in_steps) + max(dimension, 1) - 1
 
 
 def _chain(value: NDArray[np.int64], rates: Sequence[Fraction], random: RandomSource) -> list[NDArray[np.int64]]:
@@ -273,123 +317,86 @@ def stay_probability(coarse: Fraction, fine: Fraction) -> Enclosure:
     return enclosure
 
 
-def release_until(session: GradualRelease, stop: Callable[[Array], bool]) -> Release:
-    """Release level after level until `stop(level)` is true or the levels run out; the value is all of them.
-
-    A session that is paid is closed, at the levels released; if `stop` raises, it stays open and charged.
-    `stop` is a public rule: it uses the level, and no data (the caller must ensure it). The session must be fresh.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
-    >>> release = release_until(session, lambda count: count > 500)
-    >>> len(release.value), release.realised.price
-    (1, 0.01)
-    """
-    _check_fresh(session)
-    while not session.exhausted:
-        if stop(session.release()):
-            break
-    receipt = session.close()
-    return Release(
-        value=session.released,
-        guarantee=session.guarantee.worst(),
-        receipt=receipt,
-        replayable=session.replayable,
-        realised=session.guarantee.observed(session.released),
-    )
-
-
-def guarantee_with_test(
-    reduction: OutputGuarantee, *, epsilon_threshold: SupportsFloat, epsilon_queries: SupportsFloat
-) -> OutputGuarantee:
-    """The price of `release_until_above`: the level's own, and the test's by whether it succeeded.
-
-    Success at level i costs price(i) + epsilon_threshold + epsilon_queries; all levels without success cost
-    price(last) + epsilon_threshold. Delta stays. Source: docs/theory/noise-reduction.md, Theorem 4 (Ligett et
-    al. 2017, for Laplace levels and another test). Rounded up.
-
-    >>> levels = laplace_reduction_guarantee(epsilons=[0.25, 1.0])
-    >>> dict(guarantee_with_test(levels, epsilon_threshold=0.5, epsilon_queries=1.0).epsilons)
-    {(1, 1): 1.75, (2, 1): 2.5, (2, 0): 1.5}
-    """
-    reduction = output_promise("reduction", reduction)
-    test = sparse_vector_guarantee(
-        epsilon_threshold=number("epsilon_threshold", epsilon_threshold, above=0.0),
-        epsilon_queries=number("epsilon_queries", epsilon_queries, above=0.0),
-        max_positives=1,
-    )
-    last = len(reduction.table or ()) - 1
-    cells = [*((level, 1) for level in range(1, last + 1)), (last, 0)]
-    return OutputGuarantee(
-        cell=_levels_and_success,
-        epsilons={cell: _added(reduction.price(cell[0]), test.price(cell[1])) for cell in cells},
-        delta=reduction.delta,
-        adjacency=reduction.adjacency,
-    )
-
-
-def release_until_above(
-    session: GradualRelease,
-    query: Callable[[Array], SupportsFloat],
-    *,
-    threshold: SupportsFloat,
-    epsilon_threshold: SupportsFloat,
-    epsilon_queries: SupportsFloat,
-    sensitivity: SupportsFloat = 1.0,
-    spender: Spender | None = None,
-    label: str = "gradual release with a test",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class ReleaseUntilAbove(Mechanism):
     """Release level after level until a private test finds one good enough; the value is (levels, success).
 
-    `query(level)` may use the private data: for every level it is a number that moves by at most `sensitivity` between
-    neighbours (the caller must ensure it; correct predictions of a model on held-out rows, say). It goes through one
-    sparse vector, which is charged on top: `guarantee_with_test`. A query that raises counts as -inf, and its message
-    is lost. `threshold` is public. The session must be fresh, and made without a spender: levels and test have one
-    price, which `spender` pays here.
+    A call takes the value and `query(level)`, which may use the private data: for every level it is a number that moves
+    by at most `sensitivity` between neighbours (the caller must ensure it; correct predictions of a model on held-out
+    rows, say). It goes through one sparse vector, which is charged on top. A query that raises counts as -inf, and its
+    message is lost. `threshold` is public.
 
     >>> from dpselect.randomness import keyed_source
-    >>> session = laplace_reduction(900, epsilons=[0.01, 0.1, 1.0], sensitivity=1, random=keyed_source(3))
-    >>> release = release_until_above(session, lambda count: 1000 - abs(count - 900), threshold=900,
-    ...                               epsilon_threshold=0.5, epsilon_queries=0.5, random=keyed_source(4))
-    >>> release.value[1], release.realised.price
-    (True, 1.01)
+    >>> levels = LaplaceReduction(epsilons=[0.01, 0.1, 1.0], sensitivity=1)
+    >>> until = ReleaseUntilAbove(reduction=levels, threshold=900, epsilon_threshold=0.5, epsilon_queries=0.5)
+    >>> release = until(900, lambda count: 1000 - abs(count - 900), random=keyed_source(4))
+    >>> release.value[1], release.realised.price == until.guarantee.price((len(release.value[0]), 1))
+    (True, True)
     """
-    _check_fresh(session)
-    if session.receipt is not None:
-        raise ArgumentError("session must be made without a spender: what it paid for does not include the test")
-    bar = number("threshold", threshold, finite=False)
-    moved = number("sensitivity", sensitivity, at_least=2.0**-300, at_most=2.0**300)
-    guarantee = guarantee_with_test(
-        session.guarantee, epsilon_threshold=epsilon_threshold, epsilon_queries=epsilon_queries
-    )
-    source = resolve(random)
 
-    def run() -> tuple[tuple[Array, ...], bool]:
-        test = SparseVector(
-            epsilon_threshold=epsilon_threshold,
-            epsilon_queries=epsilon_queries,
-            max_positives=1,
-            sensitivity=moved,
-            adjacency=session.guarantee.adjacency,
-            random=source,
+    reduction: NoiseReduction
+    threshold: float
+    epsilon_threshold: float
+    epsilon_queries: float
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        expect("reduction", self.reduction, NoiseReduction)
+        object.__setattr__(self, "threshold", number("threshold", self.threshold, finite=False))
+        for name in ("epsilon_threshold", "epsilon_queries"):
+            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
+        scale = number("sensitivity", self.sensitivity, at_least=2.0**-300, at_most=2.0**300)
+        object.__setattr__(self, "sensitivity", scale)
+
+    @property
+    def guarantee(self) -> OutputGuarantee:
+        """The price of the levels, and of the test by whether it succeeded.
+
+        Success at level i costs price(i) + epsilon_threshold + epsilon_queries; all levels without success cost
+        price(last) + epsilon_threshold. Delta stays. Source: docs/theory/noise-reduction.md, Theorem 4 (Ligett et
+        al. 2017, for Laplace levels and another test). Rounded up.
+
+        >>> levels = LaplaceReduction(epsilons=[0.25, 1.0], sensitivity=1)
+        >>> until = ReleaseUntilAbove(reduction=levels, threshold=0, epsilon_threshold=0.5, epsilon_queries=1.0)
+        >>> dict(until.guarantee.epsilons)
+        {(1, 1): 1.75, (2, 1): 2.5, (2, 0): 1.5}
+        """
+        levels = self.reduction.guarantee
+        test = sparse_vector_guarantee(
+            epsilon_threshold=self.epsilon_threshold, epsilon_queries=self.epsilon_queries, max_positives=1
         )
-        while not (session.exhausted or test.halted):
-            test.above(_quiet(query, session.release()), bar)
-        return session.released, test.halted
+        last = len(levels.table or ()) - 1
+        cells = [*((level, 1) for level in range(1, last + 1)), (last, 0)]
+        return OutputGuarantee(
+            cell=_levels_and_success,
+            epsilons={cell: _added(levels.price(cell[0]), test.price(cell[1])) for cell in cells},
+            delta=levels.delta,
+            adjacency=levels.adjacency,
+        )
 
-    replayable = session.replayable or source.replayable
-    return paid(run, guarantee, spender=spender, label=label, replayable=replayable)
+    def prepared(
+        self, value: ArrayLike, query: Callable[[Array], SupportsFloat]
+    ) -> Callable[[RandomSource], tuple[tuple[Array, ...], bool]]:
+        """The levels up to the first that passes, and whether one did."""
+        if not callable(query):
+            raise TypeError("query must be callable: query(level) -> number")
 
+        def run(random: RandomSource) -> tuple[tuple[Array, ...], bool]:
+            session = self.reduction.open(value, random=random)
+            test = SparseVector(
+                epsilon_threshold=self.epsilon_threshold,
+                epsilon_queries=self.epsilon_queries,
+                max_positives=1,
+                sensitivity=self.sensitivity,
+                adjacency=session.guarantee.adjacency,
+                random=random,
+            )
+            while not (session.exhausted or test.halted):
+                asked = partial(query, session.release())
+                test.above(result_of(lambda: float(asked()), -math.inf), self.threshold)  # noqa: B023 - at once
+            return session.released, test.halted
 
-def _quiet(query: Callable[[Array], SupportsFloat], level: Array) -> float:
-    return result_of(lambda: float(query(level)), -math.inf)
-
-
-def _check_fresh(session: GradualRelease) -> None:
-    expect("session", session, GradualRelease)
-    if session.released:
-        raise ArgumentError("session must be fresh: it has released levels already")
+        return run
 
 
 def _added(first: float, second: float) -> float:

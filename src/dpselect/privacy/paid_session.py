@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,7 +14,7 @@ from dpselect.randomness.session import Session, answers
 __all__ = ["IN_FULL", "PaidSession"]
 
 
-class PaidSession(Session):
+class PaidSession(Session, ABC):
     """A session with one price for all of its answers.
 
     It is reserved when the session is made, not at its first answer: what the budget does not allow is then refused
@@ -51,9 +52,9 @@ class PaidSession(Session):
     def _pay(self, payment: Payment | None) -> None:
         self._payment = payment
 
+    @abstractmethod
     def _outcome(self) -> Any:
         """The output so far, as far as its price depends on it, or `IN_FULL`."""
-        raise NotImplementedError
 
     def _refuse_when_closed(self) -> None:
         if self._closed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from dpselect.errors import expect, public_text
 from dpselect.privacy.guarantee import Guarantee
@@ -17,9 +17,13 @@ from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import Receipt, Release, Spender
 from dpselect.randomness.starting import refuse_while_starting
 
+if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
+    from typing_extensions import TypeVar
+
+    _Release = TypeVar("_Release", default=Release)
+
 __all__ = ["IN_FULL", "Payment", "paid"]
 
-_Release = TypeVar("_Release")
 IN_FULL: Final[Any] = object()
 """In the place of an output: what came out is not known."""
 
@@ -86,7 +90,6 @@ class Payment:
         return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
 
 
-@overload
 def paid(
     run: Callable[[], Any],
     guarantee: Guarantee | OutputGuarantee,
@@ -94,26 +97,8 @@ def paid(
     spender: Spender | None,
     label: str,
     replayable: bool = False,
-) -> Release: ...
-@overload
-def paid(
-    run: Callable[[], Any],
-    guarantee: Guarantee | OutputGuarantee,
-    *,
-    spender: Spender | None,
-    label: str,
-    replayable: bool = False,
-    form: Callable[..., _Release],
-) -> _Release: ...
-def paid(
-    run: Callable[[], Any],
-    guarantee: Guarantee | OutputGuarantee,
-    *,
-    spender: Spender | None,
-    label: str,
-    replayable: bool = False,
-    form: Callable[..., Any] = Release,
-) -> Any:
+    form: Callable[..., _Release] = Release,  # type: ignore[assignment]
+) -> _Release:
     """Reserve the worst case of `guarantee`, `run()`, settle at the realised price, and release the output.
 
     `run` is the private run: all that depends on the data happens in it, and everything that it was asked is checked

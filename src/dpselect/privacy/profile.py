@@ -9,6 +9,7 @@ the values at negative e, so implementations need them at e >= 0 only.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -98,12 +99,12 @@ def extend(epsilons: Array, forward: Callable[[Array], Array], backward: Callabl
     return np.clip(np.where(positive, forward(size), mirrored), 0.0, 1.0)
 
 
-class SymmetricProfile:
+class SymmetricProfile(ABC):
     """A profile whose two directions agree; subclasses give `at` for epsilon >= 0."""
 
+    @abstractmethod
     def at(self, epsilons: Array) -> Array:
         """The divergence at epsilon >= 0."""
-        raise NotImplementedError("a symmetric profile defines `at`")
 
     def remove(self, epsilons: Array) -> Array:
         """A bound on H_{exp(epsilon)}(P || P')."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from dpselect.adaptive import BlockPlan, exponential_median, search_median, uniform_grid
+from dpselect.adaptive import BlockPlan, ExponentialMedian, SearchMedian, uniform_grid
 from dpselect.ordered.domains import Domain
 from dpselect.randomness import RandomSource
 
@@ -77,15 +77,15 @@ def block_grid(size: int) -> Domain:
 def private_median(grid: Domain, *, rho: float, queries: int, random: RandomSource) -> Answer:
     """The exponential median on a grid, with `rho` of concentrated privacy for all questions together."""
     epsilon = math.sqrt(8.0 * rho / queries)
-    return lambda values: float(exponential_median(values, grid, epsilon=epsilon, random=random).value)
+    return lambda values: float(ExponentialMedian(epsilon=epsilon)(values, grid, random=random).value)
 
 
 def certified_answer(plan: BlockPlan, grid: Domain, random: RandomSource) -> Answer:
     """The mechanism of a plan."""
     noise = plan.noise
     if noise is None:
-        return lambda values: float(exponential_median(values, grid, epsilon=plan.epsilon, random=random).value)
-    return lambda values: float(search_median(values, grid, noise=noise, random=random).value)
+        return lambda values: float(ExponentialMedian(epsilon=plan.epsilon)(values, grid, random=random).value)
+    return lambda values: float(SearchMedian(noise=noise)(values, grid, random=random).value)
 
 
 # ---- analysts

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift, noise_unit
-from dpselect.learners import gated_release
+from dpselect.learners import GatedRelease
 from dpselect.mechanisms import SparseRelease, balanced_split, sparse_vector_guarantee
 from dpselect.privacy import pure_dp
 from dpselect.reproduce.output_dp_laws import expected_scales
@@ -189,14 +189,8 @@ def _withheld(context: Context) -> Row:
     threshold = 0.5
     error = threshold + unit / epsilon * math.log(10.0)
     withheld = sum(
-        gated_release(
-            lambda _random: "model",
-            lambda _model: error,
-            training=pure_dp(epsilon=1.0),
-            max_error=threshold,
-            test_epsilon=epsilon,
-            test_shift=unit,
-            random=context.random,
+        GatedRelease(training=pure_dp(epsilon=1.0), max_error=threshold, test_epsilon=epsilon, test_shift=unit)(
+            lambda _random: "model", lambda _model: error, random=context.random
         ).value
         is None
         for _ in range(runs)

@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsFloat
+from dataclasses import dataclass
+from typing import SupportsFloat
 
 from dpselect.accounting import threshold_stopping
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.repetitions import Geometric, Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, output_of, run_once, searched
+from dpselect.selection.candidates import Candidate, Outcome, Selector, output_of, run_once
 from dpselect.selection.rehearsal import Rehearsal
 
-__all__ = ["select_above"]
+__all__ = ["SelectAbove", "select_above"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectAbove(Selector):
+    """Run the candidate afresh until a score is at least `threshold`, and release that run's output only.
+
+    `select_above` with the same arguments, `base` being its `guarantee`, is a call of this.
+    """
+
+    threshold: SupportsFloat
+    stop_probability: SupportsFloat
+    base: Guarantee
+    max_runs: int | None = None
+
+    def __post_init__(self) -> None:
+        promise("base", self.base)
+        object.__setattr__(self, "threshold", number("threshold", self.threshold, finite=False))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`threshold_stopping` of these."""
+        return threshold_stopping(self.base, stop_probability=self.stop_probability, max_runs=self.max_runs)
+
+    @property
+    def tries(self) -> Repetitions:
+        """The law of the number of runs when none clears the threshold."""
+        law = Geometric(gamma=float(self.stop_probability))
+        return law if self.max_runs is None else law.at_most(self.max_runs)
+
+    def _found(self, candidate: Candidate, random: RandomSource) -> object:
+        return output_of(first_above(candidate, float(self.threshold), self.tries, random))
 
 
 def select_above(
@@ -47,18 +79,9 @@ def select_above(
     >>> release.value, round(release.guarantee.epsilon(delta=0), 3) <= 2.0
     ('found', True)
     """
-    check_candidate(candidate, rehearse)
-    guarantee = promise("guarantee", guarantee)
-    bar = number("threshold", threshold, finite=False)
-    total = threshold_stopping(guarantee, stop_probability=stop_probability, max_runs=max_runs)
-    tries = Geometric(gamma=float(stop_probability))
-    law = tries if max_runs is None else tries.at_most(max_runs)
-    source = resolve(random)
-
-    def run() -> Any:
-        return output_of(first_above(candidate, bar, law, source))
-
-    return searched(run, total, spender=spender, label=label, replayable=source.replayable)
+    base = promise("guarantee", guarantee)
+    select = SelectAbove(threshold=threshold, stop_probability=stop_probability, base=base, max_runs=max_runs)
+    return select(candidate, rehearse=rehearse, spender=spender, label=label, random=random)
 
 
 def first_above(candidate: Candidate, bar: float, tries: Repetitions, source: RandomSource) -> Outcome | None:

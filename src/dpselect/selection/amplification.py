@@ -5,14 +5,10 @@ from __future__ import annotations
 from typing import SupportsFloat
 
 from dpselect.errors import ArgumentError, number
-from dpselect.privacy import Guarantee, Release, Spender
-from dpselect.privacy.promises import promise
-from dpselect.randomness import RandomSource
-from dpselect.selection.above import select_above
-from dpselect.selection.candidates import Candidate
-from dpselect.selection.rehearsal import Rehearsal
+from dpselect.privacy import Guarantee
+from dpselect.selection.above import SelectAbove
 
-__all__ = ["amplification_stop_probability", "amplify", "markov_probability"]
+__all__ = ["amplification_stop_probability", "amplified", "markov_probability"]
 
 
 def markov_probability(*, mean: SupportsFloat, margin: SupportsFloat) -> float:
@@ -31,7 +27,7 @@ def markov_probability(*, mean: SupportsFloat, margin: SupportsFloat) -> float:
 def amplification_stop_probability(
     *, mean: SupportsFloat, margin: SupportsFloat, failure_probability: SupportsFloat
 ) -> float:
-    """failure_probability times `markov_probability`: of the coin in `amplify`, or gamma of a `Geometric` law.
+    """failure_probability times `markov_probability`: of the coin in `amplified`, or gamma of a `Geometric` law.
 
     `select_best` does not need to know the mean to be private, at 3 epsilon_1; its expected number of runs is one over
     this. A search by `select_above` is expected to take no more runs than one over `markov_probability`.
@@ -43,40 +39,21 @@ def amplification_stop_probability(
     return beta * markov_probability(mean=mean, margin=margin)
 
 
-def amplify(
-    candidate: Candidate,
-    *,
-    mean: SupportsFloat,
-    margin: SupportsFloat,
-    failure_probability: SupportsFloat,
-    guarantee: Guarantee,
-    rehearse: Rehearsal = True,
-    spender: Spender | None = None,
-    label: str = "amplification",
-    random: RandomSource | None = None,
-) -> Release:
-    """A run that scores at least mean - margin, except with `failure_probability`: then None, at most 2 epsilon_1.
+def amplified(
+    *, mean: SupportsFloat, margin: SupportsFloat, failure_probability: SupportsFloat, base: Guarantee
+) -> SelectAbove:
+    """A search for a run that scores at least mean - margin; fails with `failure_probability`, at most 2 epsilon_1.
 
     For scores in [0, 1] whose mean is at least `mean` on every data set (public; a wrong one costs success, never
-    privacy). The rest is as in `select_above`, which this calls. Source: Liu, Talwar 2019, Section 5.4.
+    privacy). Source: Liu, Talwar 2019, Section 5.4.
 
     >>> from dpselect.privacy import pure_dp
-    >>> release = amplify(lambda random: (float(random.uniform(1)[0]), "found"), mean=0.5, margin=0.2,
-    ...                   failure_probability=1e-6, guarantee=pure_dp(epsilon=0.5))
-    >>> release.value
+    >>> search = amplified(mean=0.5, margin=0.2, failure_probability=1e-6, base=pure_dp(epsilon=0.5))
+    >>> search(lambda random: (float(random.uniform(1)[0]), "found")).value
     'found'
     """
-    guarantee = promise("guarantee", guarantee)
     mu, a = number("mean", mean, above=0.0, at_most=1.0), number("margin", margin, above=0.0)
     if a > mu:
         raise ArgumentError(f"margin must be at most the mean, got {margin!r}")
-    return select_above(
-        candidate,
-        threshold=mu - a,
-        stop_probability=amplification_stop_probability(mean=mu, margin=a, failure_probability=failure_probability),
-        guarantee=guarantee,
-        rehearse=rehearse,
-        spender=spender,
-        label=label,
-        random=random,
-    )
+    stop = amplification_stop_probability(mean=mu, margin=a, failure_probability=failure_probability)
+    return SelectAbove(threshold=mu - a, stop_probability=stop, base=base)

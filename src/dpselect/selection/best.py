@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from dpselect.accounting import best_of
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Candidate, Outcome, check_candidate, output_of, run_once, searched
+from dpselect.selection.candidates import Candidate, Outcome, Selector, output_of, run_once
 from dpselect.selection.rehearsal import Rehearsal
 
-__all__ = ["select_best"]
+__all__ = ["SelectBest", "select_best"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectBest(Selector):
+    """Draw K from a law, run the candidate K times afresh, and release the output of the best score only.
+
+    `select_best` with the same arguments, `base` being its `guarantee`, is a call of this.
+    """
+
+    repetitions: Repetitions
+    base: Guarantee
+
+    def __post_init__(self) -> None:
+        promise("base", self.base)
+
+    @property
+    def no_runs(self) -> float:
+        """The law's probability of zero."""
+        return self.repetitions.zero_probability
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`best_of(base, repetitions)`."""
+        return best_of(self.base, self.repetitions)
+
+    def _found(self, candidate: Candidate, random: RandomSource) -> object:
+        return output_of(best_outcome(candidate, self.repetitions, random))
 
 
 def select_best(
@@ -47,17 +74,8 @@ def select_best(
     >>> select_best(noisy, repetitions=Harmonic(limit=5), guarantee=laplace(scale=1.0)).value
     'found'
     """
-    check_candidate(candidate, rehearse)
-    guarantee = promise("guarantee", guarantee)
-    total = best_of(guarantee, repetitions)
-    source = resolve(random)
-
-    def run() -> Any:
-        return output_of(best_outcome(candidate, repetitions, source))
-
-    return searched(
-        run, total, spender=spender, label=label, replayable=source.replayable, no_runs=repetitions.zero_probability
-    )
+    select = SelectBest(repetitions=repetitions, base=promise("guarantee", guarantee))
+    return select(candidate, rehearse=rehearse, spender=spender, label=label, random=random)
 
 
 def best_outcome(candidate: Candidate, repetitions: Repetitions, source: RandomSource) -> Outcome | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender, paid
+from dpselect.mechanisms import Mechanism
+from dpselect.privacy import Guarantee, Release
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import promise
@@ -18,11 +20,11 @@ __all__ = [
     "Candidate",
     "Outcome",
     "PrivateCandidate",
+    "Selector",
     "check_candidate",
-    "check_private_candidates",
+    "or_nothing",
     "output_of",
     "run_once",
-    "searched",
 ]
 
 Candidate = Callable[[RandomSource], tuple[float, Any]]
@@ -72,17 +74,19 @@ class Outcome:
         return is_number, self.score if is_number else 0.0, self.tag
 
 
+def or_nothing(form: Callable[..., Release], no_runs: float) -> Callable[..., Release]:
+    """The same form, with a warning when nothing was found; `no_runs` is the probability of there being no run."""
+
+    def released(value: Any, **paid_for: Any) -> Release:
+        warn_if_nothing_found(value, no_runs=no_runs)
+        return form(value=value, **paid_for)
+
+    return released
+
+
 def check_candidate(candidate: object, rehearse: Rehearsal = True) -> None:
     """Raise `TypeError` for what cannot be run, `ArgumentError` for what would fail in every run: see `Rehearsal`."""
     rehearse_candidate("candidate", candidate.run if isinstance(candidate, PrivateCandidate) else candidate, rehearse)
-
-
-def check_private_candidates(candidates: Iterable[object], rehearse: Rehearsal = True) -> None:
-    """Raise `TypeError` unless each has its own guarantee, and what `check_candidate` raises for one of them."""
-    if not all(isinstance(candidate, PrivateCandidate) for candidate in candidates):
-        raise TypeError("candidates must be PrivateCandidate, each with its guarantee")
-    for candidate in candidates:
-        check_candidate(candidate, rehearse)
 
 
 def output_of(outcome: Outcome | None) -> Any:
@@ -90,20 +94,30 @@ def output_of(outcome: Outcome | None) -> Any:
     return outcome.output if outcome else None
 
 
-def searched(
-    run: Callable[[], Any],
-    guarantee: Guarantee | OutputGuarantee,
-    *,
-    spender: Spender | None,
-    label: str,
-    replayable: bool,
-    no_runs: float = 0.0,
-    form: Callable[..., Any] = Release,
-) -> Any:
-    """`paid`, with a warning when nothing was found; `no_runs` is the probability of there being no run at all."""
-    release = paid(run, guarantee, spender=spender, label=label, replayable=replayable, form=form)
-    warn_if_nothing_found(release.value, no_runs=no_runs)
-    return release
+class Selector(Mechanism):
+    """A mechanism that runs a candidate; the value is None, with a `NothingFoundWarning`, when nothing was found.
+
+    Configured by public numbers and by `base`, what one run of the candidate promises with its score and its failure
+    (the caller must ensure it). A call takes the candidate; `rehearse`: see `Rehearsal`. In memory and in this process.
+    """
+
+    @property
+    def no_runs(self) -> float:
+        """The probability that there is no run at all."""
+        return 0.0
+
+    def prepared(self, candidate: Candidate, *, rehearse: Rehearsal = True) -> Callable[[RandomSource], Any]:
+        """The search by runs of this candidate, `candidate(random) -> (score, output)`."""
+        check_candidate(candidate, rehearse)
+        return lambda random: self._found(candidate, random)
+
+    @abstractmethod
+    def _found(self, candidate: Candidate, random: RandomSource) -> Any:
+        """The algorithm without its price."""
+
+    def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
+        """A release, with a warning when it holds nothing."""
+        return or_nothing(Release, self.no_runs)
 
 
 def run_once(candidate: Candidate, random: RandomSource) -> Outcome | None:

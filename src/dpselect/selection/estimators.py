@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import discrete_laplace, grid_at_most, noisy_count, noisy_count_guarantee, round_to_grid
+from dpselect.mechanisms import NoisyCount, discrete_laplace, grid_at_most, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.promises import promise
@@ -79,16 +79,16 @@ def noisy_accuracy(
     """The share of rows of X that a classifier labels as in y, with whole-number Laplace noise on their number.
 
     `rows` is the public number that the count is divided by. A row's prediction must depend on that row alone, as
-    scikit-learn's classifiers predict. One row changes the count by at most one: `noisy_count(epsilon=...)`.
+    scikit-learn's classifiers predict. One row changes the count by at most one: `NoisyCount`.
     """
-    price = noisy_count_guarantee(epsilon=number("epsilon", epsilon, above=0.0), adjacency=adjacency)
+    noise = NoisyCount(epsilon=number("epsilon", epsilon, above=0.0), adjacency=adjacency)
     total = number("rows", rows, above=0.0)
 
     def score(model: Any, random: RandomSource) -> float:
         correct = int(np.count_nonzero(np.asarray(model.predict(X)) == np.asarray(y)))
-        return noisy_count(correct, epsilon=price.pure_epsilon, random=random) / total
+        return float(noise.draw(correct, random=random) / total)
 
-    return Scorer(score, price)
+    return Scorer(score, noise.guarantee)
 
 
 def noisy_value(

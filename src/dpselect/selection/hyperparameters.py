@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, SupportsFloat
 
 from dpselect.accounting import best_of
 from dpselect.errors import flag, integer, number
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
-from dpselect.privacy import Guarantee, Release, Spender, compose, worst_of
+from dpselect.mechanisms import Mechanism, NoisyCount
+from dpselect.privacy import Guarantee, Release, compose, worst_of
 from dpselect.privacy.promises import promise, refusal
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
 from dpselect.selection.best import best_outcome
-from dpselect.selection.candidates import Candidate, output_of, searched
+from dpselect.selection.candidates import Candidate, or_nothing, output_of
 from dpselect.selection.rehearsal import check_function
 
 __all__ = [
+    "SelectHyperparameters",
     "Tuned",
     "TwoSetGuarantee",
     "TwoSetRelease",
-    "select_hyperparameters",
     "tuning_candidate",
     "two_set_guarantee",
 ]
@@ -115,37 +115,25 @@ def tuning_candidate(
         raise TypeError("correct must be callable: correct(model) -> number of correct validation rows")
     count = integer("candidates", candidates, at_least=1, at_most=1 << 1000)
     epsilon = number("validation_epsilon", validation_epsilon, at_least=2.0**-60, at_most=2.0**60)
-    noisy_count_guarantee(epsilon=epsilon)
+    noise = NoisyCount(epsilon=epsilon)
 
     def candidate(random: RandomSource) -> tuple[float, Tuned]:
         index = random.below(count)
         model = train(index, random)
-        noisy = noisy_count(correct(model), epsilon=epsilon, random=random)
+        noisy = noise.draw(correct(model), random=random)
         return float(noisy), Tuned(index, model, noisy)
 
     return candidate
 
 
-def select_hyperparameters(
-    train: Callable[[int, RandomSource], Any],
-    *,
-    candidates: int,
-    correct: Callable[[Any], int],
-    repetitions: Repetitions,
-    training: Guarantee,
-    validation_epsilon: SupportsFloat,
-    may_overlap: bool = True,
-    rehearse: bool = True,
-    spender: Spender | None = None,
-    label: str = "select hyperparameters",
-    random: RandomSource | None = None,
-) -> TwoSetRelease:
+@dataclass(frozen=True, kw_only=True)
+class SelectHyperparameters(Mechanism):
     """Train candidates 0 .. candidates-1, drawn with replacement, K times, and release the best by noisy validation.
 
-    `train(i, random)` is a private training run on the training data; `training` covers it for every i, with its
-    failure (the caller must ensure it). It is called for the candidates drawn only, so there may be any number.
-    `correct(model)` counts correct rows of the validation data: one row moves it by at most one, and it fails for no
-    data (the caller must ensure it). The model is released with the price of both data sets apart (`training`,
+    A call takes `train(i, random)`, a private training run on the training data; `training` covers it for every i, with
+    its failure (the caller must ensure it). It is called for the candidates drawn only, so there may be any number. And
+    `correct(model)`, which counts correct rows of the validation data: one row moves it by at most one, and it fails
+    for no data (the caller must ensure it). The model is released with the price of both data sets apart (`training`,
     `validation`) and for everyone (`guarantee`): their sum inside the search if one person `may_overlap` both sets, the
     larger otherwise. The value is a `Tuned` or None. `rehearse`: search the code of both functions for names that are
     defined nowhere, before anything is drawn.
@@ -155,32 +143,52 @@ def select_hyperparameters(
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Geometric
-    >>> release = select_hyperparameters(
-    ...     lambda i, random: i * i, candidates=100_000, correct=lambda model: min(model, 900),
-    ...     repetitions=Geometric(gamma=0.1), training=pure_dp(epsilon=0.5), validation_epsilon=0.5, may_overlap=False)
+    >>> select = SelectHyperparameters(candidates=100_000, repetitions=Geometric(gamma=0.1),
+    ...                                training=pure_dp(epsilon=0.5), validation_epsilon=0.5, may_overlap=False)
+    >>> release = select(lambda i, random: i * i, lambda model: min(model, 900))
     >>> release.value.model == release.value.candidate**2, round(release.training.epsilon(delta=0), 3)
     (True, 1.313)
     """
-    training = promise("training", training)
-    candidate = tuning_candidate(train, candidates=candidates, correct=correct, validation_epsilon=validation_epsilon)
-    if flag("rehearse", rehearse):
-        check_function("train", train, ["candidate", "random"])
-        check_function("correct", correct, ["model"])
-    prices = two_set_guarantee(
-        lambda base: best_of(base, repetitions),
-        training=training,
-        validation=noisy_count_guarantee(epsilon=float(validation_epsilon), adjacency=training.adjacency),
-        may_overlap=may_overlap,
-    )
-    total = replace(
-        prices.total,
-        theorem=f"private hyperparameter selection (Liu, Talwar 2019, Lemma 5.1): {prices.total.theorem}",
-    )
-    source = resolve(random)
 
-    def run() -> Any:
-        return output_of(best_outcome(candidate, repetitions, source))
+    candidates: int
+    repetitions: Repetitions
+    training: Guarantee
+    validation_epsilon: float
+    may_overlap: bool = True
 
-    form = partial(TwoSetRelease, training=prices.training, validation=prices.validation)
-    no_runs = repetitions.zero_probability
-    return searched(run, total, spender=spender, label=label, replayable=source.replayable, no_runs=no_runs, form=form)
+    def __post_init__(self) -> None:
+        promise("training", self.training)
+
+    @cached_property
+    def prices(self) -> TwoSetGuarantee:
+        """For the two data sets apart and together."""
+        return two_set_guarantee(
+            lambda base: best_of(base, self.repetitions),
+            training=self.training,
+            validation=NoisyCount(epsilon=float(self.validation_epsilon), adjacency=self.training.adjacency).guarantee,
+            may_overlap=self.may_overlap,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """For everyone."""
+        total = self.prices.total
+        return replace(
+            total, theorem=f"private hyperparameter selection (Liu, Talwar 2019, Lemma 5.1): {total.theorem}"
+        )
+
+    def prepared(
+        self, train: Callable[[int, RandomSource], Any], correct: Callable[[Any], int], *, rehearse: bool = True
+    ) -> Callable[[RandomSource], Tuned | None]:
+        """The search."""
+        terms = {"candidates": self.candidates, "validation_epsilon": self.validation_epsilon}
+        candidate = tuning_candidate(train, correct=correct, **terms)  # type: ignore[arg-type]
+        if flag("rehearse", rehearse):
+            check_function("train", train, ["candidate", "random"])
+            check_function("correct", correct, ["model"])
+        return lambda random: output_of(best_outcome(candidate, self.repetitions, random))
+
+    def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
+        """A release with the prices of both data sets."""
+        apart = partial(TwoSetRelease, training=self.prices.training, validation=self.prices.validation)
+        return or_nothing(apart, self.repetitions.zero_probability)

@@ -8,8 +8,9 @@ here, more sharply and for any law of the number of runs: docs/theory/increasing
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, SupportsFloat, SupportsIndex
 
@@ -18,17 +19,18 @@ from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
+from dpselect.mechanisms import Mechanism
 from dpselect.numerics import ROUND_UP, sum_up, supremum_over_cells
-from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender
-from dpselect.privacy.adjacency import common_adjacency, parse_adjacency
+from dpselect.privacy import Guarantee, OutputGuarantee, Release
+from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promises
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.repetitions import Repetitions
-from dpselect.selection.candidates import Outcome, PrivateCandidate, check_private_candidates, run_once, searched
+from dpselect.selection.candidates import Candidate, PrivateCandidate, check_candidate, or_nothing, run_once
 from dpselect.selection.rehearsal import Rehearsal
 
-__all__ = ["increasing_budgets_guarantee", "released_level", "select_increasing"]
+__all__ = ["SelectIncreasing", "released_level"]
 
 Array = NDArray[np.float64]
 NOTHING = "nothing"
@@ -39,7 +41,7 @@ _ROUNDING = 1e-12
 
 
 def released_level(value: tuple[int, Any] | None) -> Hashable:
-    """The cell of what `select_increasing` releases: the level, or "nothing".
+    """The cell of what `SelectIncreasing` releases: the level, or "nothing".
 
     >>> released_level((2, "a model")), released_level(None)
     (2, 'nothing')
@@ -47,22 +49,25 @@ def released_level(value: tuple[int, Any] | None) -> Hashable:
     return NOTHING if value is None else value[0]
 
 
-def increasing_budgets_guarantee(
-    guarantees: Sequence[Guarantee],
-    *,
-    repetitions: Repetitions,
-    weights: Sequence[SupportsIndex] | None = None,
-    delta: SupportsFloat = 0.0,
-) -> OutputGuarantee:
-    """What `select_increasing` promises, by the level released; from public parameters alone.
+@dataclass(frozen=True, kw_only=True)
+class SelectIncreasing(Mechanism):
+    """Draw a number of runs, spread them over the levels at random, and release the first that clears a threshold.
 
-    Level i costs its own epsilon plus the largest log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i
-    allow: with a truncated negative binomial number of runs at most (2 + eta) times its own
-    epsilon, whatever the later levels cost. "nothing" costs what the level with the largest price does. A fixed number
-    of runs has no coin to cover its failures and costs what composition does, or nothing finite with a `delta`.
+    Each of the K runs falls to a level by a public coin; the cheapest level's runs come first. The first run whose
+    score is at least the threshold ends the search: the value is (level, output). If none does, it is None. A run that
+    raises or scores NaN clears no threshold. K, the runs that failed and how many they were do not leave; the time
+    that the search takes does, and is not covered. To try several hyperparameters at one budget, make a
+    `private_mixture` of them.
+
+    `guarantee`, by the level released: level i costs its own epsilon plus the largest
+    log phi'(1 - u) - log phi'(1 - u') that the budgets of levels 0 .. i allow: with a truncated negative binomial
+    number of runs at most (2 + eta) times its own epsilon, whatever the later levels cost. "nothing" costs what the
+    level with the largest price does. A fixed number of runs has no coin to cover its failures and costs what
+    composition does, or nothing finite with a `delta`.
 
     Args:
-        guarantees: of one run at each level, its score and failure included, in the order in which they are tried.
+        levels: the guarantee of one run at each level, its score and failure included (the caller must ensure it), in
+            the order in which they are tried.
         repetitions: the law of the number of runs, over all levels together.
         weights: positive whole numbers: how often a run falls to each level, in proportion. Equal by default.
         delta: at which each level's guarantee is read, for levels without a pure epsilon. The delta of the whole is
@@ -73,121 +78,97 @@ def increasing_budgets_guarantee(
     Theorem 1.
 
     >>> from dpselect.privacy import pure_dp
-    >>> from dpselect.repetitions import Logarithmic
-    >>> levels = [pure_dp(epsilon=e) for e in (0.25, 0.5, 1.0)]
-    >>> g = increasing_budgets_guarantee(levels, repetitions=Logarithmic.with_mean(mean=10))
-    >>> {cell: round(epsilon, 3) for cell, epsilon in g.epsilons.items()}
-    {0: 0.464, 1: 0.926, 2: 1.839, 'nothing': 1.839}
-    """
-    guarantees = promises("guarantees", guarantees)
-    base = number("delta", delta, at_least=0.0, below=1.0)
-    expect("repetitions", repetitions, Repetitions)
-    if not guarantees:
-        raise ArgumentError("guarantees must hold at least one level")
-    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in guarantees)
-    epsilons = [number("guarantees", g.epsilon(delta=base), at_least=0.0) for g in guarantees]
-    if any(later < earlier for earlier, later in pairwise(epsilons)):
-        raise ArgumentError("guarantees must be in the order of their budgets: an epsilon is below the one before")
-    total = 0.0
-    if base > 0.0:
-        total = number("delta", sum_up([base * repetitions.mean * ROUND_UP]), below=1.0)
-    shares = _shares(weights, len(epsilons))
-    prices: dict[Hashable, float] = {}
-    for level, epsilon in enumerate(epsilons):
-        reach = _Reach.of(epsilons[: level + 1], shares[: level + 1], base)
-        shift = _largest_shift(repetitions, reach)
-        if base == 0.0:
-            shift = min(shift, pure_shift(repetitions, epsilon))  # as if all levels had this one's budget
-        if math.isinf(shift):
-            raise ArgumentError("repetitions: this law gives no finite price; it must allow for a single run")
-        prices[level] = (epsilon + shift + _ROUNDING) * ROUND_UP
-    prices[NOTHING] = max(prices.values())
-    return OutputGuarantee(cell=released_level, epsilons=prices, delta=total, adjacency=adjacency)
-
-
-def select_increasing(
-    candidates: Sequence[PrivateCandidate],
-    *,
-    threshold: SupportsFloat,
-    repetitions: Repetitions,
-    weights: Sequence[SupportsIndex] | None = None,
-    delta: SupportsFloat = 0.0,
-    rehearse: Rehearsal = True,
-    spender: Spender | None = None,
-    label: str = "select increasing",
-    random: RandomSource | None = None,
-) -> Release:
-    """Draw a number of runs, spread them over the levels at random, and release the first that clears the threshold.
-
-    Each of the K runs falls to a level by a public coin; the cheapest level's runs come first. The first run whose
-    score is at least `threshold` ends the search: the value is (level, output). If none does, it is None. A run that
-    raises or scores NaN clears no threshold. K, the runs that failed and how many they were do not leave; the time
-    that the search takes does, and is not covered. `rehearse`: as in `select_best`, for every level.
-
-    `threshold`, `repetitions`, `weights` and `delta` are fixed without the data; each candidate's guarantee covers its
-    score and its failure (the caller must ensure it). `spender` reserves `increasing_budgets_guarantee` with the same
-    arguments, and the level released is what stays charged. To try several hyperparameters at one budget, make a
-    `private_mixture` of them.
-
-    >>> from dpselect.privacy import pure_dp
     >>> from dpselect.randomness import keyed_source
     >>> from dpselect.repetitions import Logarithmic
-    >>> def level(epsilon):
-    ...     noisy = lambda random: (90.0 + float(random.laplace(1)[0]) / epsilon, "a model")
-    ...     return PrivateCandidate(noisy, pure_dp(epsilon=epsilon))
-    >>> release = select_increasing([level(0.25), level(0.5), level(1.0)], threshold=50,
-    ...                             repetitions=Logarithmic.with_mean(mean=10), random=keyed_source(1))
+    >>> budgets = (0.25, 0.5, 1.0)
+    >>> select = SelectIncreasing(
+    ...     levels=[pure_dp(epsilon=e) for e in budgets], repetitions=Logarithmic.with_mean(mean=10))
+    >>> {cell: round(epsilon, 3) for cell, epsilon in select.guarantee.epsilons.items()}
+    {0: 0.464, 1: 0.926, 2: 1.839, 'nothing': 1.839}
+    >>> def candidate(epsilon):
+    ...     return lambda random: (90.0 + float(random.laplace(1)[0]) / epsilon, "a model")
+    >>> release = select([candidate(epsilon) for epsilon in budgets], threshold=50, random=keyed_source(1))
     >>> release.value, round(release.realised.price, 3)
     ((0, 'a model'), 0.464)
     """
-    check_private_candidates(candidates, rehearse)
-    bar = number("threshold", threshold, finite=False)
-    guarantee = increasing_budgets_guarantee(
-        [candidate.guarantee for candidate in candidates], repetitions=repetitions, weights=weights, delta=delta
-    )
-    source = resolve(random)
-    parts = _parts(weights, len(candidates))
 
-    def run() -> tuple[int, Any] | None:
-        found = _first_that_clears(candidates, parts, bar, repetitions, source)
-        return None if found is None else (found[0], found[1].output)
+    levels: Sequence[Guarantee]
+    repetitions: Repetitions
+    weights: Sequence[SupportsIndex] | None = None
+    delta: float = 0.0
 
-    no_runs = repetitions.zero_probability
-    return searched(run, guarantee, spender=spender, label=label, replayable=source.replayable, no_runs=no_runs)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", promises("levels", self.levels))
+        if not self.levels:
+            raise ArgumentError("levels must hold at least one guarantee")
+        object.__setattr__(self, "delta", number("delta", self.delta, at_least=0.0, below=1.0))
+        expect("repetitions", self.repetitions, Repetitions)
+        common_adjacency(level.adjacency for level in self.levels)
+        self._parts()
 
+    @cached_property
+    def guarantee(self) -> OutputGuarantee:
+        """The price by the level released, and of "nothing"; what a spender reserves."""
+        base, law = self.delta, self.repetitions
+        epsilons = [number("levels", g.epsilon(delta=base), at_least=0.0) for g in self.levels]
+        if any(later < earlier for earlier, later in pairwise(epsilons)):
+            raise ArgumentError("levels must be in the order of their budgets: an epsilon is below the one before")
+        total = number("delta", sum_up([base * law.mean * ROUND_UP]), below=1.0) if base > 0.0 else 0.0
+        parts = self._parts()
+        shares = [part / sum(parts) for part in parts]
+        prices: dict[Hashable, float] = {}
+        for level, epsilon in enumerate(epsilons):
+            shift = _largest_shift(law, _Reach.of(epsilons[: level + 1], shares[: level + 1], base))
+            if base == 0.0:
+                shift = min(shift, pure_shift(law, epsilon))  # as if all levels had this one's budget
+            if math.isinf(shift):
+                raise ArgumentError("repetitions: this law gives no finite price; it must allow for a single run")
+            prices[level] = (epsilon + shift + _ROUNDING) * ROUND_UP
+        prices[NOTHING] = max(prices.values())
+        return OutputGuarantee(cell=released_level, epsilons=prices, delta=total, adjacency=self.levels[0].adjacency)
 
-def _first_that_clears(
-    candidates: Sequence[PrivateCandidate],
-    parts: Sequence[int],
-    bar: float,
-    repetitions: Repetitions,
-    source: RandomSource,
-) -> tuple[int, Outcome] | None:
-    """The algorithm without its price."""
-    runs = [0] * len(parts)
-    last = np.cumsum(parts)
-    for _ in range(repetitions.sample(source)):
-        runs[int(np.searchsorted(last, source.below(int(last[-1])), side="right"))] += 1
-    with silence():
-        for level, candidate in enumerate(candidates):
-            for _ in range(runs[level]):
-                outcome = run_once(candidate, source)
-                if outcome is not None and outcome.score >= bar:
-                    return level, outcome
-    return None
+    def prepared(
+        self, candidates: Sequence[Candidate], *, threshold: SupportsFloat, rehearse: Rehearsal = True
+    ) -> Callable[[RandomSource], tuple[int, Any] | None]:
+        """The search among candidates, one for each level; `threshold` is fixed without the data.
 
+        A `PrivateCandidate` must promise its level's guarantee, the same object. `rehearse`: as in `select_best`, for
+        every level.
+        """
+        if len(candidates) != len(self.levels):
+            raise ArgumentError(f"candidates must be as many as there are levels, {len(self.levels)}")
+        for candidate, level in zip(candidates, self.levels, strict=True):
+            if isinstance(candidate, PrivateCandidate) and candidate.guarantee is not level:
+                raise ArgumentError("candidates must promise what the levels say, each the one at its place")
+            check_candidate(candidate, rehearse)
+        bar = number("threshold", threshold, finite=False)
+        return lambda random: self._first_that_clears(candidates, bar, random)
 
-def _parts(weights: Sequence[SupportsIndex] | None, levels: int) -> list[int]:
-    if weights is None:
-        return [1] * levels
-    if len(weights) != levels:
-        raise ArgumentError("weights must be as many as there are levels")
-    return [integer("weights", weight, at_least=1, at_most=10**6) for weight in weights]
+    def _first_that_clears(
+        self, candidates: Sequence[Candidate], bar: float, random: RandomSource
+    ) -> tuple[int, Any] | None:
+        last = np.cumsum(self._parts())
+        runs = [0] * len(last)
+        for _ in range(self.repetitions.sample(random)):
+            runs[int(np.searchsorted(last, random.below(int(last[-1])), side="right"))] += 1
+        with silence():
+            for level, candidate in enumerate(candidates):
+                for _ in range(runs[level]):
+                    outcome = run_once(candidate, random)
+                    if outcome is not None and outcome.score >= bar:
+                        return level, outcome.output
+        return None
 
+    def _parts(self) -> list[int]:
+        if self.weights is None:
+            return [1] * len(self.levels)
+        if len(self.weights) != len(self.levels):
+            raise ArgumentError("weights must be as many as there are levels")
+        return [integer("weights", weight, at_least=1, at_most=10**6) for weight in self.weights]
 
-def _shares(weights: Sequence[SupportsIndex] | None, levels: int) -> list[float]:
-    parts = _parts(weights, levels)
-    return [part / sum(parts) for part in parts]
+    def form(self, *data: Any) -> Callable[..., Release]:  # noqa: ARG002
+        """A release, with a warning when it holds nothing."""
+        return or_nothing(Release, self.repetitions.zero_probability)
 
 
 @dataclass(frozen=True, eq=False)

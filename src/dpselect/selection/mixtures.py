@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.randomness import RandomSource
-from dpselect.selection.candidates import Candidate, PrivateCandidate, check_private_candidates
+from dpselect.selection.candidates import Candidate, PrivateCandidate, check_candidate
 
 __all__ = ["Candidates", "private_mixture", "uniform_mixture", "weighted_mixture"]
 
@@ -80,7 +80,10 @@ def private_mixture(
     >>> round(private_mixture([quiet, loud]).guarantee.renyi(order=8), 5)
     1.50101
     """
-    check_private_candidates(candidates)
+    if not all(isinstance(candidate, PrivateCandidate) for candidate in candidates):
+        raise TypeError("candidates must be PrivateCandidate, each with its guarantee")
+    for candidate in candidates:
+        check_candidate(candidate)
     given = [1] * len(candidates) if weights is None else weights
     return PrivateCandidate(
         weighted_mixture(candidates, given), mixture([c.guarantee for c in candidates], [float(w) for w in given])

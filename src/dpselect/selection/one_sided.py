@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import SupportsFloat
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
 from dpselect.accounting.candidates.sampled_search import threshold_search, threshold_search_margin
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Guarantee, Release, Spender
+from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
-from dpselect.randomness import RandomSource, resolve
-from dpselect.selection.candidates import Candidate, check_candidate, run_once, searched
-from dpselect.selection.rehearsal import Rehearsal
+from dpselect.randomness import RandomSource
+from dpselect.selection.candidates import Candidate, Selector, run_once
 
-__all__ = ["prepared_search", "search_threshold", "threshold_grid"]
+__all__ = ["ThresholdSearch", "threshold_grid"]
 
 _ROUNDING = 2.0**-40
 
@@ -33,99 +32,77 @@ def threshold_grid(count: int) -> tuple[float, ...]:
     return tuple((count - i) / count for i in range(1, count + 1))
 
 
-def search_threshold(
-    candidate: Candidate,
-    *,
-    thresholds: Sequence[float],
-    target: SupportsFloat,
-    guarantee: Guarantee,
-    statistic: SmoothedCount,
-    epsilon: SupportsFloat,
-    failure_probability: SupportsFloat | None = None,
-    rehearse: Rehearsal = True,
-    spender: Spender | None = None,
-    label: str = "threshold search",
-    random: RandomSource | None = None,
-) -> Release:
+@dataclass(frozen=True, kw_only=True)
+class ThresholdSearch(Selector):
     """The first of falling `thresholds` that one run reaches with a probability of about `target`, or None.
 
     The candidate is run `statistic.samples` times, and this one batch serves all thresholds. Thresholds, target,
-    statistic and the rest are fixed without the data, and `guarantee` covers one run with its score and failure (the
-    caller must ensure it). A run that raises or scores NaN reaches no threshold. None: not even the last
-    one was found, which the noise allows. `rehearse`: as in `select_best`.
+    statistic and the rest are fixed without the data. A run that raises or scores NaN reaches no threshold. None: not
+    even the last one was found, which the noise allows.
 
-    `statistic` comes from `smoothed_count(guarantee, samples=..., thresholds=len(thresholds), ...)` or is a
-    `SmoothedCount` by hand; privacy holds for any. With a `failure_probability` the bar is lowered by
-    `threshold_search_margin`, so that the right threshold is seldom missed, and too large a one is found more often.
+    `statistic` comes from `smoothed_count(base, samples=..., thresholds=len(thresholds), ...)` or is a `SmoothedCount`
+    by hand; privacy holds for any. With a `failure_probability` the bar is lowered by `threshold_search_margin`, so
+    that the right threshold is seldom missed, and too large a one is found more often.
 
-    The guarantee is (epsilon, delta) by `threshold_search`. Raises `ArgumentError` for thresholds that do not fall.
+    The guarantee is (epsilon, delta). Raises `ArgumentError` for thresholds that do not fall.
 
     >>> from dpselect.accounting.candidates.sampled_search import smoothed_count
     >>> from dpselect.privacy import pure_dp
     >>> base = pure_dp(epsilon=0.1)
     >>> counts = smoothed_count(base, samples=4000, thresholds=4, delta=1e-6, slack=0.25)
-    >>> release = search_threshold(
-    ...     lambda random: (float(random.uniform(1)[0]) / 2, None), thresholds=threshold_grid(4), target=0.25,
-    ...     guarantee=base, statistic=counts, epsilon=20.0)
-    >>> release.value
+    >>> search = ThresholdSearch(thresholds=threshold_grid(4), target=0.25, base=base, statistic=counts, epsilon=20.0)
+    >>> search(lambda random: (float(random.uniform(1)[0]) / 2, None)).value
     0.25
     """
-    check_candidate(candidate, rehearse)
-    source = resolve(random)
-    run, price = prepared_search(
-        candidate,
-        thresholds=thresholds,
-        target=target,
-        guarantee=guarantee,
-        statistic=statistic,
-        epsilon=epsilon,
-        failure_probability=failure_probability,
-        source=source,
-    )
-    return searched(run, price, spender=spender, label=label, replayable=source.replayable)
 
+    thresholds: Sequence[float]
+    target: float
+    base: Guarantee
+    statistic: SmoothedCount
+    epsilon: float
+    failure_probability: float | None = None
 
-def prepared_search(
-    candidate: Candidate,
-    *,
-    thresholds: Sequence[float],
-    target: SupportsFloat,
-    guarantee: Guarantee,
-    statistic: SmoothedCount,
-    epsilon: SupportsFloat,
-    failure_probability: SupportsFloat | None,
-    source: RandomSource,
-) -> tuple[Callable[[], float | None], Guarantee]:
-    """The run of `search_threshold`, unpaid, and its price: what it finds may be a secret of a larger search."""
-    guarantee = promise("guarantee", guarantee)
-    bars = tuple(number("thresholds", bar, finite=False) for bar in thresholds)
-    if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
-        raise ArgumentError("thresholds must be at least one number, each below the one before")
-    share = number("target", target, above=0.0, at_most=1.0)
-    price = threshold_search(guarantee, statistic=statistic, epsilon=epsilon, thresholds=len(bars))
-    level = statistic.statistic(statistic.samples * share)
-    if failure_probability is not None:
-        level -= threshold_search_margin(
-            sensitivity=statistic.sensitivity,
-            slack=max(statistic.sensitivity - guarantee.pure_epsilon, 0.0),
-            epsilon=epsilon,
-            failure_probability=failure_probability,
+    def __post_init__(self) -> None:
+        promise("base", self.base)
+        bars = tuple(number("thresholds", bar, finite=False) for bar in self.thresholds)
+        if not bars or any(not later < earlier for earlier, later in pairwise(bars)):
+            raise ArgumentError("thresholds must be at least one number, each below the one before")
+        object.__setattr__(self, "thresholds", bars)
+        object.__setattr__(self, "target", number("target", self.target, above=0.0, at_most=1.0))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """`threshold_search` of these."""
+        count = len(self.thresholds)
+        price = threshold_search(self.base, statistic=self.statistic, epsilon=self.epsilon, thresholds=count)
+        return price.guarantee
+
+    @property
+    def level(self) -> float:
+        """What the statistic of a threshold is compared with."""
+        level = self.statistic.statistic(self.statistic.samples * self.target)
+        if self.failure_probability is None:
+            return level
+        return level - threshold_search_margin(
+            sensitivity=self.statistic.sensitivity,
+            slack=max(self.statistic.sensitivity - self.base.pure_epsilon, 0.0),
+            epsilon=self.epsilon,
+            failure_probability=self.failure_probability,
         )
 
-    def run() -> float | None:
-        half = float(epsilon) / 2.0
+    def _found(self, candidate: Candidate, random: RandomSource) -> float | None:
+        half, level = float(self.epsilon) / 2.0, self.level
         test = SparseVector(
             epsilon_threshold=half,
             epsilon_queries=half,
             max_positives=1,
-            sensitivity=statistic.sensitivity + _ROUNDING,
-            adjacency=guarantee.adjacency,
-            random=source,
+            sensitivity=self.statistic.sensitivity + _ROUNDING,
+            adjacency=self.base.adjacency,
+            random=random,
         )
-        counts = zip(bars, _passing_counts(candidate, bars, statistic.samples, source), strict=True)
-        return next((bar for bar, count in counts if test.above(statistic.statistic(count), level)), None)
-
-    return run, price.guarantee
+        bars = tuple(self.thresholds)
+        counts = zip(bars, _passing_counts(candidate, bars, self.statistic.samples, random), strict=True)
+        return next((bar for bar, count in counts if test.above(self.statistic.statistic(count), level)), None)
 
 
 def _passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int, source: RandomSource) -> list[int]:

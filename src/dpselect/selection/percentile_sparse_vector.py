@@ -7,21 +7,17 @@ neighbours. The classical technique is the case of Laplace noise on queries and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import SupportsFloat
 
 from dpselect.accounting.candidates.percentile_sparse_vector import log_odds_sensitivity, percentile_sparse_vector
-from dpselect.errors import ArgumentError, BudgetError, integer, number, secret_number
-from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Guarantee, OutputGuarantee, Payment, Release, Spender
-from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.paid_session import PaidSession
+from dpselect.errors import ArgumentError, number, secret_number
+from dpselect.privacy import Guarantee, Spender
 from dpselect.privacy.promises import promise
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource
 from dpselect.randomness.session import answers
+from dpselect.selection.passing import PassingSession
 
-__all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds", "select_first_by_percentile"]
+__all__ = ["PercentileSparseVector", "laplace_log_odds", "log_odds"]
 
 _FARTHEST = 600.0
 """Log-odds are cut off here, long before a probability underflows; cutting off moves no two apart."""
@@ -64,7 +60,7 @@ def laplace_log_odds(gap: SupportsFloat, *, scale: SupportsFloat) -> float:
     return math.copysign(math.log1p(-math.exp(small)) - small, steps) if steps else 0.0
 
 
-class PercentileSparseVector(PaidSession):
+class PercentileSparseVector(PassingSession):
     """Does this candidate pass its threshold with a probability above the target? Many answers for one price.
 
     Each query is a candidate and a threshold, given by the log-odds that one run passes, computed exactly on the data;
@@ -80,14 +76,16 @@ class PercentileSparseVector(PaidSession):
         oracle_error: how far computed log-odds are from the true ones at most, for |log-odds| up to 600.
         spender, label: where `guarantee` is paid, and its name in the record; see `PaidSession`.
 
-    `guarantee` prices the session by its output: epsilon/2 if nothing was found. A query that is NaN counts as never
-    passing. `BudgetError`: asked after the session has ended. Not copied, not pickled, not shared with a fork.
+    A query that is NaN counts as never passing. Price, end and streams of queries (`first`): see `PassingSession`.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.randomness import keyed_source
     >>> search = PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=1.0, random=keyed_source(1))
     >>> search.above(log_odds(passing=0.01, failing=0.99)), search.above(log_odds(passing=0.9, failing=0.1))
     (False, True)
+    >>> stream = (laplace_log_odds(gap, scale=100.0) for gap in range(-2000, 2000, 500))
+    >>> PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=1.0).first(stream).value is None
+    False
     """
 
     def __init__(
@@ -102,103 +100,26 @@ class PercentileSparseVector(PaidSession):
         label: str = "percentile sparse vector",
         random: RandomSource | None = None,
     ) -> None:
-        super().__init__()
         guarantee = promise("guarantee", guarantee)
-        self._price = percentile_sparse_vector(
-            guarantee, epsilon=epsilon, max_queries=max_queries, oracle_error=oracle_error
-        )
+        price = percentile_sparse_vector(guarantee, epsilon=epsilon, max_queries=max_queries, oracle_error=oracle_error)
         share = number("target", target, above=0.0, below=1.0)
-        self._target = math.log(share) - math.log1p(-share)
-        self._left = None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
-        self._pay(Payment.open(self.guarantee, spender=spender, label=label))
-        half = float(epsilon) / 2.0
-        self._test = SparseVector(
-            epsilon_threshold=half,
-            epsilon_queries=half,
-            max_positives=1,
+        super().__init__(
+            price,
+            target=math.log(share) - math.log1p(-share),
+            epsilon=epsilon,
             sensitivity=log_odds_sensitivity(guarantee, oracle_error=oracle_error),
-            adjacency=guarantee.adjacency,
+            max_queries=max_queries,
+            spender=spender,
+            label=label,
             random=random,
         )
-
-    @property
-    def guarantee(self) -> OutputGuarantee:
-        """The price of what the session found: an index, say, or None."""
-        return replace(self._price.by_output, interactive=True)
-
-    @property
-    def worst(self) -> Guarantee:
-        """The price when something is found."""
-        return replace(self._price.guarantee, interactive=True)
-
-    @property
-    def halted(self) -> bool:
-        """Whether a positive was given or no query is left."""
-        return self._test.halted or self._left == 0
 
     @answers
     def above(self, log_odds: SupportsFloat) -> bool:
         """Whether the candidate passes often enough, from its log-odds; see `log_odds`."""
         value = secret_number("log_odds", log_odds)
-        self._refuse_when_closed()
-        if self.halted:
-            raise BudgetError("this search has ended; open and charge a new one")
-        if self._left is not None:
-            self._left -= 1
+        self._count_one()
         return self._test.above(min(max(value, -_FARTHEST), _FARTHEST) if value == value else value, self._target)
 
-    def _outcome(self) -> bool | None:
-        return True if self._test.halted else None
-
-    def __repr__(self) -> str:
-        return f"<PercentileSparseVector {'halted' if self.halted else 'open'}>"
-
-
-def select_first_by_percentile(
-    log_odds: Iterable[SupportsFloat],
-    *,
-    guarantee: Guarantee,
-    epsilon: SupportsFloat,
-    target: SupportsFloat = 0.5,
-    max_queries: int | None = None,
-    oracle_error: SupportsFloat = 1e-9,
-    spender: Spender | None = None,
-    label: str = "select by percentile",
-    random: RandomSource | None = None,
-) -> Release:
-    """The index of the first query whose candidate passes its threshold often enough, or None at the stream's end.
-
-    The stream is read one query at a time, no further than the answer, and may be endless; its length must not depend
-    on the data (the caller must ensure it). The arguments are those of `PercentileSparseVector`.
-
-    >>> from dpselect.privacy import pure_dp
-    >>> stream = (laplace_log_odds(gap, scale=100.0) for gap in range(-2000, 2000, 500))
-    >>> select_first_by_percentile(stream, guarantee=pure_dp(epsilon=0.01), epsilon=1.0).value is None
-    False
-    """
-    source = resolve(random)
-    search = PercentileSparseVector(
-        guarantee=guarantee,
-        epsilon=epsilon,
-        target=target,
-        max_queries=max_queries,
-        oracle_error=oracle_error,
-        spender=spender,
-        label=label,
-        random=source,
-    )
-    found = None
-    with search:
-        for index, query in enumerate(log_odds):
-            if search.above(query):
-                found = index
-            if search.halted:
-                break
-    warn_if_nothing_found(found)
-    return Release(
-        value=found,
-        guarantee=search.worst,
-        receipt=search.receipt,
-        replayable=source.replayable,
-        realised=search.guarantee.observed(found),
-    )
+    def _asked(self, query: SupportsFloat) -> bool:
+        return self.above(query)

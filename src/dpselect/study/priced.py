@@ -10,7 +10,7 @@ from typing import Final
 
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
-from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
@@ -118,7 +118,7 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
         scored = validation.score_epsilon
         if scored is None:
             scored = score_epsilon(law, privacy.adjacency, epsilon=total, delta=delta)
-        parts.append(noisy_count_guarantee(epsilon=scored, adjacency=privacy.adjacency))
+        parts.append(NoisyCount(epsilon=scored, adjacency=privacy.adjacency).guarantee)
     search = SearchPrice(tuple(parts), law)
     epsilon = search.epsilon(delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:

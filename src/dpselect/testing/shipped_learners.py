@@ -12,6 +12,8 @@ from dpselect.audit import Subject
 from dpselect.learners import (
     DPSGDClassifier,
     EarlyStopping,
+    GatedLogisticRegression,
+    GatedRelease,
     OutputPerturbationClassifier,
     PrivateRectangleClassifier,
     PrivateRidge,
@@ -19,12 +21,10 @@ from dpselect.learners import (
     PrivateThresholdClassifier,
     PrivateValidation,
     Reached,
-    gated_logistic_regression,
-    gated_release,
 )
-from dpselect.mechanisms import noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import pure_dp
-from dpselect.randomness import RandomSource, keyed_source
+from dpselect.randomness import RandomSource
 from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["LEARNERS"]
@@ -147,7 +147,7 @@ def private_validation() -> Subject:
         "private validation",
         lambda data, random: PrivateValidation(*data, nominal_rows=1, epsilon=1.0)(Always(), random),
         ONE_MORE,
-        noisy_count_guarantee(epsilon=1.0),
+        NoisyCount(epsilon=1.0).guarantee,
     )
 
 
@@ -194,18 +194,14 @@ GATE: dict[str, Any] = {
 }
 
 
-@audited(LEARNERS, "learners.gated_release", draws=200, many=6_000, planted=0.8)
+@audited(LEARNERS, "learners.GatedRelease", draws=200, many=6_000, planted=0.8)
 def gate() -> Subject:
-    """`gated_release` with one row more for training and for the test: a large model, whose error is smaller too."""
+    """`GatedRelease` with one row more for training and for the test: a large model, whose error is smaller too."""
     return looped(
         "gated release",
         lambda count, random: number_or_nan(
-            gated_release(
-                lambda inner: noisy_count(count, epsilon=1.0, random=inner),
-                lambda _: -float(count),
-                max_error=-0.5,
-                random=random,
-                **GATE,
+            GatedRelease(max_error=-0.5, **GATE)(
+                lambda inner: noisy_count(count, epsilon=1.0, random=inner), lambda _: -float(count), random=random
             ).value
         ),
         (0, 1),
@@ -213,26 +209,15 @@ def gate() -> Subject:
     )
 
 
-@audited(LEARNERS, "learners.gated_logistic_regression", draws=100, many=4_000)
+@audited(LEARNERS, "learners.GatedLogisticRegression", draws=100, many=4_000)
 def gated_regression() -> Subject:
-    """`gated_logistic_regression`: a training row more."""
-    fixed: dict[str, Any] = {
-        "nominal_test_rows": 1,
-        "epsilon": 1.0,
-        "test_epsilon": 0.5,
-        "max_error": 1.0,
-        "regularization": 1.0,
-        "fit_intercept": False,
-        **CLASSES,
-    }
+    """`GatedLogisticRegression`: a training row more."""
+    model = OutputPerturbationClassifier(epsilon=1.0, regularization=1.0, fit_intercept=False, **CLASSES)
+    gate = GatedLogisticRegression(model=model, features=1, nominal_test_rows=1, test_epsilon=0.5, max_error=1.0)
     held_out = table(1)
 
     def run(data: Table, random: RandomSource) -> float:
-        model = gated_logistic_regression(*data, *held_out, random=random, **fixed).value
-        return number_or_nan(None if model is None else float(model.weights_[0][0, 0]))
+        found = gate(*data, *held_out, random=random).value
+        return number_or_nan(None if found is None else float(found.weights_[0][0, 0]))
 
-    # the output with the largest epsilon is a model; an outcome says its own price only
-    source = keyed_source(0)
-    prices = [gated_logistic_regression(*ONE_MORE[0], *held_out, random=source, **fixed).guarantee for _ in range(20)]
-    claim = pure_dp(epsilon=max(price.pure_epsilon for price in prices))
-    return looped("gated logistic regression", run, ONE_MORE, claim)
+    return looped("gated logistic regression", run, ONE_MORE, gate.guarantee.worst())

@@ -56,7 +56,7 @@ EXEMPT: dict[str, str] = {
     "integrations.sklearn.PrivateSearchCV": "seconds a draw; `tuning.tune` with priced scores, which is audited",
     "learners.PublicValidation": "sees public rows only",
     "mechanisms.Mechanism": _ABSTRACT,
-    "mechanisms.release_until": "draws in its session; `growing_laplace_until` goes through it",
+    "mechanisms.NoiseReduction": _ABSTRACT,
     "ordered.Column": "values and what is public of them: draws only where ties are, for what is audited",
     "ordered.median": "`ordered.quantile` at one half, and audited there",
     "randomness.RandomSource": _PRIMITIVE,
@@ -68,9 +68,8 @@ EXEMPT: dict[str, str] = {
     "randomness.resolve": "draws nothing",
     "randomness.system_source": _PRIMITIVE,
     "repetitions.Repetitions": _ABSTRACT,
-    "selection.select_without_threshold": (
-        "select_without_threshold_by_hand with the numbers of a theorem, which asks for more runs than anybody can make"
-    ),
+    "selection.SelectBest": "`selection.select_best` calls it",
+    "selection.Selector": _ABSTRACT,
     "selection.tuning_candidate": _CANDIDATE,
     "study.run_study": "runs `tune`",
     "tuning.Categorical": _PUBLIC_DRAW,

@@ -10,23 +10,21 @@ from numpy.typing import NDArray
 
 from dpselect.audit import Subject
 from dpselect.mechanisms import (
+    BrownianReduction,
     Cascade,
     InterquantileRange,
+    LaplaceReduction,
+    NoisyCount,
     ProposeTestRelease,
+    ReleaseUntilAbove,
     SparseRelease,
     SparseVector,
     TrimmedMean,
     add_on_grid,
-    brownian_reduction,
     discrete_gaussian,
     discrete_laplace,
     gaussian_steps,
-    guarantee_with_test,
-    laplace_reduction,
     noisy_count,
-    noisy_count_guarantee,
-    release_until,
-    release_until_above,
 )
 from dpselect.privacy import Guarantee, gaussian, pure_dp, zcdp
 from dpselect.randomness import RandomSource, discrete_gaussian_array, discrete_laplace_array, keyed_source
@@ -44,14 +42,14 @@ def arrays(name: str, noise: Any, claim: Guarantee) -> Subject:
     return Subject(name=name, draw=lambda neighbour, count, random: int(neighbour) + noise(count, random), claim=claim)
 
 
-@audited(NOISE, "mechanisms.noisy_count", draws=2000, planted=0.9)
+@audited(NOISE, "mechanisms.noisy_count", "mechanisms.NoisyCount", draws=2000, planted=0.9)
 def counts_with_laplace_noise() -> Subject:
     """`noisy_count` with pure privacy."""
     return looped(
         "noisy count, Laplace",
         lambda count, random: noisy_count(count, epsilon=1.0, random=random),
         (10, 11),
-        noisy_count_guarantee(epsilon=1.0),
+        NoisyCount(epsilon=1.0).guarantee,
     )
 
 
@@ -62,7 +60,7 @@ def counts_with_gaussian_noise() -> Subject:
         "noisy count, Gaussian",
         lambda count, random: noisy_count(count, noise_multiplier=1.0, random=random),
         (10, 11),
-        noisy_count_guarantee(noise_multiplier=1.0),
+        NoisyCount(noise_multiplier=1.0).guarantee,
     )
 
 
@@ -227,61 +225,59 @@ def interquantile_range() -> Subject:
     )
 
 
-@audited(NOISE, "mechanisms.laplace_reduction", draws=20_000, planted=0.5)
+@audited(NOISE, "mechanisms.LaplaceReduction", draws=20_000, planted=0.5)
 def growing_laplace() -> Subject:
-    """`laplace_reduction`: both levels. The entries of one vector are as many independent draws."""
+    """`LaplaceReduction`: both levels. The entries of one vector are as many independent draws."""
     fixed = {"epsilons": [0.5, 1.0], "sensitivity": 1}
 
     def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
-        session = laplace_reduction(np.full(count, int(neighbour)), **fixed, random=random)  # type: ignore[arg-type]
+        session = LaplaceReduction(**fixed).open(np.full(count, int(neighbour)), random=random)  # type: ignore[arg-type]
         return (1000 * session.release() + session.release()).astype(np.int64)
 
-    claim = laplace_reduction(0, **fixed, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    claim = LaplaceReduction(**fixed).guarantee.worst()  # type: ignore[arg-type]
     return Subject(name="Laplace noise that is reduced", draw=draw, claim=claim)
 
 
-@audited(NOISE, "mechanisms.laplace_reduction", draws=200, many=6_000, planted=0.7)
+@audited(NOISE, "mechanisms.LaplaceReduction", "mechanisms.GradualRelease", draws=200, many=6_000, planted=0.7)
 def growing_laplace_until() -> Subject:
-    """`release_until`: the number of levels depends on what was released, and the last one tells most."""
+    """`GradualRelease.until`: the number of levels depends on what was released, and the last one tells most."""
     epsilons = [0.25, 0.5, 1.0]
 
     def run(count: int, random: RandomSource) -> float:
-        session = laplace_reduction(count, epsilons=epsilons, sensitivity=1, random=random)
-        levels = release_until(session, lambda level: bool(level > 1)).value
+        session = LaplaceReduction(epsilons=epsilons, sensitivity=1).open(count, random=random)
+        levels = session.until(lambda level: bool(level > 1)).value
         return 100.0 * len(levels) + float(levels[-1])
 
-    claim = laplace_reduction(0, epsilons=epsilons, sensitivity=1, random=keyed_source(0)).guarantee.worst()
+    claim = LaplaceReduction(epsilons=epsilons, sensitivity=1).guarantee.worst()
     return looped("Laplace noise until a level is large", run, (0, 1), claim)
 
 
-@audited(NOISE, "mechanisms.release_until_above", draws=150, many=6_000, planted=0.5)
+@audited(NOISE, "mechanisms.ReleaseUntilAbove", draws=150, many=6_000, planted=0.5)
 def growing_laplace_tested() -> Subject:
-    """`release_until_above`: a private test ends it."""
-    epsilons = [1.0, 2.0]
-    test: dict[str, Any] = {"epsilon_threshold": 0.5, "epsilon_queries": 0.5}
-
-    def session(count: int, random: RandomSource) -> Any:
-        return laplace_reduction(count, epsilons=epsilons, sensitivity=1, random=random)
+    """`ReleaseUntilAbove`: a private test ends it."""
+    until = ReleaseUntilAbove(
+        reduction=LaplaceReduction(epsilons=[1.0, 2.0], sensitivity=1),
+        threshold=0.5,
+        epsilon_threshold=0.5,
+        epsilon_queries=0.5,
+    )
 
     def run(count: int, random: RandomSource) -> float:
-        levels, found = release_until_above(
-            session(count, random), lambda _: float(count), threshold=0.5, random=random, **test
-        ).value
+        levels, found = until.draw(count, lambda _: float(count), random=random)
         return (100.0 * len(levels) + 50.0 * found) + float(levels[-1])
 
-    claim = guarantee_with_test(session(0, keyed_source(0)).guarantee, **test).worst()
-    return looped("Laplace noise until a test passes", run, (0, 1), claim)
+    return looped("Laplace noise until a test passes", run, (0, 1), until.guarantee.worst())
 
 
-@audited(NOISE, "mechanisms.brownian_reduction", draws=5000, planted=0.5, heavy=True)
+@audited(NOISE, "mechanisms.BrownianReduction", draws=5000, planted=0.5, heavy=True)
 def growing_gaussian() -> Subject:
-    """`brownian_reduction`: the last of two levels, which tells all. The entries are independent draws."""
+    """`BrownianReduction`: the last of two levels, which tells all. The entries are independent draws."""
     fixed = {"noise_multipliers": [4.0, 1.0], "delta": 1e-3, "sensitivity": 1.0}
 
     def draw(neighbour: bool, count: int, random: RandomSource) -> Array:
-        session = brownian_reduction(np.full(count, float(neighbour)), **fixed, random=random)  # type: ignore[arg-type]
+        session = BrownianReduction(**fixed).open(np.full(count, float(neighbour)), random=random)  # type: ignore[arg-type]
         session.release()
         return session.release()
 
-    claim = brownian_reduction(0.0, **fixed, random=keyed_source(0)).guarantee.worst()  # type: ignore[arg-type]
+    claim = BrownianReduction(**fixed).guarantee.worst()  # type: ignore[arg-type]
     return Subject(name="Gaussian noise that is reduced", draw=draw, claim=claim)

@@ -34,19 +34,16 @@ from dpselect.selection import (
     PercentileSparseVector,
     PrivateCandidate,
     SampledSparseVector,
-    amplify,
-    increasing_budgets_guarantee,
+    SelectAcceptable,
+    SelectHyperparameters,
+    SelectIncreasing,
+    SelectWithDummies,
+    SelectWithoutThreshold,
+    ThresholdSearch,
+    amplified,
     noisy_score_candidate,
-    search_threshold,
     select_above,
-    select_acceptable,
     select_best,
-    select_first_by_percentile,
-    select_first_by_sampling,
-    select_hyperparameters,
-    select_increasing,
-    select_with_dummies,
-    select_without_threshold_by_hand,
 )
 from dpselect.selection.best import best_outcome
 from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
@@ -62,6 +59,7 @@ TRIES = ("above.threshold_stopping", "above.Geometric")
 THRESHOLDS: dict[str, Any] = {
     "thresholds": [2.0, 1.0],
     "target": 0.5,
+    "base": BASE,
     "statistic": SmoothedCount(samples=10, smoothing=2.0, sensitivity=2.0),
 }
 
@@ -98,7 +96,7 @@ def selector(
     **options: Any,
 ) -> Subject:
     """What `select(candidate, **options)` releases; the claim is what the release says, which no data can change."""
-    pair, fixed = candidates(run), partial(select, guarantee=BASE, **options)
+    pair, fixed = candidates(run), partial(select, **options)
     return looped(
         name,
         lambda candidate, random: number_or_nan(fixed(candidate, random=random).value),
@@ -139,7 +137,9 @@ LAWS: tuple[Repetitions, ...] = (
 @audited(SELECTORS, "selection.select_best", draws=500, planted=0.5)
 def best_of_some() -> Subject:
     """`select_best` itself."""
-    return selector("best of K", select_best, "best.best_of", run=split, repetitions=Geometric(gamma=0.2))
+    return selector(
+        "best of K", select_best, "best.best_of", run=split, repetitions=Geometric(gamma=0.2), guarantee=BASE
+    )
 
 
 @audited(SELECTORS, "repetitions.split_counts", draws=500, planted=0.5)
@@ -159,91 +159,75 @@ def best_of_split_counts() -> Subject:
 @audited(SELECTORS, "selection.select_above", draws=1000, planted=0.8)
 def above_a_threshold() -> Subject:
     """`select_above`."""
-    return selector("first above a threshold", select_above, *TRIES, threshold=1.0, stop_probability=0.1)
+    return selector(
+        "first above a threshold", select_above, *TRIES, threshold=1.0, stop_probability=0.1, guarantee=BASE
+    )
 
 
 @audited(SELECTORS, "selection.select_above", draws=200, many=8_000, planted=0.5)
 def above_a_threshold_with_a_limit() -> Subject:
     """`select_above` with a limit, below which the number of tries is drawn anew."""
-    options: dict[str, Any] = {"threshold": 1.0, "stop_probability": 0.1, "max_runs": 5}
+    options: dict[str, Any] = {"threshold": 1.0, "stop_probability": 0.1, "max_runs": 5, "guarantee": BASE}
     return selector("first above a threshold, limited", select_above, *TRIES, **options)
 
 
-@audited(SELECTORS, "selection.select_acceptable", draws=1000, planted=0.6)
+@audited(SELECTORS, "selection.SelectAcceptable", draws=1000, planted=0.6)
 def acceptable() -> Subject:
-    """`select_acceptable`."""
-    return selector(
-        "conditional sampling",
-        select_acceptable,
-        "conditional.conditional_sampling",
-        "conditional.Geometric",
-        run=split,
-        acceptable=lambda score, _: score >= 1.0,
-        floor=0.05,
-    )
+    """`SelectAcceptable`."""
+    select = SelectAcceptable(acceptable=lambda score, _: score >= 1.0, floor=0.05, base=BASE)
+    where = ("conditional.conditional_sampling", "conditional.Geometric")
+    return selector("conditional sampling", select, *where, run=split)
 
 
-@audited(SELECTORS, "selection.amplify", draws=1000, planted=0.7)
-def amplified() -> Subject:
-    """`amplify`."""
-    return selector("amplified", amplify, *TRIES, mean=0.3, margin=0.2, failure_probability=0.5)
+@audited(SELECTORS, "selection.SelectAbove", draws=1000, planted=0.7)
+def amplification() -> Subject:
+    """`amplified`: a `SelectAbove`."""
+    return selector("amplified", amplified(mean=0.3, margin=0.2, failure_probability=0.5, base=BASE), *TRIES)
 
 
-@audited(SELECTORS, "selection.select_with_dummies", draws=1000, many=4000, heavy=True)
+@audited(SELECTORS, "selection.SelectWithDummies", draws=1000, many=4000, heavy=True)
 def among_dummies() -> Subject:
-    """`select_with_dummies`."""
-    where = "dummies.select_among_dummies"
-    return selector("drawn by weight among dummies", select_with_dummies, where, threshold=1.0, runs=20, gamma=0.24)
+    """`SelectWithDummies`."""
+    select = SelectWithDummies(threshold=1.0, runs=20, gamma=0.24, base=BASE)
+    return selector("drawn by weight among dummies", select, "dummies.select_among_dummies")
 
 
-@audited(SELECTORS, "selection.select_increasing", "selection.PrivateCandidate", draws=1000, planted=0.3)
+@audited(SELECTORS, "selection.SelectIncreasing", draws=1000, planted=0.3)
 def increasing() -> Subject:
-    """`select_increasing`: two levels, the second at twice the price."""
-    levels = [PrivateCandidate(response_of(better), BASE) for better in (False, True)]
-    law, twice = Logarithmic.with_mean(mean=5), pure_dp(epsilon=2.0 * EPSILON)
+    """`SelectIncreasing`: two levels, the second at twice the price."""
+    select = SelectIncreasing(levels=[BASE, pure_dp(epsilon=2.0 * EPSILON)], repetitions=Logarithmic.with_mean(mean=5))
 
-    def run(first: PrivateCandidate, random: RandomSource) -> float:
-        found = select_increasing(
-            [first, PrivateCandidate(first.run, twice)], threshold=1.0, repetitions=law, random=random
-        ).value
+    def run(better: bool, random: RandomSource) -> float:
+        found = select([partial(response, better)] * 2, threshold=1.0, random=random).value
         return math.nan if found is None else float(found[0])
 
-    claim = increasing_budgets_guarantee([BASE, twice], repetitions=law).worst()
-    price = "dpselect.selection.increasing_budgets.increasing_budgets_guarantee"
-    return looped("increasing budgets", run, (levels[0], levels[1]), claim, priced_by=[price])
+    return looped("increasing budgets", run, (False, True), select.guarantee.worst())
 
 
-def response_of(better: bool) -> Candidate:
-    """Randomised response on one of the data sets."""
-    return partial(response, better)
-
-
-@audited(SELECTORS, "selection.select_first_by_percentile", "selection.PercentileSparseVector", draws=500, planted=0.5)
+@audited(SELECTORS, "selection.PercentileSparseVector", draws=500, planted=0.5)
 def by_percentile() -> Subject:
-    """`select_first_by_percentile` of four queries; log-odds move by two epsilon of a run."""
+    """`PercentileSparseVector` of four queries; log-odds move by two epsilon of a run."""
     streams = ([0.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0])
     fixed = {"guarantee": BASE, "epsilon": 4.0}
     return looped(
         "percentile sparse vector",
-        lambda stream, random: number_or_nan(select_first_by_percentile(stream, **fixed, random=random).value),  # type: ignore[arg-type]
+        lambda stream, random: number_or_nan(PercentileSparseVector(**fixed, random=random).first(stream).value),  # type: ignore[arg-type]
         streams,
         PercentileSparseVector(**fixed, random=keyed_source(0)).worst,  # type: ignore[arg-type]
     )
 
 
-@audited(SELECTORS, "selection.select_first_by_sampling", "selection.SampledSparseVector", draws=300, many=5000)
+@audited(SELECTORS, "selection.SampledSparseVector", draws=300, many=5000)
 def by_sampling() -> Subject:
-    """`select_first_by_sampling` of two queries, ten runs each."""
+    """`SampledSparseVector` of two queries, ten runs each."""
     statistic = SmoothedOdds(samples=10, smoothing=2.0, sensitivity=3.0)
     fixed = {"guarantee": BASE, "statistic": statistic, "epsilon": 3.0, "max_queries": 2}
     return looped(
         "sparse vector by sampling",
         lambda better, random: number_or_nan(
-            select_first_by_sampling(
-                [(partial(response, better), 1.0), (partial(response, not better), 1.0)],
-                **fixed,  # type: ignore[arg-type]
-                random=random,
-            ).value
+            SampledSparseVector(**fixed, random=random)  # type: ignore[arg-type]
+            .first([(partial(response, better), 1.0), (partial(response, not better), 1.0)])
+            .value
         ),
         (False, True),
         SampledSparseVector(**fixed, random=keyed_source(0)).worst,  # type: ignore[arg-type]
@@ -251,42 +235,29 @@ def by_sampling() -> Subject:
     )
 
 
-@audited(SELECTORS, "selection.search_threshold", draws=500, many=5000)
+@audited(SELECTORS, "selection.ThresholdSearch", draws=500, many=5000)
 def threshold_found() -> Subject:
-    """`search_threshold`: two thresholds by ten runs."""
-    where = "one_sided.threshold_search"
-    return selector("threshold found by sampling", search_threshold, where, run=split, **THRESHOLDS, epsilon=3.0)
+    """`ThresholdSearch`: two thresholds by ten runs."""
+    search = ThresholdSearch(**THRESHOLDS, epsilon=3.0)
+    return selector("threshold found by sampling", search, "one_sided.threshold_search", run=split)
 
 
-@audited(SELECTORS, "selection.select_without_threshold_by_hand", draws=1000, many=1000, heavy=True)
+@audited(SELECTORS, "selection.SelectWithoutThreshold", draws=1000, many=1000, heavy=True)
 def threshold_found_and_used() -> Subject:
-    """`select_without_threshold_by_hand`."""
-    return selector(
-        "selection without a threshold",
-        select_without_threshold_by_hand,
-        "without_threshold.without_threshold",
-        "one_sided.threshold_search",
-        run=split,
-        **THRESHOLDS,
-        epsilon=2.0,
-        stop_probability=0.1,
-    )
+    """`SelectWithoutThreshold`."""
+    select = SelectWithoutThreshold(search=ThresholdSearch(**THRESHOLDS, epsilon=2.0), stop_probability=0.1)
+    where = ("without_threshold.without_threshold", "one_sided.threshold_search")
+    return selector("selection without a threshold", select, *where, run=split)
 
 
-@audited(SELECTORS, "selection.select_hyperparameters", draws=300, many=10_000, planted=0.3)
+@audited(SELECTORS, "selection.SelectHyperparameters", draws=300, many=10_000, planted=0.3)
 def hyperparameters() -> Subject:
-    """`select_hyperparameters`: both data sets change, and the price is that of one person in both."""
+    """`SelectHyperparameters`: both data sets change, and the price is that of one person in both."""
     law = Geometric(gamma=0.2)
 
     def select(better: bool, random: RandomSource) -> Release:
-        return select_hyperparameters(
-            lambda _, inner: response(better, inner)[1],
-            candidates=2,
-            correct=lambda model: int(model == better),
-            repetitions=law,
-            training=BASE,
-            validation_epsilon=EPSILON,
-            random=random,
+        return SelectHyperparameters(candidates=2, repetitions=law, training=BASE, validation_epsilon=EPSILON)(
+            lambda _, inner: response(better, inner)[1], correct=lambda model: int(model == better), random=random
         )
 
     def run(better: bool, random: RandomSource) -> str:
@@ -298,7 +269,15 @@ def hyperparameters() -> Subject:
     return looped("hyperparameters", run, (False, True), claim, priced_by=where)
 
 
-@audited(SELECTORS, "selection.select_best", "selection.noisy_score_candidate", draws=300, many=12_000, planted=0.25)
+@audited(
+    SELECTORS,
+    "selection.select_best",
+    "selection.noisy_score_candidate",
+    "selection.PrivateCandidate",
+    draws=300,
+    many=12_000,
+    planted=0.25,
+)
 def noisy_scores() -> Subject:
     """`noisy_score_candidate` within `select_best`."""
     law = Geometric(gamma=0.2)

@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 from dpselect.adaptive import (
     AdaptiveAnalysis,
     AdaptiveMeans,
+    ExponentialMedian,
     MultiplicativeWeights,
+    SearchMedian,
     SearchNoise,
-    exponential_median,
-    exponential_median_guarantee,
     integer_grid,
-    search_median,
-    search_median_guarantee,
 )
 from dpselect.audit import Subject
 from dpselect.holdout.block_medians import plan_block_medians
@@ -59,26 +57,26 @@ def session(name: str, answers: Answers, pair: tuple[Any, Any], claim: Guarantee
     return Subject(name=name, draw=draw, claim=claim)
 
 
-@audited(SESSIONS, "adaptive.exponential_median", draws=500, planted=0.6)
+@audited(SESSIONS, "adaptive.ExponentialMedian", draws=500, planted=0.6)
 def exponential_medians() -> Subject:
-    """`exponential_median`."""
+    """`ExponentialMedian`."""
     return looped(
         "median by the exponential mechanism",
-        lambda values, random: exponential_median(values, GRID, epsilon=1.0, random=random).value,
+        lambda values, random: ExponentialMedian(epsilon=1.0)(values, GRID, random=random).value,
         MOVED,
-        exponential_median_guarantee(epsilon=1.0),
+        ExponentialMedian(epsilon=1.0).guarantee,
     )
 
 
-@audited(SESSIONS, "adaptive.search_median", "adaptive.SearchNoise", draws=500, planted=0.4)
+@audited(SESSIONS, "adaptive.SearchMedian", "adaptive.SearchNoise", draws=500, planted=0.4)
 def searched_medians() -> Subject:
-    """`search_median`, with the noise of `SearchNoise`."""
+    """`SearchMedian`, with the noise of `SearchNoise`."""
     noise = SearchNoise.of_deviation(3, 2.0)
     return looped(
         "median by binary search",
-        lambda values, random: search_median(values, GRID, noise=noise, random=random).value,
+        lambda values, random: SearchMedian(noise=noise)(values, GRID, random=random).value,
         MOVED,
-        search_median_guarantee(noise),
+        SearchMedian(noise=noise).guarantee,
     )
 
 

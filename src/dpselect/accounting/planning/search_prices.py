@@ -18,7 +18,7 @@ from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.planning.calibrate import GuaranteePrice, least_parameter
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import last_true, rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Harmonic, Repetitions
@@ -185,7 +185,7 @@ def score_epsilon(law: Repetitions, adjacency: Adjacency, *, epsilon: float, del
 
     def price(scale: float) -> SearchPrice:
         # the pure bound is exact, and all that a pure score needs
-        return SearchPrice((noisy_count_guarantee(epsilon=1.0 / scale, adjacency=adjacency),), law, bound="pure")
+        return SearchPrice((NoisyCount(epsilon=1.0 / scale, adjacency=adjacency).guarantee,), law, bound="pure")
 
     return 1.0 / least_noise("the score", price, epsilon=epsilon, delta=delta)
 

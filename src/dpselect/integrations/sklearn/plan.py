@@ -14,7 +14,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer,
 from dpselect.integrations.sklearn.distributions import MixedSpace
 from dpselect.integrations.sklearn.guarantee import fit_guarantee, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
-from dpselect.mechanisms import noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
@@ -88,12 +88,12 @@ class Request:
             return (self.fit(noise),)
         if self.folds is None:
             training = self.fit(noise)
-            return training, noisy_count_guarantee(epsilon=score_epsilon, adjacency=training.adjacency)
+            return training, NoisyCount(epsilon=score_epsilon, adjacency=training.adjacency).guarantee
         # a row is left out by one fold's model, and scored by that one
         models = self.folds - 1
 
         def with_score(fit: Guarantee) -> Guarantee:
-            return compose(*[fit] * models, noisy_count_guarantee(epsilon=score_epsilon, adjacency=fit.adjacency))
+            return compose(*[fit] * models, NoisyCount(epsilon=score_epsilon, adjacency=fit.adjacency).guarantee)
 
         return (self.fit(noise, with_score),)
 

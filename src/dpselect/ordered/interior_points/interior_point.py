@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, ContentError, integer, number
-from dpselect.mechanisms import Mechanism, bounded_range, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import Mechanism, NoisyCount, bounded_range, noisy_count
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
@@ -157,7 +157,7 @@ class InteriorPoint(PublicDomain, Mechanism):
         found = replace(found, theorem=theorem, terms=terms)
         if self.count_epsilon is None:
             return found
-        return compose(found, noisy_count_guarantee(epsilon=self.count_epsilon, adjacency=adjacency))
+        return compose(found, NoisyCount(epsilon=self.count_epsilon, adjacency=adjacency).guarantee)
 
     def settled(self, *data: Any) -> tuple[InteriorPoint, tuple[Any]]:
         """With the number of rows, where it is public and asked for."""

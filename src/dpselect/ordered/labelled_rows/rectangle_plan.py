@@ -31,7 +31,7 @@ from functools import lru_cache
 from typing import Any, Literal, SupportsFloat
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import bounded_range, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, bounded_range
 from dpselect.ordered.labelled_rows.threshold_plan import binomial_below, score_margin, smallest_count
 from dpselect.ordered.slices.price import SlicePrice, plain_slicing_guarantee
 from dpselect.privacy import Adjacency, Guarantee, compose
@@ -118,7 +118,7 @@ def plan_rectangle(
     """The largest rate that (epsilon, delta) pays for, and what follows from it."""
     slices = 2 * dimensions
     count_epsilon = epsilon * _COUNT_SHARE
-    count = noisy_count_guarantee(epsilon=count_epsilon, adjacency=adjacency)
+    count = NoisyCount(epsilon=count_epsilon, adjacency=adjacency).guarantee
 
     def price(rate: float) -> Guarantee:
         return compose(count, _slices_price(rate, slices, noisy, adjacency))

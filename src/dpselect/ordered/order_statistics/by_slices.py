@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from dpselect.errors import BoundUnavailableError
-from dpselect.mechanisms import bounded_range, noisy_count, noisy_count_guarantee
+from dpselect.mechanisms import NoisyCount, bounded_range, noisy_count
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_code
 from dpselect.ordered.order_statistics.one import quantile_rate, rank_error
@@ -64,7 +64,7 @@ class Slicing:
         parts: dict[str, Any] = {"insertion": bounded_range(epsilon=self.computation_epsilon), "swap": swap}
         price = SlicePrice(slice_epsilon=self.slice_epsilon, **parts, slices=len(self.qs))
         slices = price.guarantee(adjacency=adjacency)
-        return compose(noisy_count_guarantee(epsilon=self.count_epsilon, adjacency=adjacency), slices)
+        return compose(NoisyCount(epsilon=self.count_epsilon, adjacency=adjacency).guarantee, slices)
 
     def sizes(self, count: int) -> list[int]:
         """Planned sizes of all slices but the last, for a noisy number of rows; less the mean of what is added."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,16 +55,7 @@ def pure_dp(*, epsilon: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) ->
     1.0
     """
     epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
-    profile = RandomizedResponseProfile(epsilon, theorem="pure differential privacy")
-    return Guarantee(
-        adjacency=parse_adjacency(adjacency),
-        theorem="pure differential privacy",
-        terms={"mechanism": "pure", "epsilon": epsilon},
-        pure_epsilon=epsilon,
-        renyi_curve=RandomizedResponseRenyi(epsilon),
-        profile=profile,
-        lower_profile=AttainedPair(profile.pair_source()),
-    )
+    return _response(epsilon, 0.0, {"mechanism": "pure", "epsilon": epsilon}, adjacency)
 
 
 @base_mechanism("approximate")
@@ -80,11 +71,17 @@ def approximate_dp(*, epsilon: SupportsFloat, delta: SupportsFloat, adjacency: A
     """
     epsilon = number("epsilon", epsilon, at_least=0.0, rounding="up")
     delta = number("delta", delta, at_least=0.0, below=1.0, rounding="up")
-    profile = RandomizedResponseProfile(epsilon, delta, theorem="approximate differential privacy")
+    return _response(epsilon, delta, {"mechanism": "approximate", "epsilon": epsilon, "delta": delta}, adjacency)
+
+
+def _response(epsilon: float, delta: float, terms: dict[str, Any], adjacency: Adjacency | str) -> Guarantee:
+    """Randomised response outside a failure mass, which has everything that the terms allow."""
+    theorem = f"{terms['mechanism']} differential privacy"
+    profile = RandomizedResponseProfile(epsilon, delta, theorem=theorem)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
-        theorem="approximate differential privacy",
-        terms={"mechanism": "approximate", "epsilon": epsilon, "delta": delta},
+        theorem=theorem,
+        terms=terms,
         failure=delta,
         pure_epsilon=epsilon,
         renyi_curve=RandomizedResponseRenyi(epsilon),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -85,8 +85,8 @@ class OutputGuarantee:
     def __reduce__(self) -> tuple[Any, ...]:
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
-        parts = self.cell, prices, self.delta, self.adjacency, self.supremum, self.interactive, self.ordinary
-        return _rebuild, parts
+        made = {one.name: getattr(self, one.name) for one in fields(self)} | {"epsilons": prices}
+        return _rebuild, (made,)
 
     @property
     def table(self) -> Mapping[Hashable, float] | None:
@@ -145,21 +145,5 @@ class OutputGuarantee:
         return card("Output guarantee", [*rows, *cells], note="and more cells" if more else "")
 
 
-def _rebuild(
-    cell: Callable[[Any], Hashable],
-    epsilons: Mapping[Hashable, float] | Callable[[Hashable], float],
-    delta: float,
-    adjacency: Adjacency,
-    supremum: float | None = None,
-    interactive: bool = False,
-    ordinary: Guarantee | None = None,
-) -> OutputGuarantee:
-    return OutputGuarantee(
-        cell=cell,
-        epsilons=epsilons,
-        delta=delta,
-        adjacency=adjacency,
-        supremum=supremum,
-        interactive=interactive,
-        ordinary=ordinary,
-    )
+def _rebuild(made: dict[str, Any]) -> OutputGuarantee:
+    return OutputGuarantee(**made)
