@@ -8,7 +8,7 @@ from dpselect.cli.described import parse_settings
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.privacy.bases import base_named
 from dpselect.repetitions import law_named
-from dpselect.study import load_study, parse_study
+from dpselect.study import check_study, load_study, parse_study
 from dpselect.study.learners import recipe_of
 
 STUDY = {
@@ -154,3 +154,37 @@ def test_bases_by_name():
     for text in ("gauss:noise_multiplier=1", "gaussian", "gaussian:sigma=1"):
         with pytest.raises(ArgumentError, match="base"):
             base_named(*parse_settings(text), adjacency="add_or_remove_one")
+
+
+def test_an_unknown_key_is_named_with_those_that_there_are():
+    with pytest.raises(StudyError, match=r"data.sources: unknown key; there are bounds, classes, .*source, table"):
+        parse_study(changed("data.sources", "x.csv"))
+    columns = {"a": {"bound": (0, 1)}}
+    with pytest.raises(StudyError, match=r"data.columns.a.bound: unknown key; there are bounds, categories, "):
+        parse_study(changed("data.columns", columns))
+    with pytest.raises(StudyError, match=r"nane: unknown key; there are data, learner, name, "):
+        parse_study(changed("nane", "x"))
+
+
+def test_all_that_is_wrong_before_a_price_is_said_at_once(tmp_path):
+    """Keys of the learner and of the space, the source, the folder, the law: one message."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "release.json").write_text("{}")
+    document = changed("learner.step", 3)
+    document["space"]["rate"] = {"law": "uniform", "low": 0, "high": 1}
+    document["space"]["noise_multiplier"] = {"law": "uniform", "low": 0, "high": 1}
+    document["space"]["steps"] = {"law": "integer_uniform", "low": 1, "high": 9}
+    document["data"]["source"] = "none.csv"
+    document["repetitions"] = {"law": "harmonic", "limits": 3}
+    with pytest.raises(StudyError) as caught:
+        check_study(parse_study(document), base_folder=tmp_path, folder=tmp_path / "out")
+    for said in (
+        "already holds a release",
+        "learner.step: unknown key for dp-sgd; there are ",
+        "space.rate: unknown key for dp-sgd; there are ",
+        "space.noise_multiplier: the noise follows",
+        "space.steps: enters the guarantee",
+        "cannot read data.source 'none.csv'",
+        "repetitions: ",
+    ):
+        assert said in str(caught.value)

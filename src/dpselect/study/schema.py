@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -270,9 +270,19 @@ def parse_study(document: dict[str, Any]) -> Study:
                 continue
             what = problem["msg"].removeprefix("Value error, ")
             if problem["type"] == "extra_forbidden":
-                what = "unknown key"
+                what = f"unknown key; there are {', '.join(_keys(problem['loc'][:-1]))}"
             lines.append(f"{where}: {what}")
     raise StudyError("the study is not valid:\n  " + "\n  ".join(lines))
+
+
+def _keys(place: Iterable[Any]) -> list[str]:
+    """The keys of the table at this place."""
+    table: type[BaseModel] = Study
+    for part in place:
+        if part in table.model_fields:
+            kind = table.model_fields[part].annotation
+            table = next(one for one in (kind, *get_args(kind)) if isinstance(one, type) and issubclass(one, BaseModel))
+    return sorted(table.model_fields)
 
 
 def _blanks(part: Any, where: str = "") -> Iterator[str]:

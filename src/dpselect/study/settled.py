@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from dpselect.storage import key_place
 from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
 from dpselect.study.learners import Recipe, recipe_of
+from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
 from dpselect.study.sources import Table, open_table
 from dpselect.tuning import (
@@ -73,21 +75,24 @@ def settle(study: Study, place: Place) -> Settled:
 
     Raises `StudyError` (or `ArgumentError`) that names what is wrong.
     """
-    _check_folder(place)
-    with budget_of(study, place):
-        pass  # it is there
-    if study.output.key_variable is not None and not (place.resume and place.store.exists()):
-        key_place(study.output.key_variable).check()  # a search that is done needs it no longer
-    executor, space, law = _executor(study.runs), space_of(study), law_of(study)
-    if study.runs.constant and law.limit is None:
-        raise StudyError("runs.constant: needs a law with a limit, such as harmonic, or at_most under [repetitions]")
-    table = open_table(study.data.source, place.base, form=study.data.form)
-    columns = plan_columns(study.data, table)
-    nominal = study.privacy.nominal_rows
-    private_share = study.validation.fraction if study.validation.data == "private" else 0.0
+    check = Problems()
+    check.of(lambda: _check_folder(place))
+    check.of(lambda: _check_budget(study, place))
+    check.of(lambda: _check_key(study, place))
+    executor = check.of(lambda: _executor(study.runs))
+    space = check.of(lambda: space_of(study))
+    law = check.of(lambda: _law_for(study))
+    table = check.of(lambda: open_table(study.data.source, place.base, form=study.data.form))
+    columns = None if table is None else check.of(lambda: plan_columns(study.data, table))
+    recipe = check.of(lambda: recipe_of(study, nominal_rows=_trained_rows(study), columns=columns))
     tested = None if study.test is None else study.test.source
-    trained = None if nominal is None else nominal * (1.0 - private_share)
-    recipe = recipe_of(study, nominal_rows=trained, columns=columns)
+    public = [
+        check.of(partial(_public_table, source, key, study, columns or {}, place.base))
+        for source, key in ((study.validation.source, "validation.source"), (tested, "test.source"))
+    ]
+    check.none()
+    if executor is None or space is None or law is None or table is None or columns is None or recipe is None:
+        raise AssertionError("what refused has been raised")
     features = sum(column.width for column in columns.values())
     return Settled(
         study=study,
@@ -98,8 +103,8 @@ def settle(study: Study, place: Place) -> Settled:
         execution=_execution(study.runs),
         table=table,
         columns=columns,
-        public_table=_public_table(study.validation.source, "validation.source", study, columns, place.base),
-        test_table=_public_table(tested, "test.source", study, columns, place.base),
+        public_table=public[0],
+        test_table=public[1],
         recipe=recipe,
         payload_bytes=len(encode_value(_largest(recipe, space, features))) + _SPARE_BYTES,
     )
@@ -137,6 +142,30 @@ def law_of(study: Study) -> Repetitions:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"repetitions: {error}") from None
+
+
+def _law_for(study: Study) -> Repetitions:
+    law = law_of(study)
+    if study.runs.constant and law.limit is None:
+        raise StudyError("runs.constant: needs a law with a limit, such as harmonic, or at_most under [repetitions]")
+    return law
+
+
+def _trained_rows(study: Study) -> float | None:
+    """The public number of rows that train."""
+    private_share = study.validation.fraction if study.validation.data == "private" else 0.0
+    nominal = study.privacy.nominal_rows
+    return None if nominal is None else nominal * (1.0 - private_share)
+
+
+def _check_budget(study: Study, place: Place) -> None:
+    with budget_of(study, place):
+        pass  # it is there
+
+
+def _check_key(study: Study, place: Place) -> None:
+    if study.output.key_variable is not None and not (place.resume and place.store.exists()):
+        key_place(study.output.key_variable).check()  # a search that is done needs it no longer
 
 
 def _check_folder(place: Place) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.study.columns import Column
-from dpselect.study.learners.kind import LEARNERS
+from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
 from dpselect.study.schema import Study
 
@@ -87,19 +87,9 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     """
     kind = LEARNERS[study.learner.name]
     shared = study.learner.parameters
-    known = {"map", *kind.estimator().get_params()}
-    in_learner = known | map_parameters(*_maps(study))
-    for table, names, here in (("learner", shared, in_learner), ("space", study.space, known)):
-        for name in names:
-            if name not in here or name in _RESERVED:
-                raise StudyError(f"{table}.{name}: unknown key for learner {study.learner.name!r}")
-            if name == kind.noise_name:
-                raise StudyError(f"{table}.{name}: the noise follows from the [privacy] table")
-    for name in study.space:
-        if name in kind.priced:
-            raise StudyError(f"space.{name}: enters the guarantee, so every run must share it; put it under [learner]")
-        if name in shared:
-            raise StudyError(f"space.{name}: is under [learner] too")
+    problems = list(_problems(study, kind))
+    if problems:
+        raise StudyError("\n  ".join(problems))
     classes, adjacency = len(study.data.classes), study.privacy.adjacency
     recipe = Recipe(study.learner.name, shared, classes, nominal_rows, adjacency, columns or {})
     try:
@@ -109,6 +99,23 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
     return recipe
+
+
+def _problems(study: Study, kind: StudyLearner) -> Iterator[str]:
+    """What is wrong with the keys of the learner's table and of the space."""
+    shared = study.learner.parameters
+    known = {"map", *kind.estimator().get_params()} - _RESERVED - {kind.noise_name}
+    in_learner, in_space = known | map_parameters(*_maps(study)), known - kind.priced
+    for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
+        for name in names:
+            if name == kind.noise_name:
+                yield f"{table}.{name}: the noise follows from the [privacy] table"
+            elif table == "space" and name in kind.priced:
+                yield f"space.{name}: enters the guarantee, so every run must share it; put it under [learner]"
+            elif name not in here:
+                yield f"{table}.{name}: unknown key for {study.learner.name}; there are {', '.join(sorted(here))}"
+            elif table == "space" and name in shared:
+                yield f"space.{name}: is under [learner] too"
 
 
 def _maps(study: Study) -> list[str]:
