@@ -108,8 +108,9 @@ class SparseVector(PaidSession):
         sensitivity = _parameter("sensitivity", sensitivity)
         unit = noise_epsilon(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
         source = resolve(random)
-        price = replace(self.refined_guarantee, cell=tuple) if self._refined else self.guarantee
-        self._pay(None if spender is None else Payment.open(price, spender=spender, label=label))
+        if spender is not None or self._refined:  # a price takes longer than a session, and may be refused
+            price = replace(self.refined_guarantee, cell=tuple) if self._refined else self.guarantee
+            self._pay(Payment.open(price, spender=spender, label=label))
         scale = Fraction(0) if self._epsilon_threshold is None else 1 / noise_epsilon(self._epsilon_threshold)
         self._test = ThresholdTest(ratio=unit * scale, rate=unit / Fraction(sensitivity), random=source)
         self._positives = self._asked = self._answered = 0
