@@ -112,6 +112,7 @@ def main() -> None:
     for data, load, norm, nominal in (("digits", digits, 4.0, 1350), ("breast cancer", breast_cancer, 1.5, 430)):
         X, y = load()
         public = {"classes": np.unique(y), "nominal_rows": nominal, "row_norm": norm}
+        schedule = {"sampling_rate": 0.15, "steps": 300, **public}
 
         def row(
             learner: str, promise: str, *makers: Callable[[int], Any], X: Any = X, y: Any = y, d: str = data
@@ -123,9 +124,13 @@ def main() -> None:
         for epsilon in (3.0, 1.7):
             approximate, pure = f"epsilon {epsilon}, delta {DELTA:g}", f"epsilon {epsilon}"
             noise = noise_for(epsilon, 0.15, 300)
-            row("DP-SGD, softmax", approximate, ours(DPSGDClassifier, noise_multiplier=noise, **public))
+            row(
+                "DP-SGD, softmax",
+                approximate,
+                ours(DPSGDClassifier, noise_multiplier=noise, learning_rate=4.0, **schedule),
+            )
             network = {"noise_multiplier": noise, "hidden_units": 64, "learning_rate": 1.0}
-            row("DP-SGD, 64 hidden units", approximate, ours(DPSGDClassifier, **network, **public))
+            row("DP-SGD, 64 hidden units", approximate, ours(DPSGDClassifier, **network, **schedule))
             strengths = [
                 ours(OutputPerturbationClassifier, epsilon=epsilon, regularization=strength, **public)
                 for strength in (0.003, 0.01, 0.03, 0.1, 0.3)

@@ -37,6 +37,7 @@ def main(record: Path) -> None:
         noise_multiplier=4.0,
         sampling_rate=0.15,
         steps=STOPS[-1],
+        learning_rate=4.0,
         row_norm=55.0,
         classes=range(10),
         nominal_rows=1500,

@@ -223,7 +223,14 @@ def rows(count=200):
 
 def sgd(stopping, key=1, **parameters):
     return DPSGDClassifier(
-        **{"noise_multiplier": 2.0, "sampling_rate": 0.5, "steps": 6, "momentum": 0.5, **parameters},
+        **{
+            "noise_multiplier": 2.0,
+            "sampling_rate": 0.5,
+            "steps": 6,
+            "learning_rate": 4.0,
+            "momentum": 0.5,
+            **parameters,
+        },
         classes=[0, 1],
         nominal_rows=200,
         early_stopping=stopping,

@@ -1,4 +1,5 @@
 from .dp_sgd import DPSGDClassifier as DPSGDClassifier
+from .dp_sgd_regressor import DPSGDRegressor as DPSGDRegressor
 from .early_stopping import (
     EarlyStopping as EarlyStopping,
     NoGain as NoGain,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpselect.learners.fixed_point import STEP, round_weights, truncate
 from dpselect.randomness import RandomSource
 
-__all__ = ["HiddenLayerNetwork", "Model", "SoftmaxRegression", "clipped_gradient_sum"]
+__all__ = ["HiddenLayerNetwork", "LinearRegression", "Model", "SoftmaxRegression", "clipped_gradient_sum"]
 
 Array = NDArray[np.float64]
 Weights = tuple[Array, ...]
@@ -107,8 +107,28 @@ def _softmax_errors(scores: Array, numbers: NDArray[np.intp]) -> Array:
     return truncate(errors)
 
 
-def clipped_gradient_sum(layers: tuple[Layer, ...], clip_norm: float, step: float) -> tuple[NDArray[np.int64], ...]:
+@dataclass(frozen=True)
+class LinearRegression:
+    """One number from a row, with half the square of its error as loss. `features` counts the constant column."""
+
+    features: int
+
+    def initial(self, random: RandomSource) -> Weights:  # noqa: ARG002
+        """Zeros."""
+        return (np.zeros((self.features, 1)),)
+
+    def layers(self, weights: Weights, rows: Array, targets: Array) -> tuple[Layer, ...]:
+        """The factors of every row's gradient; errors are cut off at 8. Targets are multiples of STEP."""
+        errors = rows @ _row_weights(weights[0], self.features) - targets[:, None]
+        return (Layer(rows, truncate(np.clip(errors, -_MOST_ERROR, _MOST_ERROR))),)
+
+
+def clipped_gradient_sum(
+    layers: tuple[Layer, ...], clip_norm: float, step: float, counted: Array | None = None
+) -> tuple[NDArray[np.int64], ...]:
     """Sum over the rows of (gradient scaled to norm at most `clip_norm`), in whole multiples of STEP * `step`.
+
+    `counted`, shape (rows,), is what each scaled gradient is multiplied by, from 0 to 1.
 
     Claim: the real-number norm over all layers of each row's term is at most `clip_norm`, it depends on that row and
     the weights only, and the sum is exact. Hence adding or removing a row moves the sum by at most `clip_norm`.
@@ -120,6 +140,8 @@ def clipped_gradient_sum(layers: tuple[Layer, ...], clip_norm: float, step: floa
     """
     squares = sum(_squares(layer.inputs) * _squares(layer.errors) for layer in layers)
     factor = clip_norm / np.maximum(np.sqrt(squares), clip_norm) * (1.0 - 2.0**-40)
+    if counted is not None:
+        factor = factor * counted[:, None]
     clipped = (layer.inputs.T @ truncate(layer.errors * factor, step) for layer in layers)
     return tuple((total / (STEP * step)).astype(np.int64) for total in clipped)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -15,9 +16,17 @@ from dpselect.learners.classifier import PrivateClassifier
 from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
 from dpselect.learners.early_stopping import EarlyStopping
 from dpselect.learners.fixed_point import STEP
-from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
+from dpselect.learners.rows import (
+    class_numbers,
+    labels_of,
+    public_classes,
+    public_row_count,
+    public_weights,
+    unit_rows,
+)
+from dpselect.learners.training_rules import CLASSIFICATION, TrainingRule, gradient_guarantee
 from dpselect.mechanisms import gaussian_steps, grid_at_most
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["DPSGDClassifier"]
@@ -29,7 +38,7 @@ _CHUNK = 2**15
 
 
 @dataclass(frozen=True)
-class _Schedule:
+class GradientSchedule:
     """The public numbers of a run."""
 
     noise_multiplier: float
@@ -41,18 +50,27 @@ class _Schedule:
     averaged_share: float
     normalizer: float
 
-    def run(self, model: Model, rows: Array, numbers: NDArray[np.intp], random: RandomSource) -> Weights:
+    def run(
+        self, model: Any, rows: Array, labels: NDArray[Any], random: RandomSource, counted: Array | None = None
+    ) -> Weights:
         """The average of the last iterates."""
-        *_, (_, average) = self.train(model, rows, numbers, random, [self.steps])
+        *_, (_, average) = self.train(model, rows, labels, random, [self.steps], counted)
         assert average is not None
         return average
 
     def train(
-        self, model: Model, rows: Array, numbers: NDArray[np.intp], random: RandomSource, stops: Sequence[int]
+        self,
+        model: Any,
+        rows: Array,
+        labels: NDArray[Any],
+        random: RandomSource,
+        stops: Sequence[int],
+        counted: Array | None = None,
     ) -> Iterator[tuple[int, Weights | None]]:
         """After each step its number and, at a stop, the average of the last iterates.
 
-        Every use of the rows is one noisy sum of a Poisson sample.
+        Every use of the rows is one noisy sum of a Poisson sample. `counted` is what each row's gradient is multiplied
+        by once it is clipped, at most 1; shape (rows,).
         """
         step = grid_at_most(self.clip_norm) * STEP
         deviation = self.noise_multiplier * self.clip_norm / (STEP * step)
@@ -66,8 +84,9 @@ class _Schedule:
             sums = [np.zeros(w.shape, dtype=np.int64) for w in weights]
             for start in range(0, len(sample), _CHUNK):
                 part = sample[start : start + _CHUNK]
-                layers = model.layers(weights, rows[part], numbers[part])
-                for total, term in zip(sums, clipped_gradient_sum(layers, self.clip_norm, step), strict=True):
+                layers = model.layers(weights, rows[part], labels[part])
+                terms = clipped_gradient_sum(layers, self.clip_norm, step, None if counted is None else counted[part])
+                for total, term in zip(sums, terms, strict=True):
                     total += term
             gradient = [(total + gaussian_steps(deviation, total.shape, random)) * unit for total in sums]
             velocity = tuple(self.momentum * v + g for v, g in zip(velocity, gradient, strict=True))
@@ -78,41 +97,93 @@ class _Schedule:
             yield t + 1, tuple(a / averaged[t + 1] for a in totals[t + 1]) if t + 1 in averaged else None
 
 
+def steps_by(rule: TrainingRule, model: Any) -> int:
+    """The steps of an estimator: its own, or those of the rule."""
+    if model.steps is not None:
+        return integer("steps", model.steps, at_least=1)
+    rows = None if model.nominal_rows is None else number("nominal_rows", model.nominal_rows, at_least=1.0)
+    sampled = float(getattr(model, "sampling_rate", 1.0))
+    return rule.steps_for(rows, number("noise_multiplier", model.noise_multiplier, at_least=0.01) / sampled)
+
+
+def schedule_by(rule: TrainingRule, model: Any, normalizer: float) -> GradientSchedule:
+    """The schedule of an estimator: its own parameters, and the rule's for those that are None.
+
+    A rate that is given is one for gradients of norm 1, so that they are clipped there by default.
+    """
+    rows, noise, sampled = (
+        model.nominal_rows,
+        float(model.noise_multiplier),
+        float(getattr(model, "sampling_rate", 1.0)),
+    )
+    steps = steps_by(rule, model)
+    clip = rule.clip_norm if model.learning_rate is None else 1.0
+    clip = clip if model.clip_norm is None else number("clip_norm", model.clip_norm, at_least=1e-6, at_most=1e3)
+    mu = sampled * math.sqrt(steps) / noise
+    rate = rule.reach_for(rows, mu) / (clip * steps) if model.learning_rate is None else model.learning_rate
+    return GradientSchedule(
+        noise_multiplier=noise,
+        sampling_rate=sampled,
+        steps=steps,
+        clip_norm=clip,
+        learning_rate=number("learning_rate", rate, above=0.0, at_most=1e6),
+        momentum=number("momentum", getattr(model, "momentum", 0.0), at_least=0.0, below=1.0),
+        averaged_share=number("averaged_share", model.averaged_share, at_least=0.0, at_most=1.0),
+        normalizer=normalizer,
+    )
+
+
+def intercept_by(rule: TrainingRule, model: Any) -> float:
+    """The constant that an estimator appends to rows: its own, or that of the rule."""
+    chosen = rule.intercept_scale if model.learning_rate is None else 1.0
+    scale = chosen if model.intercept_scale is None else model.intercept_scale
+    return number("intercept_scale", scale, above=0.0, at_most=1.0)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class DPSGDClassifier(PrivateClassifier):
     """A classifier trained by DP-SGD (Abadi et al. 2016): noisy sums of clipped gradients over Poisson samples.
+
+    By default full batches, with few enough steps, a bound on gradients and a rate that follow from the public number
+    of rows and from the noise (`training_rules`): what is given stands, what is None is chosen.
 
     Each step, every row is taken by a coin of its own with probability `sampling_rate`; the gradients of the rows taken
     are scaled to norm at most `clip_norm` (all layers together) and summed; Gaussian noise of standard deviation
     `noise_multiplier * clip_norm` is added; the sum is divided by the public number `sampling_rate * nominal_rows`.
     One step is the Gaussian mechanism of sensitivity `clip_norm` under adding or removing a row, on a Poisson sample;
-    `guarantee()` is its composition over the steps. Momentum, the average of the last iterates and prediction use
-    these noisy sums only and cost nothing. Under replace-one adjacency the sensitivity would be 2*clip_norm and the
-    composition is another theorem's: that adjacency is refused.
+    `guarantee()` is its composition over the steps; of full batches it is one Gaussian mechanism, exactly. Momentum,
+    the average of the last iterates and prediction use these noisy sums only and cost nothing. Under replace-one
+    adjacency the sensitivity would be 2*clip_norm and the composition is another theorem's: that adjacency is refused.
 
     Exactness. The sum is exact in fixed point (`clipped_gradient_sum`), and the noise is a rounded Gaussian on the
     sum's own grid (`gaussian_steps`). So the noisy sum is a post-processing of the continuous Gaussian mechanism on a
     real-valued sum of sensitivity at most `clip_norm`: rounding adds nothing to the sensitivity, and the guarantee is
     that of `noise_multiplier` unreduced. The same keyed source and data give bit-identical weights.
 
-    What `fit` does to the data. Each row alone is divided by `row_norm` and scaled into the unit ball, and a constant 1
-    is appended; a cell that is missing, infinite or not a number counts as zero; a row whose label is not in `classes`
-    contributes nothing. It never fails on a value, and no row or an empty sample is a table like another.
+    What `fit` does to the data. Each row alone is divided by `row_norm` and scaled into the unit ball, and the constant
+    `intercept_scale` is appended; a cell that is missing, infinite or not a number counts as zero; a row whose label is
+    not in `classes` contributes nothing. It never fails on a value, and no row or an empty sample is a table like
+    another.
 
     Args:
-        noise_multiplier: the standard deviation of the noise in units of `clip_norm`, at least 0.01.
+        noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01.
         sampling_rate: the probability with which a row is taken at a step, in (0, 1].
-        steps: the number of steps.
-        clip_norm: the bound on one row's gradient norm. Without clipping softmax regression reaches 2.
-        learning_rate: the factor of the mean gradient.
+        steps: the number of steps. None: 40 to 250, the more the more rows and the less noise.
+        clip_norm: the bound on one row's gradient norm. Without clipping softmax regression reaches 2. None: 0.3, or 1
+            where there is a `learning_rate`.
+        learning_rate: the factor of the mean gradient. None: such that all steps together reach far enough.
         momentum: in [0, 1).
         averaged_share: the share of the steps, counted from the end, whose weights are averaged; 0 is the last alone.
         hidden_units: 0 for softmax regression, else the width of the hidden layer.
         activation: "tanh", or "relu" (cut off at 16).
         row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
+        intercept_scale: the constant that is appended to each row, up to 1. None: 0.3, or 1 where there is a
+            `learning_rate`.
+        class_weights: what rows of a class count, for classes that are to count more or less than 1; public. The
+            largest is taken for 1, and a row's clipped gradient is multiplied by its weight: the price stays.
         classes: the class labels, public. None takes them from y, with a `DataDependentClassesWarning`.
         nominal_rows: a public guess of the number of rows. None takes the number itself, with a
-            `PublicRowCountWarning`.
+            `PublicRowCountWarning`, and steps as for a thousand rows.
         adjacency: "add_or_remove_one".
         early_stopping: an `EarlyStopping` whose last stop is `steps`, or None. At each of its stops the average of the
             last iterates up to there is scored, and may be where training ends; the price is that of the stop.
@@ -137,16 +208,18 @@ class DPSGDClassifier(PrivateClassifier):
     True
     """
 
-    noise_multiplier: float = 4.0
-    sampling_rate: float = 0.15
-    steps: int = 300
-    clip_norm: float = 1.0
-    learning_rate: float = 4.0
+    noise_multiplier: float = 30.0
+    sampling_rate: float = 1.0
+    steps: int | None = None
+    clip_norm: float | None = None
+    learning_rate: float | None = None
     momentum: float = 0.0
     averaged_share: float = 0.5
     hidden_units: int = 0
     activation: Literal["tanh", "relu"] = "tanh"
     row_norm: float = 1.0
+    intercept_scale: float | None = None
+    class_weights: Mapping[Any, float] | None = None
     classes: Sequence[Any] | NDArray[Any] | None = None
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
@@ -161,41 +234,35 @@ class DPSGDClassifier(PrivateClassifier):
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data; with early stopping at worst.
 
-        >>> round(DPSGDClassifier(noise_multiplier=10.0, steps=100).guarantee().epsilon(delta=1e-5), 1)
-        0.5
+        >>> round(DPSGDClassifier(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)
+        1.0607
         """
         price = self.price()
-        return self._work(int(self.steps)) if price is None else price.worst()
+        return self._work(self._steps()) if price is None else price.worst()
 
     def price(self) -> OutputGuarantee | None:
         """The price by stopping point, or None without early stopping."""
         self._work(1)
-        steps = integer("steps", self.steps, at_least=1)
+        self._steps()
         if self.early_stopping is None:
             return None
-        if steps != self.early_stopping.stops[-1]:
+        if self.steps != self.early_stopping.stops[-1]:
             raise ArgumentError(f"steps must be the last stop of early_stopping, got {self.steps!r}")
         return self.early_stopping.guarantee(self._work)
 
     def _work(self, steps: int) -> Guarantee:
-        return dp_sgd(
-            noise_multiplier=number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6),
+        return gradient_guarantee(
+            noise_multiplier=self.noise_multiplier,
             sampling_rate=self.sampling_rate,
             steps=steps,
             adjacency=self.adjacency,
         )
 
-    def _schedule(self, normalizer: float) -> _Schedule:
-        return _Schedule(
-            noise_multiplier=float(self.noise_multiplier),
-            sampling_rate=float(self.sampling_rate),
-            steps=int(self.steps),
-            clip_norm=number("clip_norm", self.clip_norm, at_least=1e-6, at_most=1e3),
-            learning_rate=number("learning_rate", self.learning_rate, above=0.0, at_most=1e6),
-            momentum=number("momentum", self.momentum, at_least=0.0, below=1.0),
-            averaged_share=number("averaged_share", self.averaged_share, at_least=0.0, at_most=1.0),
-            normalizer=normalizer,
-        )
+    def _steps(self) -> int:
+        return steps_by(CLASSIFICATION, self)
+
+    def _schedule(self, normalizer: float) -> GradientSchedule:
+        return schedule_by(CLASSIFICATION, self, normalizer)
 
     def _model(self, features: int, classes: int) -> Model:
         hidden_units = integer("hidden_units", self.hidden_units, at_least=0, at_most=4096)
@@ -212,6 +279,7 @@ class DPSGDClassifier(PrivateClassifier):
         self._schedule(1.0)
         self._model(1, 1)
         row_norm = number("row_norm", self.row_norm, above=0.0)
+        intercept = intercept_by(CLASSIFICATION, self)
         nominal = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
         random = resolve(self.random)
 
@@ -220,20 +288,24 @@ class DPSGDClassifier(PrivateClassifier):
         nominal = public_row_count(nominal, count, adjacency)
         classes = public_classes(self.classes, labels)
         numbers = class_numbers(labels, classes)
-        rows = unit_rows(X, row_norm, intercept=True)
+        rows = unit_rows(X, row_norm, intercept=intercept)
+        weights = None if self.class_weights is None else public_weights(self.class_weights, classes)
 
         # a row with an unknown label contributes nothing, which is to leave it out: neighbours stay neighbours
         known = numbers >= 0
+        rows, numbers = rows[known], numbers[known]
+        counted = None if weights is None else weights[numbers]
         model = self._model(features + 1, len(classes))
         schedule = self._schedule(float(self.sampling_rate) * nominal)
-        self.classes_, self._scorer, self._intercept = classes, model, True
+        self.classes_, self._scorer, self._intercept = classes, model, intercept
         if self.early_stopping is None or price is None:
-            self.weights_ = schedule.run(model, rows[known], numbers[known], random)
+            self.weights_ = schedule.run(model, rows, numbers, random, counted)
             self.guarantee_ = self._work(schedule.steps)
             return self
         shown = copy.copy(self)  # so that a run that fails leaves no weights without their guarantee
         with self.early_stopping.open(price, random=random) as run:
-            for step, average in schedule.train(model, rows[known], numbers[known], random, self.early_stopping.stops):
+            stops = self.early_stopping.stops
+            for step, average in schedule.train(model, rows, numbers, random, stops, counted):
                 shown.weights_ = average if average is not None else ()
                 if run.stop(step, shown):
                     break

@@ -11,6 +11,7 @@ from dpselect.accounting import gated
 from dpselect.audit import Subject
 from dpselect.learners import (
     DPSGDClassifier,
+    DPSGDRegressor,
     EarlyStopping,
     GatedLogisticRegression,
     GatedRelease,
@@ -107,6 +108,20 @@ def gradient_descent() -> Subject:
     return looped(
         "DP-SGD",
         lambda data, random: moved(make(random=random).fit(*data)),
+        ONE_MORE,
+        make().guarantee(),
+    )
+
+
+@audited(LEARNERS, "learners.DPSGDRegressor", draws=100, many=6_000, planted=0.25)
+def gradient_regression() -> Subject:
+    """`DPSGDRegressor`: two full batches, one row more."""
+    make = partial(
+        DPSGDRegressor, label_bounds=(-1.0, 1.0), noise_multiplier=1.5, steps=2, learning_rate=1.0, nominal_rows=1
+    )
+    return looped(
+        "regression by noisy gradients",
+        lambda data, random: float(np.sum(make(random=random).fit(*data).weights_[0])),
         ONE_MORE,
         make().guarantee(),
     )

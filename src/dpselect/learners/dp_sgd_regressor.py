@@ -1,0 +1,105 @@
+"""Linear regression by noisy gradients of full batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from dpselect.errors import number
+from dpselect.learners.clipped_gradients import LinearRegression
+from dpselect.learners.dp_sgd import intercept_by, schedule_by, steps_by
+from dpselect.learners.regressor import PrivateRegressor, public_bounds
+from dpselect.learners.rows import public_row_count, targets_of, unit_rows
+from dpselect.learners.training_rules import REGRESSION, gradient_guarantee
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.randomness import RandomSource, resolve
+
+__all__ = ["DPSGDRegressor"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DPSGDRegressor(PrivateRegressor):
+    """A linear regression trained by noisy sums of clipped gradients over all rows, as `DPSGDClassifier` trains.
+
+    Labels are cut off at their bounds and scaled to [-1, 1]; the loss is half the square of the error. The gradient of
+    each row is scaled to norm at most `clip_norm`, all are summed exactly, and Gaussian noise of standard deviation
+    `noise_multiplier * clip_norm` is added, at each of the steps. `guarantee()` is exact: T steps are one Gaussian
+    mechanism of noise multiplier `noise_multiplier`/sqrt(T), under adding or removing a row. By default the steps, the
+    bound on gradients and the rate follow from the public number of rows and from the noise (`training_rules`).
+
+    What `fit` does to the data. Each row alone is divided by `row_norm` and scaled into the unit ball, and the constant
+    `intercept_scale` is appended; a cell that is missing, infinite or not a number counts as zero; a row whose label is
+    no number contributes nothing. It never fails on a value, and no row is a table too.
+
+    Args:
+        label_bounds: the least and the largest label, public; labels beyond are cut off, and so are answers.
+        noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01.
+        steps: the number of steps. None: 40 to 300, the more the more rows and the less noise.
+        clip_norm: the bound on one row's gradient norm. None: 0.1, or 1 where there is a `learning_rate`.
+        learning_rate: the factor of the mean gradient. None: such that all steps together reach far enough.
+        averaged_share: the share of the steps, counted from the end, whose weights are averaged; 0 is the last alone.
+        row_norm: a public bound on the rows' L2 norm; longer rows are scaled down.
+        intercept_scale: the constant that is appended to each row, up to 1. None: 0.3, or 1 where there is a
+            `learning_rate`.
+        nominal_rows: a public guess of the number of rows. None takes the number itself, with a
+            `PublicRowCountWarning`, and steps as for a thousand rows.
+        adjacency: "add_or_remove_one".
+        random: a `RandomSource`, or None for the system's entropy. Each fit draws from it anew.
+
+    Attributes:
+        n_features_in_: as in scikit-learn.
+        weights_: one array of shape (features + 1, 1), for rows divided by `row_norm` and labels in [-1, 1].
+        guarantee_: what the fit promises; the same as `guarantee()`.
+
+    Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
+    naming a parameter. Afterwards only for a container: shape, sparse, complex.
+
+    >>> from dpselect.randomness import keyed_source
+    >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 500, axis=0)
+    >>> model = DPSGDRegressor(label_bounds=(0, 10), nominal_rows=1000, random=keyed_source(1))
+    >>> model.fit(X, np.repeat([8.0, 3.0], 500)).predict([[0.9, 0.1], [-0.9, 0.2]]).round()
+    array([8., 3.])
+    """
+
+    label_bounds: tuple[float, float] | None = None
+    noise_multiplier: float = 30.0
+    steps: int | None = None
+    clip_norm: float | None = None
+    learning_rate: float | None = None
+    averaged_share: float = 0.5
+    row_norm: float = 1.0
+    intercept_scale: float | None = None
+    nominal_rows: float | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
+
+    def guarantee(self) -> Guarantee:
+        """What one `fit` promises, from the parameters alone, before there is data.
+
+        >>> round(DPSGDRegressor(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)
+        1.0607
+        """
+        return gradient_guarantee(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=1.0,
+            steps=steps_by(REGRESSION, self),
+            adjacency=self.adjacency,
+        )
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
+        guarantee, bounds, random = self.guarantee(), public_bounds(self.label_bounds), resolve(self.random)
+        row_norm = number("row_norm", self.row_norm, above=0.0)
+        intercept = intercept_by(REGRESSION, self)
+        schedule_by(REGRESSION, self, 1.0)
+        count, features = self._prepare(X)
+        targets = targets_of(y, count, bounds)
+        nominal = None if self.nominal_rows is None else float(self.nominal_rows)
+        schedule = schedule_by(REGRESSION, self, public_row_count(nominal, count, guarantee.adjacency))
+        known = ~np.isnan(targets)
+        rows = unit_rows(X, row_norm, intercept=intercept)[known]
+        self.weights_ = schedule.run(LinearRegression(features + 1), rows, targets[known], random)
+        self._bounds, self._intercept, self.guarantee_ = bounds, intercept, guarantee
+        return self
