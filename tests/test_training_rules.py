@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpselect.accounting import calibrate
-from dpselect.errors import AdjacencyError, ArgumentError
+from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.learners.clipped_gradients import LinearRegression, clipped_gradient_sum
@@ -27,6 +27,8 @@ from dpselect.preprocessing import Cosines, OrientedGradients
 from dpselect.privacy import compose, gaussian
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
+from dpselect.study import parse_study
+from dpselect.study.learners import recipe_of
 
 RULES = [(DPSGDClassifier, CLASSIFICATION), (DPSGDRegressor, REGRESSION)]
 
@@ -208,3 +210,37 @@ def test_one_regression_reaches_what_the_rule_promises():
     noise = noise_for(DPSGDRegressor(**options), 1.0)
     learner = DPSGDRegressor(noise_multiplier=noise, random=keyed_source(4), **options)
     assert make_pipeline(Cosines(bounds=(0, 1)), learner).fit(X, y).score(X, y) > 0.8
+
+
+# in a study
+
+
+def study(learner):
+    return parse_study(
+        {
+            "data": {"source": "rows.csv", "label": "y", "classes": [">50K", "<=50K"], "bounds": [0, 1]},
+            "privacy": {"nominal_rows": 400, "epsilon": 3.0, "delta": 1e-5},
+            "learner": learner,
+            "space": {},
+            "repetitions": {"law": "fixed", "count": 1},
+            "output": {"folder": "out"},
+        }
+    )
+
+
+@pytest.mark.parametrize("name", ["dp-sgd", "ridge"])
+def test_a_study_names_the_classes_that_count_more(name):
+    recipe = recipe_of(study({"name": name, "class_weights": {">50K": 3.0}}), nominal_rows=320)
+    model = recipe.estimator(40.0, {}, None)
+    assert model.class_weights == [3.0, 1.0], "in the order of the classes, and so in a file of the model"
+    assert recipe.empty_fit(40.0, {}, 3).weights_[0].shape == (4, 2)
+    for wrong, named in (({"other": 2.0}, "other"), ([1.0, 2.0], "table")):
+        with pytest.raises(StudyError, match=f"class_weights.*{named}"):
+            recipe_of(study({"name": name, "class_weights": wrong}), nominal_rows=320)
+
+
+def test_a_study_that_says_no_more_trains_by_the_rule():
+    recipe = recipe_of(study({"name": "dp-sgd"}), nominal_rows=320.0)
+    assert recipe.estimator(40.0, {}, None).steps is None
+    expected = DPSGDClassifier(noise_multiplier=40.0, nominal_rows=320.0).guarantee()
+    assert recipe.guarantee(40.0).epsilon(delta=1e-5) == expected.epsilon(delta=1e-5)

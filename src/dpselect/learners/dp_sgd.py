@@ -219,7 +219,7 @@ class DPSGDClassifier(PrivateClassifier):
     activation: Literal["tanh", "relu"] = "tanh"
     row_norm: float = 1.0
     intercept_scale: float | None = None
-    class_weights: Mapping[Any, float] | None = None
+    class_weights: Mapping[Any, float] | Sequence[float] | None = None
     classes: Sequence[Any] | NDArray[Any] | None = None
     nominal_rows: float | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value

@@ -193,7 +193,7 @@ class PrivateRidgeClassifier(_Ridge, PrivateClassifier):
     row_norm: float = 1.0
     intercept_scale: float = 0.3
     classes: Sequence[Any] | NDArray[Any] | None = None
-    class_weights: Mapping[Any, float] | None = None
+    class_weights: Mapping[Any, float] | Sequence[float] | None = None
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     random: RandomSource | None = None
 

@@ -148,9 +148,17 @@ def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     return truncate(np.clip((inside - (low / 2.0 + high / 2.0)) / (high / 2.0 - low / 2.0), -1.0, 1.0))
 
 
-def public_weights(weights: Mapping[Any, float] | None, classes: NDArray[Any]) -> Array:
-    """What each class counts, the most being 1, shape (classes,). Raises `ArgumentError` for what names no class."""
+def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classes: NDArray[Any]) -> Array:
+    """What each class counts, the most being 1, shape (classes,).
+
+    `weights`: by class, 1 for those that it does not name; or one for each class in order. Raises `ArgumentError` for
+    what names no class, for another number of weights, and for a weight that is not positive.
+    """
     found = np.ones(len(classes))
+    if weights is not None and not isinstance(weights, Mapping):
+        if len(weights) != len(classes):
+            raise ArgumentError(f"class_weights must hold a weight for each of the {len(classes)} classes")
+        weights = dict(zip(classes.tolist(), weights, strict=True))
     for name, weight in ({} if weights is None else weights).items():
         place = class_numbers(np.array([name], dtype=object), classes)[0]
         if place < 0:

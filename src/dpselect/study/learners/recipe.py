@@ -13,6 +13,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.preprocessing import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
+from dpselect.study.cells import positions
 from dpselect.study.columns import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
@@ -86,10 +87,10 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     `columns`: the public facts about the feature columns, needed where there is a map.
     """
     kind = LEARNERS[study.learner.name]
-    shared = study.learner.parameters
     problems = list(_problems(study, kind))
     if problems:
         raise StudyError("\n  ".join(problems))
+    shared = _by_place(study)
     classes, adjacency = len(study.data.classes), study.privacy.adjacency
     recipe = Recipe(study.learner.name, shared, classes, nominal_rows, adjacency, columns or {})
     try:
@@ -131,3 +132,20 @@ def _maps(study: Study) -> list[str]:
         if name not in MAPS:
             raise StudyError(f"{key}: no such map; one of {', '.join(MAPS)}")
     return [name for _, name in found]
+
+
+def _by_place(study: Study) -> dict[str, Any]:
+    """The shared parameters, with the weights of classes in the order of the classes."""
+    shared = study.learner.parameters
+    if "class_weights" in shared:
+        named = shared["class_weights"]
+        if not isinstance(named, Mapping):
+            raise StudyError("learner.class_weights: give a table from classes to weights")
+        places = positions(list(named), study.data.classes)
+        if -1 in places:
+            raise StudyError(f"learner.class_weights: {list(named)[list(places).index(-1)]!r} is none of data.classes")
+        weights = [1.0] * len(study.data.classes)
+        for place, weight in zip(places.tolist(), named.values(), strict=True):
+            weights[place] = weight
+        shared = {**shared, "class_weights": weights}
+    return shared
