@@ -97,6 +97,32 @@ def test_with_noise_on_the_threshold_no_strategy_exceeds_any_shift(threshold, st
     assert attained <= min(bounds) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("threshold", [SURE, *THRESHOLDS[:2]])
+def test_monotonic_queries_up_and_down(threshold):
+    game = SparseVectorGame(threshold_rate=0.1, query_rate=RATE, positives=2, monotonic=True)
+    for one, moves, sign in zip(game.orientations, ((0, 1), (-1, 0)), (1, -1), strict=True):
+        attained = best_adaptive(
+            geometric_tail(math.exp(-RATE)),
+            threshold,
+            levels=(-1, 0, 1),
+            moves=moves,
+            queries=4,
+            positives=2,
+            growth=1.2,
+        )
+        bounds = []
+        for shift in (0.0, 1.0):
+            coins = geometric_coins(RATE, one.moves(shift), 1)
+            bounds.append(
+                shifted(
+                    threshold,
+                    sign * round(one.moved(shift)),
+                    lambda loss, coins=coins: values_at(coins, 2, [loss - math.log(1.2)], width=RATE / 200)[0],
+                )
+            )
+        assert attained <= min(bounds)
+
+
 def test_moves_in_one_direction_alone_are_caught():
     attained = best_adaptive(
         geometric_tail(math.exp(-RATE)), SURE, levels=range(-2, 4), moves=(-1, 1), queries=4, positives=2, growth=1.5
