@@ -112,8 +112,8 @@ def unprotected_threshold_guarantee(
 ) -> Guarantee:
     """What a sparse vector without noise on its threshold promises: no pure epsilon, and at a delta the game's value.
 
-    Attained, but for the corners of polygons: nothing valid lies below it by more than about a thousandth. Refunds have
-    nothing to come from. Source: docs/theory/sparse-vector.md, Theorem 2.
+    The game's value is attained; what is computed lies above it by what polygons and the mesh add. Refunds have nothing
+    to come from. Source: docs/theory/sparse-vector.md, Theorem 2.
 
     >>> round(unprotected_threshold_guarantee(epsilon_queries=4.0, max_positives=100).epsilon(delta=1e-6), 3)
     1.423
