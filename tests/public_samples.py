@@ -154,6 +154,8 @@ EXEMPT: dict[str, str] = {
             "ledger.Charge",
             "ledger.Head",
             "mechanisms.SparseAnswers",
+            "mechanisms.SparseVectorPlan",
+            "mechanisms.SparseVectorSplit",
             "ordered.ColumnRequest",
             "ordered.QuantileRelease",
             "ordered.QuantilesRelease",
