@@ -25,34 +25,37 @@ from dpselect.accounting import calibrate
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import compose
 from dpselect.randomness import system_source
-from dpselect.study import load_model, load_study, run_study
-from dpselect.study.data import load, open_table
+from dpselect.study import load_study, run_study
+from dpselect.study.data import load, plan_columns
 from dpselect.study.learners import recipe_of
-from dpselect.study.schema import Study
+from dpselect.study.schema import Study, Test
 from dpselect.study.settled import law_of, space_of
+from dpselect.study.sources import open_table
 from dpselect.study.split import validation_mask
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "digits.toml"
 FIXED_RUNS = 10
 
 
-def on_training_rows(folder: Path) -> tuple[Study, np.ndarray, np.ndarray]:
+def on_training_rows(folder: Path) -> Study:
     """The example's study on four fifths of the digits, and the other fifth as test rows."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     train, test = order[: 4 * len(X) // 5], order[4 * len(X) // 5 :]
-    np.savez(folder / "train.npz", X=X[train], target=y[train])
+    names = [f"pixel_{i // 8}_{i % 8}" for i in range(64)]
+    for part, rows in (("train", train), ("test", test)):
+        np.savez(folder / f"{part}.npz", **dict(zip(names, X[rows].T, strict=True)), target=y[rows])
     study = load_study(EXAMPLE)
     data = study.data.model_copy(update={"source": "train.npz"})
     privacy = study.privacy.model_copy(update={"nominal_rows": 1440})
-    return study.model_copy(update={"data": data, "privacy": privacy, "test": None}), X[test], y[test]
+    return study.model_copy(update={"data": data, "privacy": privacy, "test": Test(source="test.npz")})
 
 
-def private_search(study: Study, folder: Path, X: np.ndarray, y: np.ndarray, name: str) -> tuple[float, float]:
+def private_search(study: Study, folder: Path, name: str) -> tuple[float, float]:
     start = time.perf_counter()
-    run_study(study, base_folder=folder, folder=folder / name)
+    release = run_study(study, base_folder=folder, folder=folder / name).release
     seconds = time.perf_counter() - start
-    return float(np.mean(load_model(folder / name / "model.npz").predict(X) == y)), seconds
+    return release["test"]["accuracy"], seconds
 
 
 class ByComposition:
@@ -61,7 +64,10 @@ class ByComposition:
     def __init__(self, study: Study, folder: Path) -> None:
         privacy = study.privacy
         self.study = study
-        self.recipe = recipe_of(study, nominal_rows=privacy.nominal_rows * (1 - study.validation.fraction))
+        table = open_table(study.data.source, folder)
+        columns = plan_columns(study.data, table)
+        trained = privacy.nominal_rows * (1 - study.validation.fraction)
+        self.recipe = recipe_of(study, nominal_rows=trained, columns=columns)
         self.noise = calibrate(
             lambda value: compose(*[self.recipe.guarantee(value)] * FIXED_RUNS),
             epsilon=privacy.epsilon,
@@ -71,12 +77,13 @@ class ByComposition:
         self.score_epsilon = privacy.epsilon / FIXED_RUNS
         total = compose(*[NoisyCount(epsilon=self.score_epsilon).guarantee] * FIXED_RUNS)
         assert total.pure_epsilon <= privacy.epsilon * (1 + 1e-12)
-        rows = load(study.data, open_table(study.data.source, folder))
+        rows = load(study.data, table, columns)
+        self.test = load(study.data, open_table("test.npz", folder), columns)
         mask = validation_mask(rows, fraction=study.validation.fraction, adjacency=privacy.adjacency, salt=study.name)
         self.training = rows.features[~mask], rows.labels[~mask]
         self.validation = rows.features[mask], rows.labels[mask]
 
-    def accuracy(self, X: np.ndarray, y: np.ndarray) -> tuple[float, list[float]]:
+    def accuracy(self) -> tuple[float, list[float]]:
         source, best, seconds = system_source(), None, []
         for _ in range(FIXED_RUNS):
             start = time.perf_counter()
@@ -87,7 +94,7 @@ class ByComposition:
             seconds.append(time.perf_counter() - start)
             if best is None or score > best[0]:
                 best = score, model
-        return float(np.mean(best[1].predict(X / 16.0) == y)), seconds
+        return float(np.mean(best[1].predict(self.test.features) == self.test.labels)), seconds
 
 
 def row(label: str, accuracies: list[float]) -> None:
@@ -101,15 +108,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["XDG_STATE_HOME"] = str(folder / "state")
-        study, X, y = on_training_rows(folder)
-        searches = [private_search(study, folder, X, y, f"s{i}") for i in range(repetitions)]
+        study = on_training_rows(folder)
+        searches = [private_search(study, folder, f"s{i}") for i in range(repetitions)]
         fixed = ByComposition(study, folder)
-        composed = [fixed.accuracy(X, y) for _ in range(repetitions)]
-        inputs, labels = fixed.training
+        composed = [fixed.accuracy() for _ in range(repetitions)]
+        (inputs, labels), test = fixed.training, fixed.test
         plain = [
             max(
-                LogisticRegression(max_iter=2000).fit(inputs, labels).score(X / 16.0, y),
-                MLPClassifier((64,), max_iter=600, random_state=i).fit(inputs, labels).score(X / 16.0, y),
+                LogisticRegression(max_iter=2000).fit(inputs, labels).score(test.features, test.labels),
+                MLPClassifier((64,), max_iter=600, random_state=i)
+                .fit(inputs, labels)
+                .score(test.features, test.labels),
             )
             for i in range(repetitions)
         ]
