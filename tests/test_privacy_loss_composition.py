@@ -6,6 +6,7 @@ most 1e-15 times their length), binomial and Gaussian closed forms.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import dp_accounting
@@ -18,7 +19,7 @@ from scipy.stats import binom
 from dpselect.privacy import Adjacency, compose, dp_sgd, laplace
 from dpselect.privacy.losses import composition as loss_composition
 from dpselect.privacy.losses.composition import Losses, compose_distributions, compose_losses, unit_mass
-from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf
+from dpselect.privacy.losses.pld import DEFAULT_INTERVAL, LossProfile, composed_interval, event_loss, pair_from_pmf
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import GaussianProfile, both_directions
 
@@ -194,3 +195,17 @@ def test_a_tail_below_the_noise_of_a_transform_survives_composition():
     curve = total.profile.remove(np.linspace(0.0, 12.0, 121))
     assert np.all(np.diff(curve[curve > 1e-36]) < 0.0)
     assert 0.0 < curve[-1] < 1e-38
+
+
+def test_the_mesh_of_a_composition_counts_the_steps_of_trainings():
+    """Each step adds its own error: 2 trainings of 3,000 steps are 6,000 distributions, not 2."""
+    training = dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=3000)
+    twice = compose(training, training)
+    assert twice.loss.parts == 6000
+    finest = LossProfile(twice.loss, DEFAULT_INTERVAL)
+    epsilons = np.array([1.0, 3.0, 5.0])
+    assert np.allclose(twice.profile.remove(epsilons), finest.remove(epsilons), rtol=1e-9, atol=0.0)
+    # a mesh for 2 parts would be wider, and its curve higher by more than that
+    assert composed_interval(twice.renyi_curve, math.inf, 2) > DEFAULT_INTERVAL
+    wider = LossProfile(twice.loss, composed_interval(twice.renyi_curve, math.inf, 2))
+    assert np.all(wider.remove(epsilons) > 1.0001 * finest.remove(epsilons))

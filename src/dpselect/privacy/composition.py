@@ -32,6 +32,11 @@ class ComposedLoss:
 
     sources: tuple[tuple[LossSource, int], ...]
 
+    @property
+    def parts(self) -> int:
+        """How many distributions are added up, those that a part is made of included."""
+        return sum(getattr(source, "parts", 1) * count for source, count in self.sources)
+
     def __call__(self, interval: float) -> Any:
         return compose_distributions([(source(interval), count) for source, count in self.sources])
 
@@ -63,7 +68,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     pure = sum_up([g.pure_epsilon for g in guarantees])
     curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
-    interval = composed_interval(curve, pure, len(guarantees))
+    interval = composed_interval(curve, pure, loss.parts)
     if not all(g.loss is not None or discretisable(g.best_profile()) for g in distinct.values()):
         interval = None
     return Guarantee(

@@ -80,7 +80,7 @@ def suitable_interval(
 
 
 def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int) -> float | None:
-    """The mesh for the composition of that many mechanisms.
+    """The mesh for the composition of that many mechanisms: the steps of a training, not trainings.
 
     Connecting the dots adds interval^2 / 6 to the variance of each part's losses; a sum that is spread over 2^14 cells
     has a standard deviation of about 2^11, so that 256 parts add 1e-5 of its variance. Losses that are atoms, as pure
@@ -91,7 +91,8 @@ def composed_interval(curve: RenyiCurve | None, pure_epsilon: float, parts: int)
     spread = _spread(curve)
     if not 0.0 < spread < math.inf:
         return suitable_interval(curve, pure_epsilon)
-    return suitable_interval(curve, finest=spread / _CELLS / math.sqrt(max(1.0, parts / 256.0)))
+    finest = spread / _CELLS / math.sqrt(max(1.0, parts / 256.0))
+    return suitable_interval(curve, finest=finest) if finest > DEFAULT_INTERVAL else suitable_interval(curve)
 
 
 def _spread(curve: RenyiCurve) -> float:
@@ -199,21 +200,26 @@ class event_loss:
     adjacency: Adjacency
 
     def __call__(self, interval: float) -> Any:
-        return compose_distributions(list(self._parts(self.event, 1, interval)))
+        return compose_distributions([(self._single(event, interval), n) for event, n in self._mechanisms(self.event)])
 
-    def _parts(self, event: Any, count: int, interval: float) -> Iterator[tuple[Any, int]]:
-        """The distributions of the mechanisms in the event, each with how often it runs."""
+    @property
+    def parts(self) -> int:
+        """How many distributions are added up."""
+        return sum(count for _, count in self._mechanisms(self.event))
+
+    def _mechanisms(self, event: Any, count: int = 1) -> Iterator[tuple[Any, int]]:
+        """The mechanisms in the event, each with how often it runs."""
         from dp_accounting import dp_event
 
         if isinstance(event, dp_event.ComposedDpEvent) and event.events:
             for part in event.events:
-                yield from self._parts(part, count, interval)
+                yield from self._mechanisms(part, count)
         elif isinstance(event, dp_event.SelfComposedDpEvent):
-            yield from self._parts(event.event, count * event.count, interval)
+            yield from self._mechanisms(event.event, count * event.count)
         elif isinstance(event, dp_event.GaussianDpEvent):  # equal Gaussians compose exactly
-            yield self._single(dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), interval), 1
+            yield dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), 1
         else:
-            yield self._single(event, interval), count
+            yield event, count
 
     def _single(self, event: Any, interval: float) -> Any:
         from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
