@@ -3,7 +3,7 @@
 Run as `python -m tests.kill_search FOLDER MODE COUNT SEED` with MODE `writes` (before and after durable writes, spread
 evenly over all of them), `random` (by the clock), `chain` (several kills in one search) or `broken` (as `writes`, with
 a tuner that starts over). With `adaptive-` before the mode, trials learn from earlier ones, and the broken tuner is one
-that proposes again what was under way. Each attempt at a search is a forked child, so that a kill is a real SIGKILL and
+that proposes again what was under way; it is killed within a trial. Each attempt at a search is a forked child, so that a kill is a real SIGKILL and
 costs no new interpreter.
 """
 
@@ -97,8 +97,8 @@ def append(path: Path, line: str) -> None:
     os.close(descriptor)
 
 
-def search(folder: Path, *, resume: bool, keyed: bool, broken: bool, adaptive: bool) -> None:
-    """One attempt. Leaves witnesses: trials begun, numbers of runs and master keys sealed, contents released."""
+def search(folder: Path, *, resume: bool, keyed: bool, broken: bool, adaptive: bool, trial: int | None = None) -> None:
+    """One attempt, killed within its trial of that number. Leaves witnesses: trials begun, numbers of runs and master keys sealed, contents released."""
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     if broken and resume and not adaptive:
         for file in folder.glob("search.db*"):
@@ -114,6 +114,8 @@ def search(folder: Path, *, resume: bool, keyed: bool, broken: bool, adaptive: b
     def objective(params, random):
         noise = float(random.laplace(1)[0])
         append(folder / "trials", f"{noise} {params['x']}")
+        if trial == len(lines(folder / "trials")):
+            os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.002)
         return params["x"] + 0.1 * noise, params["x"]
 
@@ -214,6 +216,8 @@ def main(root: Path, mode: str, count: int, seed: int) -> None:
             if mode in ("random", "chain"):
                 seconds = chance.uniform(0.0, duration if mode == "random" else duration / 2)
                 kills.append(attempt(folder, seconds=seconds, **options))
+            elif adaptive and mode == "broken":
+                kills.append(attempt(folder, trial=1 + number % LIMIT, **options))
             else:
                 kills.append(attempt(folder, at=at, after=after, **options))
             wrong = wanting(folder)

@@ -93,7 +93,11 @@ def test_their_names_are_in_the_schema_and_in_messages():
     assert "test-halved" in tables["Learner"]["properties"]["name"]["enum"]
     assert "test-halves" in tables["Validation"]["properties"]["metric"]["enum"]
     for table, wrong, said in (
-        ("learner", {"name": "deep"}, "learner.name: .*unknown name 'deep'.*dp-sgd, output-perturbation, ridge, test-halved"),
+        (
+            "learner",
+            {"name": "deep"},
+            "learner.name: .*unknown name 'deep'.*dp-sgd, output-perturbation, ridge, test-halved",
+        ),
         ("validation", {"metric": "f1"}, "validation.metric: .*unknown name 'f1'.*accuracy, test-halves"),
     ):
         with pytest.raises(StudyError, match=said):

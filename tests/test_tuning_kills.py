@@ -65,7 +65,7 @@ def test_kills_of_a_search_whose_trials_learn(tmp_path):
 
 def test_zoo_a_tuner_that_proposes_again_is_caught(tmp_path):
     """Broken: on resume it asks the proposer once more what to try in a trial that was under way."""
-    reports = killed_searches(tmp_path, "adaptive-broken", 9)
+    reports = killed_searches(tmp_path, "adaptive-broken", 12)
     assert "a trial with two settings" in {wrong for report in reports for wrong in report["wrong"]}
 
 
