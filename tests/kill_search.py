@@ -3,8 +3,8 @@
 Run as `python -m tests.kill_search FOLDER MODE COUNT SEED` with MODE `writes` (before and after durable writes, spread
 evenly over all of them), `random` (by the clock), `chain` (several kills in one search) or `broken` (as `writes`, with
 a tuner that starts over). With `adaptive-` before the mode, trials learn from earlier ones, and the broken tuner is one
-that proposes again what was under way; it is killed within a trial. Each attempt at a search is a forked child, so that a kill is a real SIGKILL and
-costs no new interpreter.
+that proposes again what was under way; it is killed within a trial. Each attempt at a search is a forked child, so that
+a kill is a real SIGKILL and costs no new interpreter.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ def append(path: Path, line: str) -> None:
 
 
 def search(folder: Path, *, resume: bool, keyed: bool, broken: bool, adaptive: bool, trial: int | None = None) -> None:
-    """One attempt, killed within its trial of that number. Leaves witnesses: trials begun, numbers of runs and master keys sealed, contents released."""
+    """One attempt, killed within its trial of that number.
+
+    Leaves witnesses: trials begun, numbers of runs and master keys sealed, contents released.
+    """
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     if broken and resume and not adaptive:
         for file in folder.glob("search.db*"):
