@@ -18,6 +18,7 @@ from dpselect.ledger import (
     LedgerUnavailableError,
 )
 from dpselect.privacy import pure_dp
+from dpselect.storage import durable
 from dpselect.testing.ledger_contract import GATE
 from tests.test_ledger_record import edited
 
@@ -274,6 +275,29 @@ def test_one_that_appears_meanwhile_is_found(path):
         second.create_budget("b", epsilon=1)
         assert [budget.name for budget in second.budgets()] == ["a", "b"]
         assert first.id == second.id
+
+
+class Busy:
+    """A connection to a file whose mode others change a few times."""
+
+    def __init__(self, times, code=sqlite3.SQLITE_BUSY):
+        self.times, self.code = times, code
+
+    def execute(self, statement):
+        self.times -= 1
+        if self.times >= 0:
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self.code
+            raise error
+
+
+def test_who_opens_waits_for_others_that_open():
+    """SQLite's own waiting leaves out a change of the file's mode: several openers at once met `database is locked`."""
+    durable._set(Busy(3), "journal_mode=WAL", 30.0)
+    with pytest.raises(sqlite3.OperationalError):
+        durable._set(Busy(10**6), "journal_mode=WAL", 0.02)
+    with pytest.raises(sqlite3.OperationalError):
+        durable._set(Busy(1, sqlite3.SQLITE_READONLY), "journal_mode=WAL", 30.0)
 
 
 @pytest.mark.filterwarnings("error::dpselect.ledger.LostLedgerWarning")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ __all__ = ["commit", "connect", "create_private", "erase", "sync", "sync_content
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _LOGGED: Final = ("journal_mode=WAL", "synchronous=FULL")
 _WHOLE: Final = ("journal_mode=DELETE", "synchronous=EXTRA")
+_PAUSE: Final = 0.005
 _SETTINGS: Final = ("fullfsync=ON", "checkpoint_fullfsync=ON", "trusted_schema=OFF", "cell_size_check=ON")
 
 
@@ -109,8 +111,21 @@ def connect(
             check(connection)
         locking = ("locking_mode=EXCLUSIVE",) if exclusive else ()
         for pragma in (*locking, *(_LOGGED if logged or exclusive else _WHOLE), *_SETTINGS):
-            connection.execute(f"PRAGMA {pragma}")
+            _set(connection, pragma, timeout)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _set(connection: sqlite3.Connection, pragma: str, timeout: float) -> None:
+    """Set a pragma. SQLite itself does not wait for others that change the same file's mode at this moment."""
+    end = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute(f"PRAGMA {pragma}")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(_PAUSE)
