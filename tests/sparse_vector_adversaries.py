@@ -72,12 +72,15 @@ def moments_of_sequence(tail, threshold, queries, positives, order):
     return math.log(sum(w.sum() ** order * v.sum() ** (1 - order) for w, v in leaves))
 
 
-def signed_counts(tail, threshold, *, level, positives, spread=0.5, for_positive=1, for_negative=0, size=1024):
+def signed_counts(
+    tail, threshold, *, level, positives, spread=0.5, for_positive=1, for_negative=0, size=1024, fresh=False
+):
     """The law of a sum over a session on both data sets, one query after another drawn as up or as down by a fair coin.
 
     Queries that are up have level `level` + spread and move down, the others the reverse, so that the neighbour has the
     two exchanged. The sum counts each answer with a sign by which query it answers and whether it is positive.
-    `threshold` lists (noise, probability); the transform of the law is ((s(z) / (1 - f(z)))^c given the noise.
+    `threshold` lists (noise, probability); the transform of the law is ((s(z) / (1 - f(z)))^c given the noise. With
+    `fresh` the noise is drawn again after each positive.
     """
     noise, mass = (np.array(part) for part in zip(*threshold, strict=True))
     z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
@@ -86,7 +89,8 @@ def signed_counts(tail, threshold, *, level, positives, spread=0.5, for_positive
         up, down = up[:, None], down[:, None]
         positive = 0.5 * (up * z**-for_positive + down * z**for_positive)
         negative = 0.5 * ((1 - up) * z**for_negative + (1 - down) * z**-for_negative)
-        return np.fft.irfft(mass @ (positive / (1 - negative)) ** positives, size)
+        one = positive / (1 - negative)
+        return np.fft.irfft((mass @ one) ** positives if fresh else mass @ one**positives, size)
 
     rows = [np.array([tail(level + r + sign * spread) for r in noise]) for sign in (1, -1)]
     return law(*rows), law(*rows[::-1])

@@ -13,7 +13,7 @@ from dpselect.ledger import Ledger
 from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector, sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, laplace_spread
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
@@ -157,6 +157,83 @@ def test_fresh_threshold_noise_after_each_positive():
     )
     # at shift 0 a new threshold costs nothing
     assert attained <= values_at(geometric_coins(RATE, (-1.0, 1.0), 1), 2, [-RATE])[0]
+
+
+def lattice_law(rate, reach):
+    """Discrete Laplace noise on -reach, ..., reach."""
+    law = [math.exp(-rate * abs(r)) for r in range(-reach, reach + 1)]
+    return [(r, p / sum(law)) for r, p in zip(range(-reach, reach + 1), law, strict=True)]
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
+@pytest.mark.parametrize("shift", [-1, 0, 1])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.8])
+def test_restarts_with_any_shift_bound_every_strategy(shift, epsilon):
+    """All strategies of three queries and two positives against the recursion with a fresh loss between positives.
+
+    The losses of the shift are +-rate and, at the end of the law, none that is finite: there the value is 1.
+    """
+    rate, reach = 0.5, 9
+    threshold = lattice_law(rate, reach)
+    attained = best_adaptive(
+        geometric_tail(math.exp(-RATE)),
+        threshold,
+        levels=(-1, 0, 1, 2),
+        moves=(-1, 1),
+        queries=3,
+        positives=2,
+        growth=math.exp(epsilon),
+        fresh=True,
+    )
+    coins = geometric_coins(RATE, (shift - 1.0, shift + 1.0), 1)
+    mesh = Mesh.between(-5.0, 5.0, rate / 50)
+    spread, lost = Spread(50, np.zeros(101)), 0.0
+    for r, p in threshold:
+        there = dict(threshold).get(r + shift)
+        if there is None:
+            lost += p
+        else:
+            spread.weights[50 + round(50 * math.log(p / there) / rate)] += p
+    values = game_values(mesh, coins, 2, between=[Spread(50, spread.weights)])
+    # whoever draws from the lost end wins: twice at most
+    bound = np.interp(-epsilon, mesh.losses, spread.expected(mesh, values)) + 2.0 * lost
+    assert attained <= bound + 1e-9
+    if shift:  # without the losses of the queries the claim is false
+        assert np.interp(-epsilon, mesh.losses, game_values(mesh, geometric_coins(RATE, (0.0, 0.0), 1), 2)) < attained
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
+def test_restarts_played_out_with_laplace_noise_stay_below_the_profile():
+    for thresholds, queries, positives in ((0.05, 0.05, 8), (0.3, 0.2, 4), (0.6, 0.5, 3)):
+        game = SparseVectorGame(threshold_rate=thresholds, query_rate=queries, positives=positives, restarts=True)
+        profile, threshold = GameProfile(game), laplace_nodes(thresholds)
+        epsilons = np.linspace(0.0, positives * (queries + thresholds), 8)
+        for level in (-2.0, 0.0, 2.0):
+            for scores in ((1, 0), (1, 1)):
+                laws = signed_counts(
+                    laplace_tail(queries),
+                    threshold,
+                    level=level / queries,
+                    positives=positives,
+                    for_positive=scores[0],
+                    for_negative=scores[1],
+                    fresh=True,
+                )
+                attained = [hockey_stick(*laws, epsilon) for epsilon in epsilons]
+                assert np.all(attained <= profile.at(epsilons) + 1e-9)
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True)
+@pytest.mark.parametrize("residual", [1e-1, 1e-2, 1e-4, 1e-8])
+@pytest.mark.parametrize(("rate", "low"), [(0.025, -1.5), (0.5, -12.0)])
+def test_values_lie_above_the_solution_wherever_the_iteration_stops(monkeypatch, residual, rate, low):
+    """How much is added must not rest on how the value changes from one loss to the next: in the tail it may be all."""
+    mesh, coins = Mesh.between(low, 1.5, rate / 20), laplace_coins(rate, (-0.5, 1.5) if rate < 0.1 else (-1.0, 1.0))
+    monkeypatch.setattr("dpselect.mechanisms.sparse_vector_game.values._RELATIVE", 1e-15)
+    solved = game_values(mesh, coins, 5)
+    monkeypatch.setattr("dpselect.mechanisms.sparse_vector_game.values._RELATIVE", residual)
+    stopped = game_values(mesh, coins, 5)
+    assert np.all(stopped >= solved * (1.0 - 1e-12))
 
 
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True, sharp=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +17,14 @@ Array = NDArray[np.float64]
 
 _RELATIVE = 1e-8
 _ABSOLUTE = 1e-19
-"""An iteration ends where its residual is at most this share of the value, plus this; what is left of it is added."""
+"""An iteration ends where its residual is at most this share of the value, plus this; then the value is raised."""
 
 _ROUNDING = 2.0**-46
 """Relative error of one application of the recursion in double precision, many times over."""
+
+_COVERED = 1.0 + 2.0**-50
+"""How far a computed image may lie above what it is the image of: the coins' weights are inflated by 2**-48, and that
+covers this and the roundings of one application, six at most of 2**-53 each."""
 
 _MOST_ITERATIONS = 400
 
@@ -67,9 +71,9 @@ def game_values(
         v_k(x) = max over the coins (p, p') of  (1 - p) v_(k-1)(x + log (1-p)/(1-p')) + p v_k(x + log p / p').
 
     What lies above its image under the recursion on the mesh, with chords in exp(-x) between its points, lies above
-    v_k. An iteration stops at values U whose images exceed them by at most r U + a,
-    and U is raised by (r + e) / (1 - P) of itself and a / (1 - P), with P the largest p and e the rounding: the result
-    lies above its image, whatever the iteration did.
+    v_k. An iteration from below stops near its limit and is raised by about what it lacks. Then it is compared with its
+    image: where that exceeds it by m at most, m / (1 - P) more everywhere is enough, with P the largest p. So the
+    result lies above its image, whatever the iteration did.
 
     Args:
         mesh: where values are kept.
@@ -95,20 +99,38 @@ def game_values(
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = np.where(older > 0.0, value / older, 1.0)
         guess = np.maximum.accumulate(np.clip(after * np.minimum(growth, 2.0), after, 1.0))
-        excess = np.zeros(mesh.size)
-        for _ in range(_MOST_ITERATIONS):
-            mesh.padded(guess, pad, padded)
-            image = after.copy()
+
+        def image(values: Array, gains: list[Array] = gains, after: Array = after) -> Array:
+            mesh.padded(values, pad, padded)
+            found = after.copy()
             for read, gain in zip(negative, gains, strict=True):
-                np.maximum(image, read(padded, here) + gain, out=image)
-            excess = image - guess
+                np.maximum(found, read(padded, here) + gain, out=found)
+            return found
+
+        for _ in range(_MOST_ITERATIONS):
+            found = image(guess)
+            excess = found - guess
             if np.all(excess <= _RELATIVE * guess + _ABSOLUTE):
                 break
-            guess = np.minimum(image, 1.0)
+            guess = np.minimum(found, 1.0)
         left = np.divide(excess - _ABSOLUTE, guess, out=np.zeros(mesh.size), where=excess > _ABSOLUTE)
         raised = guess * (1.0 + (float(np.max(left)) + _ROUNDING) * share) + _ABSOLUTE * share
-        older, value = value, np.minimum(raised * (1.0 + _ROUNDING), 1.0)
+        older, value = value, _above_image(np.minimum(raised, 1.0), image, share)
     return value
+
+
+def _above_image(values: Array, image: Callable[[Array], Array], share: float) -> Array:
+    """`values`, raised by a constant until none of them lies below its image; at 1 nothing is left to show.
+
+    A constant c raises the image by P c at most, so c (1 - P) = m is enough; one more rounding may ask for one more.
+    """
+    for _ in range(_MOST_ITERATIONS):
+        lacking = np.where(values < 1.0, image(values) - values * _COVERED, 0.0)
+        most = float(np.max(lacking, initial=0.0))
+        if most <= 0.0:
+            return values
+        values = np.minimum(values + 2.0 * share * most, 1.0)
+    return np.ones_like(values)
 
 
 def limited_values(mesh: Mesh, coins: Coins, positives: int, queries: int) -> Array:
