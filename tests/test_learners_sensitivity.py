@@ -265,6 +265,7 @@ def hard_table(classes: int, count: int, seed: int) -> tuple[Array, Any]:
 
 @pytest.mark.theorem(
     "Chaudhuri, Monteleoni, Sarwate 2011, Lemma 7",
+    "Hartmann et al. 2022, Theorem 16",
     exact=True,
     loose="attained by a linear loss, which the logistic one is far out only",
 )

@@ -59,6 +59,7 @@ def path_masses(value, rates, window, keep=None, fresh=False):
     return masses
 
 
+@pytest.mark.theorem("docs/theory/noise-reduction.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize(("coarse", "fine"), [(1.0, 2.0), (0.7, 0.8), (0.5, 6.0), (2.0, 2.5)])
 def test_the_noisier_level_has_exactly_its_own_law(coarse, fine):
     """Sum over the less noisy level. Cut at 120, where masses are below exp(-60)."""
@@ -285,6 +286,11 @@ def test_choosing_the_level_after_the_fact_is_not_free():
     assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
 
 
+@pytest.mark.theorem(
+    "docs/theory/noise-reduction.md, Theorem 6",
+    exact=True,
+    loose="it holds at all levels at once, and finitely many are looked at",
+)
 @pytest.mark.parametrize("boundary", [linear_boundary, mixture_boundary])
 @pytest.mark.parametrize("anchor", [0.5, 1.0, 4.0])
 def test_the_privacy_boundaries_keep_their_delta(boundary, anchor):

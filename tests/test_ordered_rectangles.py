@@ -91,6 +91,11 @@ def pairs(points, most, adjacency):
                 yield rows, other
 
 
+@pytest.mark.theorem(
+    "Cohen et al. 2022, Corollary 1.9",
+    exact=True,
+    loose="every slice is charged a replaced row at its worst, and no data set is the worst for all slices",
+)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 @pytest.mark.parametrize(("axes", "size", "most"), [(1, 3, 4), (2, 2, 3)])
 def test_plain_slices_in_rational_arithmetic(monkeypatch, adjacency, axes, size, most):
@@ -106,6 +111,7 @@ def test_plain_slices_in_rational_arithmetic(monkeypatch, adjacency, axes, size,
     assert worst > base
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Corollary 1.9", exact=True)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_noisy_slices_in_rational_arithmetic(monkeypatch, adjacency):
     """rate = log 3, slice noise P(G = k) = 2**-(k+1): all probabilities are rational, and so are the hockey sticks."""

@@ -231,6 +231,7 @@ def test_runs_have_the_errors_of_every_cut(rows):
     assert found == [errors_of(rows, cut) for cut in range(11)]
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Theorem 3.9", exact=True)
 @given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1)), max_size=12), per_side=st.integers(1, 5))
 def test_every_cut_between_the_points_is_right_but_for_fewer_than_m_rows_on_either_side(rows, per_side):
     cut_of_truth = 4
@@ -240,6 +241,15 @@ def test_every_cut_between_the_points_is_right_but_for_fewer_than_m_rows_on_eith
     for cut in range(points[0], points[-1] + 1):
         assert sum(y == 1 and x >= cut for x, y in rows) < per_side
         assert sum(y == 0 and x < cut for x, y in rows) < per_side
+
+
+@pytest.mark.theorem("Cohen et al. 2022, Theorem 3.9", sharp=True)
+@pytest.mark.parametrize("per_side", [1, 2, 5])
+def test_a_cut_may_err_on_all_but_one_of_the_rows_of_a_side(per_side):
+    rows = [(x, int(x < 5)) for x in range(10)]
+    points = boundary_points(codes(rows, 1), codes(rows, 0), 10, per_side)
+    assert sum(y == 1 and x >= points[0] for x, y in rows) == per_side - 1
+    assert sum(y == 0 and x < points[-1] for x, y in rows) == per_side - 1
 
 
 def test_the_shift_by_one_is_there_and_needed():

@@ -71,6 +71,7 @@ def trimmed_mean(**changes_):
     return TrimmedMean(**{**fixed, **changes_})
 
 
+@pytest.mark.theorem("Nissim, Raskhodnikova, Smith 2007, Proposition 3.4", exact=True, sharp=True)
 @pytest.mark.parametrize(("count", "trim", "width"), [(5, 0.5, 1), (6, 0.5, 2), (7, 0.3, 3), (6, 0.2, 4), (3, 0.1, 2)])
 def test_the_sensitivity_of_the_middle_and_its_distance_by_brute_force(count, trim, width):
     """All data over a small universe with two far ends: replace any row by anything, and count the changes."""

@@ -223,6 +223,7 @@ def test_bad_runs(starts):
 # --- the reduction to interior points (proof of Theorem 4.2)
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Theorem 4.2", exact=True)
 @given(scores=quasi_concave_scores, error=st.integers(1, 6), moves=st.data())
 def test_neighbouring_scores_give_instances_at_cumulative_distance_two(scores, error, moves):
     n = len(scores)
@@ -238,6 +239,13 @@ def test_neighbouring_scores_give_instances_at_cumulative_distance_two(scores, e
     moved = interior_point_instance(range(n), quasi_concave_hull(other).astype(int), error)
     # the hull of neighbours is a neighbour
     assert cumulative_distance(instance, moved, n) <= 2
+
+
+@pytest.mark.theorem("Cohen et al. 2022, Theorem 4.2", sharp=True)
+def test_the_distance_two_is_attained():
+    one, other = (interior_point_instance(range(2), scores, 4) for scores in ([3, 4], [2, 5]))
+    assert (one, other) == ([0, 0, 0, 1], [0, 1, 1, 1])
+    assert cumulative_distance(one, other, 2) == 2
 
 
 def neighbouring_scores(places, most):

@@ -124,6 +124,7 @@ def test_big_integers_agree_with_arrays():
     assert bit_lengths(np.array(edges, dtype=np.uint64)).tolist() == [x.bit_length() for x in edges]
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Lemma 3.5", exact=True, sharp=True)
 def test_gamma_rises_by_at_most_one():
     for bits, most in ((2, 5), (3, 5)):
         for size in range(most):
@@ -144,6 +145,7 @@ def embedded_parts(points, bits, taken):
     return [x for _, x in found[:taken]], [label for label, _ in found[taken:]]
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Lemma 3.4", exact=True)
 def test_the_embedding_preserves_adjacency():
     """Lemma 3.4 with its exact requirement, a slice of twice the larger Gamma; over all small multisets."""
     for bits, most in ((2, 6), (3, 4)):
@@ -158,6 +160,7 @@ def test_the_embedding_preserves_adjacency():
                         assert apart(rest, more) in ((0, 0), (0, 1))
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Lemma 3.4", sharp=True)
 def test_a_slice_one_shorter_breaks_adjacency():
     s, _ = embedded_parts([0, 0, 2, 2], 2, 3)
     t, _ = embedded_parts([0, 0, 2, 2, 2], 2, 3)
@@ -172,6 +175,7 @@ def multiset(**counts):
     return [int(name[1:]) for name, count in counts.items() for _ in range(count)]
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Lemma 4.3", sharp=True)
 def test_cumulative_distances():
     first = multiset(x3=4, x5=3, x6=2, x7=8, x14=2, x15=1)
     second = multiset(x3=4, x5=3, x6=3, x7=6, x8=2, x14=1, x15=1)
@@ -187,6 +191,7 @@ def test_cumulative_distances():
     assert cumulative_distance([0, 0, 0, 0, 1, 2], [0, 0, 0, 1, 1, 1], 8) == 1
 
 
+@pytest.mark.theorem("Cohen et al. 2022, Lemma 4.3", exact=True)
 def test_the_embedding_at_cumulative_distance():
     """Lemma 4.3 with the corrected distance of the slice, and the movements that the noise is scaled to."""
     data = [list(points) for points in multisets(8, 6)]

@@ -177,7 +177,10 @@ class BlockPlan:
 
 
 def paper_plan(queries: int, grid_size: int, failure_probability: float) -> BlockPlan:
-    """Theorem 4.3 with a whole number of blocks; epsilon = 16 ln(k|T|/beta)/m keeps its medians accurate."""
+    """Theorem 4.3 of Feldman, Steinke 2017, with a whole number of blocks.
+
+    Its medians are accurate at epsilon = 16 ln(k|T|/beta)/m.
+    """
     public = {"queries": queries, "grid_size": grid_size, "failure_probability": failure_probability}
     exact = paper_blocks(**public)  # type: ignore[arg-type]
     blocks = math.ceil(exact)

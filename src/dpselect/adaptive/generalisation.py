@@ -65,7 +65,7 @@ def mean_generalisation(
     """Theorem 4.1 (A.3) read forwards: gamma = exp(2 epsilon) - 1, alpha = 4 ln(2k/beta)/(epsilon m) + 8 delta/beta.
 
     One-sided, for functions into [0, 1]; apply it to 1 - f for the other side. A number below 1 is not promised: an
-    alpha of 1 or more says nothing.
+    alpha of 1 or more says nothing. Source: Feldman, Steinke 2017, Theorem 4.1.
 
     >>> round(mean_generalisation(epsilon=0.1, delta=0, blocks=10_000, queries=1, failure_probability=0.05).alpha, 6)
     0.014756
@@ -81,6 +81,8 @@ def mean_generalisation_blocks(
     *, alpha: SupportsFloat, gamma: SupportsFloat, queries: int, failure_probability: SupportsFloat
 ) -> MeanGeneralisation:
     """Theorem 4.1 read backwards: epsilon = ln(1 + gamma)/2, delta = alpha beta/16, m = 8 ln(2k/beta)/(epsilon alpha).
+
+    Source: Feldman, Steinke 2017, Theorem 4.1.
 
     >>> found = mean_generalisation_blocks(alpha=1/16, gamma=1/8, queries=10, failure_probability=0.05)
     >>> round(found.epsilon, 8), round(found.blocks, 3)
@@ -99,6 +101,7 @@ def transfer_blocks(*, queries: int, failure_probability: SupportsFloat, epsilon
     `failure_probability` is the theorem's beta (its conclusion fails with 2 beta at most), for an interaction that is
     (epsilon, beta/256)-private with epsilon at most ln(9/8)/2 = 0.0588915; the paper takes 1/20 and 2560 ln(2k/beta).
     Its monitor puts out a single function, so `queries=1` is enough whatever the number of questions is.
+    Source: Feldman, Steinke 2017, Theorem 4.2.
 
     >>> round(transfer_blocks(queries=100, failure_probability=0.05), 3)
     21232.767
@@ -111,7 +114,8 @@ def transfer_blocks(*, queries: int, failure_probability: SupportsFloat, epsilon
 def paper_blocks(*, queries: int, grid_size: int, failure_probability: SupportsFloat) -> float:
     """Theorem 4.3: 640 sqrt(max(k, 16) ln(512/beta)) ln(2k|T|/beta) blocks answer k median questions.
 
-    The algorithm fails with twice the beta of its parts, so beta/2 stands in them.
+    The algorithm fails with twice the beta of its parts, so beta/2 stands in them. Source: Feldman, Steinke 2017,
+    Theorem 4.3.
 
     >>> round(paper_blocks(queries=100, grid_size=1001, failure_probability=0.05), 3)
     295665.026
@@ -151,6 +155,7 @@ def projection_grid_size(granularity: SupportsFloat, *, half_range: SupportsFloa
 
     Mean in [-1, 1] and mean absolute deviation at most 1 put the quartiles in [-5, 5]; standard deviation at most 1
     instead in [-3, 3]. Clipping there changes no quartile, rounding to the nearest moves them by zeta/2 at most.
+    Source: Feldman, Steinke 2017, Corollary 4.4.
 
     >>> projection_grid_size(0.01)
     1001
@@ -185,7 +190,7 @@ def concentrated_blocks(
 
     The printed formula forgets k inside the logarithm, after which epsilon passes ln 2; and its statement has the rank
     beta t/(4kn), with which the proof's k m (4 rank + delta) <= beta/2 fails. `as_printed` shows the former. `escape`
-    is k m (2 rank exp(epsilon) + delta), which must be at most beta/2.
+    is k m (2 rank exp(epsilon) + delta), which must be at most beta/2. Source: Feldman, Steinke 2017, Theorem 4.7.
 
     >>> round(concentrated_blocks(queries=100, grid_size=1001, failure_probability=0.05).blocks, 3)
     7461.922
@@ -211,7 +216,10 @@ def sparse_vector_blocks(
     accuracy: SupportsFloat,
     failure_probability: SupportsFloat,
 ) -> float:
-    """Theorem 5.2 with the textbook constant: sqrt(512 l ln(1/delta)) (ln k + ln(2l/beta)) / (epsilon accuracy)."""
+    """Theorem 5.2 with the textbook constant: sqrt(512 l ln(1/delta)) (ln k + ln(2l/beta)) / (epsilon accuracy).
+
+    Source: Feldman, Steinke 2017, Theorem 5.2.
+    """
     k, ell = _queries(queries), integer("refusals", refusals, at_least=1, at_most=1 << 1000)
     epsilon, accuracy = number("epsilon", epsilon, above=0.0), number("accuracy", accuracy, above=0.0)
     delta = number("delta", delta, above=0.0, below=1.0)
@@ -225,7 +233,8 @@ def verification_blocks(
     """Theorem 5.1: (blocks for its generalisation step, blocks for its sparse vector); the larger is needed.
 
     A yes means that the guess lies in qi(rank - margin, 1 - rank + margin), a no that it is outside qi(rank, 1 - rank).
-    epsilon = ln(1 + margin/(8 rank))/2, delta = margin beta/384, m_1 = 96 ln(16k/beta)/(epsilon margin).
+    epsilon = ln(1 + margin/(8 rank))/2, delta = margin beta/384, m_1 = 96 ln(16k/beta)/(epsilon margin). Source:
+    Feldman, Steinke 2017, Theorem 5.1.
 
     >>> [round(m, 1) for m in verification_blocks(rank=0.2, margin=0.1, queries=1000, refusals=10,
     ...                                           failure_probability=0.05)]

@@ -134,7 +134,7 @@ def search_median_blocks(
 
     Corollary 3.3 (`one_sided=False`): 12 sqrt(J ln(1/delta) ln(J/beta)) / (epsilon accuracy), J = 2 ceil(log2 |T|).
     Asking one count a step instead of two needs half the accuracy: 6 for 12 and half of J. Epsilon, delta, accuracy
-    and failure below 1/2 (`ArgumentError`).
+    and failure below 1/2 (`ArgumentError`). Source: Feldman, Steinke 2017, Corollary 3.3.
 
     >>> round(search_median_blocks(grid_size=1001, failure_probability=0.05, epsilon=0.1, delta=1e-6, accuracy=0.25), 3)
     6493.273

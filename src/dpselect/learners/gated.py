@@ -229,8 +229,8 @@ def _largest_input(features: int) -> float:
 def _score_margin(model: OutputPerturbationClassifier, features: int) -> float:
     """How far one row's score moves at most between the weights from neighbouring tables under the same noise.
 
-    The minimisers are within the problem's sensitivity (Theorem 16 of Hartmann et al., with the solver's tolerance);
-    their rounding to the grid of the noise, and of the weights before they meet the rows, is added.
+    The minimisers are within the problem's sensitivity, with the solver's tolerance; their rounding to the grid of the
+    noise, and of the weights before they meet the rows, is added. Source: Hartmann et al. 2022, Theorem 16.
     """
     size = math.sqrt(1.0 + model.fit_intercept)
     problem = LogisticProblem(features, 2, float(model.nominal_rows or 1.0), model.regularization, size)

@@ -36,7 +36,7 @@ class GeneralisedExponentialMechanism(Mechanism):
     With t = 2 log(count / failure_probability) / epsilon and penalised scores m_i = q_i - t d_i, d_i the sensitivity
     of candidate i, the normalised score s_i = min over j of (m_i - m_j) / (d_i + d_j) has sensitivity one, and the
     exponential mechanism runs on it. With probability at least 1 - failure_probability the chosen score is at least
-    q_j - 2 t d_j for every j (Raskhodnikova, Smith 2016, Theorem 3.1, stated there for minimisation).
+    q_j - 2 t d_j for every j. Source: Raskhodnikova, Smith 2016, Theorem 3.1 (stated there for minimisation).
 
     Where it does not help: it can lose to report-noisy-max when sensitivities are nearly equal. Range epsilon, as for
     the exponential mechanism. Rounding is covered: the normalised score counts as having sensitivity 1 + 2**-24.

@@ -70,8 +70,8 @@ def sensitivity_of_middle(rows: Units, trimmed: int, changes: int) -> int:
     """The largest change of the sum of the ranks trimmed + 1 .. n - trimmed by one more row, after `changes` of them.
 
     Replacing a row shifts the window of summed ranks by one place at most: up at the cost of
-    x(n - trimmed + 1) - x(trimmed + 1), down of x(n - trimmed) - x(trimmed). With one rank left this is the median
-    (Nissim, Raskhodnikova, Smith 2007, Proposition 3.4).
+    x(n - trimmed + 1) - x(trimmed + 1), down of x(n - trimmed) - x(trimmed). With one rank left this is the median.
+    Source: Nissim, Raskhodnikova, Smith 2007, Proposition 3.4.
     """
     count = len(rows)
     up = largest_gap(rows, trimmed + 1, count - trimmed + 1, changes)

@@ -223,7 +223,7 @@ class LaplaceReduction(NoiseReduction):
     def guarantee(self) -> OutputGuarantee:
         """The price of stopping after i levels is epsilons[i - 1]; nothing before the first. Pure.
 
-        Source: Ligett et al. 2017; docs/theory/noise-reduction.md, Theorem 2 (for whole-number noise).
+        After Ligett et al. 2017. Source: docs/theory/noise-reduction.md, Theorem 2 (for whole-number noise).
         """
         prices: dict[Hashable, float] = dict(enumerate([0.0, *map(float, self.epsilons)]))
         return OutputGuarantee(cell=len, epsilons=prices, adjacency=self.adjacency, interactive=True)
@@ -298,7 +298,8 @@ def _stays(coarse: Fraction, fine: Fraction, size: int, random: RandomSource) ->
 def stay_probability(coarse: Fraction, fine: Fraction) -> Enclosure:
     """(sinh(coarse/2) / sinh(fine/2))**2 for 0 < coarse < fine: how often the noisier level equals the other one.
 
-    It equals exp(-(fine - coarse)) ((1 - exp(-coarse)) / (1 - exp(-fine)))**2.
+    It equals exp(-(fine - coarse)) ((1 - exp(-coarse)) / (1 - exp(-fine)))**2. Source: docs/theory/noise-reduction.md,
+    Theorem 1.
 
     >>> low, high = stay_probability(Fraction(1), Fraction(2))(60)
     >>> float(low), high - low < Fraction(1, 2**60)

@@ -45,7 +45,7 @@ def amplified(
     """A search for a run that scores at least mean - margin; fails with `failure_probability`, at most 2 epsilon_1.
 
     For scores in [0, 1] whose mean is at least `mean` on every data set (public; a wrong one costs success, never
-    privacy). Source: Liu, Talwar 2019, Section 5.4.
+    privacy). Liu, Talwar 2019, Section 5.4.
 
     >>> from dpselect.privacy import pure_dp
     >>> search = amplified(mean=0.5, margin=0.2, failure_probability=1e-6, base=pure_dp(epsilon=0.5))

@@ -81,7 +81,8 @@ def _listed(names: object) -> str:
 def smallest_of(*guarantees: Guarantee) -> Guarantee:
     """All statements about one mechanism in one guarantee.
 
-    Those that hold outside a failure mass must share it: every bound of `best_of` has the failure mass of Lemma 20.
+    Those that hold outside a failure mass must share it: every bound of `best_of` has the failure mass of Lemma
+    20 of Papernot, Steinke 2022.
     """
     if len(guarantees) == 1:
         return guarantees[0]

@@ -1,7 +1,7 @@
 """The published theorems on the best of a geometric number of runs; `best_of` is sharper than each of them.
 
 One run satisfies a base guarantee, its score included; after every run a coin stops the search with probability
-gamma = `stop_probability`, and the best output alone is released. Source: Liu, Talwar 2019, Section 3.2.
+gamma = `stop_probability`, and the best output alone is released (Liu, Talwar 2019, Section 3.2).
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ def selector_lower_bound(
     K grows; for few candidates the rounding of the distance leaves less. It is a statement about all selectors, to
     compare a price with; it bounds no particular one from above.
 
-    Raises `ArgumentError` for values out of range (`exponent` in (0, 1/2)). Liu, Talwar (2019), Definition D.1,
-    Theorem D.2; with x = usefulness/2 the dominance is (1 - x)(1 - x/K)**(K-1) >= (1 - x)**2 >= 1 - usefulness.
+    Raises `ArgumentError` for values out of range (`exponent` in (0, 1/2)). With x = usefulness/2 the dominance is
+    (1 - x)(1 - x/K)**(K-1) >= (1 - x)**2 >= 1 - usefulness. Source: Liu, Talwar 2019, Theorem D.2.
 
     >>> hard = selector_lower_bound(candidates=10**6, epsilon=0.1)
     >>> hard.distance, round(hard.selector_epsilon, 6)

@@ -47,7 +47,7 @@ def interior_point_instance(starts: Codes, scores: Codes | NDArray[np.int64], er
     by at most one everywhere the largest does too, f' by at most two, and the results have cumulative distance <= 2.
 
     The proof first tests whether the score is nearly constant. That is not needed: the argument above has no use for
-    it (and it would cost budget).
+    it (and it would cost budget). Source: Cohen et al. 2022, Theorem 4.2.
 
     >>> interior_point_instance([0, 4, 7, 9], [0, 3, 5, 1], 4)
     [4, 4, 7, 7]

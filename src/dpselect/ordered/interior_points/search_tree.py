@@ -58,7 +58,8 @@ def join(first: Codes, second: Codes) -> Codes:
 def heavy_path(codes: Codes, bits: int) -> tuple[int, int, list[tuple[int, int]]]:
     """(leaf of the heavy path, Gamma, [(smaller child's weight, rightmost code of the left child)] from the root down).
 
-    Gamma is the largest of the smaller children's weights (Lemma 3.5: its sensitivity is one).
+    Gamma is the largest of the smaller children's weights; its sensitivity is one. Source: Cohen et al. 2022, Lemma
+    3.5.
     """
     start, low, high, nodes = 0, 0, len(codes), []
     for level in range(bits - 1, -1, -1):

@@ -24,6 +24,8 @@ paths part at a node with nearly equal children, and all Gammas below it are at 
 these events by a special output: what remains is a composition of private steps, and the replacement costs its
 probability once. A gate adds the probability that the one node which passes it on one side only is taken,
 v(T_o - gate - 1).
+
+Source: Cohen et al. 2022, Lemmas 3.4 and 4.3 (for neighbouring data on every level).
 """
 
 from __future__ import annotations

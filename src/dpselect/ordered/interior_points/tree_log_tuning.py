@@ -120,7 +120,7 @@ def tree_log_rows(parameters: TreeLogParameters, bits: int, failure: float) -> i
 def affordable_printed(bits: int, epsilon: float, delta: float) -> TreeLogParameters:
     """Algorithm 5 as printed, with the largest equal parts that (epsilon, delta) pays for (adding or removing a point).
 
-    Its price at its real depth, not that of Theorem 3.8, which is hundreds of times larger.
+    Its price at its real depth, not that of Theorem 3.8 of Cohen et al. 2022, which is hundreds of times larger.
     """
     levels = printed_parameters(1.0, 0.1).levels(bits)
     part, part_delta = epsilon / (3 * levels + 3 if levels else 1), delta / (2 * max(levels, 1))

@@ -1,4 +1,7 @@
-"""Private axis-aligned rectangles from labelled rows (Cohen et al. 2022, Corollary 1.9)."""
+"""Private axis-aligned rectangles from labelled rows.
+
+Source: Cohen et al. 2022, Corollary 1.9.
+"""
 
 from __future__ import annotations
 

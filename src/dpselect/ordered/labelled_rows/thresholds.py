@@ -266,7 +266,8 @@ def boundary_points(below: Codes, above: Codes, size: int, per_side: int) -> lis
     """The cuts that the rows at the boundary ask for, sorted: 2 * per_side numbers from 0 to size. Secret.
 
     The largest `per_side` of code + 1 in `below`, filled up with 0; the smallest `per_side` codes in `above`, filled
-    up with `size`. Every cut between the two groups makes no error where some cut makes none.
+    up with `size`. Every cut between them errs on fewer than `per_side` rows of either group where some cut makes no
+    error. Source: Cohen et al. 2022, Theorem 3.9.
     """
     largest = [int(code) + 1 for code in _smallest(below, per_side, last=True)]
     least = [int(code) for code in _smallest(above, per_side, last=False)]
