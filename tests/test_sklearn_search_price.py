@@ -2,6 +2,7 @@
 
 import pickle
 import random as standard_random
+import warnings
 
 import numpy as np
 import pytest
@@ -196,11 +197,45 @@ def test_a_total_that_cannot_be_met_is_refused():
     with pytest.raises(BudgetError):
         plan(OutputPerturbationClassifier(epsilon=2.0), {}, epsilon=1.0, repetitions=None)
     with pytest.raises(ArgumentError, match="delta"):
-        plan(DPSGDClassifier(), {}, score_epsilon=None)
+        plan(DPSGDClassifier(steps=100), {}, score_epsilon=None)
     with pytest.raises(ArgumentError, match="neither noise_multiplier nor epsilon"):
         declared(pure_dp(epsilon=1.0), epsilon=2.0)
     with pytest.raises(ArgumentError, match="is the noise"):
         plan(OutputPerturbationClassifier(), {"epsilon": [1.0]}, epsilon=2.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 4.0}, {"epsilon": 4.0, "repetitions": None}, {"refit": True}])
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_price_that_follows_from_the_number_of_rows_needs_a_public_one(options, wrapped):
+    """The steps do, and what trains is told the number of rows where no other is given: more steps than were paid."""
+
+    def estimator(**own):
+        learner = DPSGDClassifier(classes=[0, 1], **own)
+        return make_pipeline(Normalizer(), learner) if wrapped else learner
+
+    for space in ({}, {f"{'dpsgdclassifier__' if wrapped else ''}steps": [40, None]}):
+        with pytest.raises(ArgumentError, match="nominal_rows must be given"):
+            plan(estimator(), space, delta=1e-6, **options)
+    assert plan(estimator(steps=40), {}, delta=1e-6, **options).guarantee.epsilon(1e-6) < np.inf
+    assert plan(estimator(nominal_rows=9000), {}, delta=1e-6, **options).guarantee.epsilon(1e-6) < np.inf
+
+
+def test_the_model_that_is_released_promises_what_was_planned():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(3000, 2)), random.integers(0, 2, 3000)
+    for own, options in (({}, {"nominal_rows": 100_000}), ({"steps": 40}, {})):
+        found = PrivateSearchCV(
+            DPSGDClassifier(classes=[0, 1], **own),
+            {},
+            repetitions=Fixed(count=1),
+            score_epsilon=0.1,
+            delta=1e-6,
+            random=keyed_source(1),
+            **options,
+        )
+        with warnings.catch_warnings(action="ignore"):
+            fitted = found.fit(X, y)
+        assert fitted.best_estimator_.guarantee_.epsilon(1e-6) == found.plan().parts[0].epsilon(1e-6)
 
 
 def test_adjacency_is_set_where_it_can_be_and_else_never_converted():

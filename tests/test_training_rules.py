@@ -178,7 +178,13 @@ def test_only_the_listed_conventions_of_scikit_learn_are_broken():
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({"label_bounds": None}, "label_bounds"), ({"steps": 0}, "steps"), ({"intercept_scale": 2}, "intercept_scale")],
+    [
+        ({"label_bounds": None}, "label_bounds"),
+        ({"steps": 0}, "steps"),
+        ({"intercept_scale": 2}, "intercept_scale"),
+        ({"nominal_rows": 0}, "nominal_rows"),
+        ({"nominal_rows": -5, "steps": 2, "learning_rate": 1.0}, "nominal_rows"),
+    ],
 )
 def test_parameters_are_refused_by_name(options, named):
     with pytest.raises((ArgumentError, TypeError), match=named):

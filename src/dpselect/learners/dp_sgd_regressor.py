@@ -93,10 +93,10 @@ class DPSGDRegressor(PrivateRegressor):
         guarantee, bounds, random = self.guarantee(), public_bounds(self.label_bounds), resolve(self.random)
         row_norm = number("row_norm", self.row_norm, above=0.0)
         intercept = intercept_by(REGRESSION, self)
+        nominal = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
         schedule_by(REGRESSION, self, 1.0)
         count, features = self._prepare(X)
         targets = targets_of(y, count, bounds)
-        nominal = None if self.nominal_rows is None else float(self.nominal_rows)
         schedule = schedule_by(REGRESSION, self, public_row_count(nominal, count, guarantee.adjacency))
         known = ~np.isnan(targets)
         rows = unit_rows(X, row_norm, intercept=intercept)[known]

@@ -35,9 +35,11 @@ from dpselect.tuning import Space
 __all__ = [
     "Base",
     "PrivateStep",
+    "UnknownRows",
     "dense",
     "fit_guarantee",
     "is_free",
+    "mark_unknown_rows",
     "parts_of",
     "private_steps",
     "searched_guarantee",
@@ -202,6 +204,11 @@ def _candidates(estimator: Any, space: Space, make: Callable[[Any], Guarantee]) 
         try:
             return _settings(estimator, finite, listed, make)
         except _ParameterRead as read:
+            if read.name == _ROWS:
+                raise UnknownRows(
+                    "nominal_rows must be given: a public figure for the number of rows, from which the price follows "
+                    "(of DPSGDClassifier and DPSGDRegressor only where steps is None)"
+                ) from None
             if read.name not in finite or finite[read.name] is None:
                 raise ArgumentError(
                     f"param_distributions[{read.name!r}] enters the guarantee and takes too many values to price each: "
@@ -244,6 +251,23 @@ def _merged(candidates: Sequence[tuple[float, Guarantee]]) -> list[tuple[float, 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+_ROWS: Final = "the public number of rows"
+
+
+class UnknownRows(ArgumentError):
+    """The price follows from a public number of rows that was not given."""
+
+
+def mark_unknown_rows(steps: Sequence[PrivateStep]) -> None:
+    """Where the public number of rows is unknown: steps that are to be priced give away whether they read it.
+
+    A run is told a number, which may be that of the rows; a price without one would be that of something else.
+    """
+    for place in steps:
+        if place.step.get_params(deep=False).get("nominal_rows", 0) is None:
+            place.step.set_params(nominal_rows=_Unread(_ROWS))
 
 
 class _ParameterRead(Exception):

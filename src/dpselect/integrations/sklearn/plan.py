@@ -12,7 +12,7 @@ from sklearn.base import clone
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn.distributions import MixedSpace
-from dpselect.integrations.sklearn.guarantee import fit_guarantee, searched_guarantee
+from dpselect.integrations.sklearn.guarantee import UnknownRows, fit_guarantee, mark_unknown_rows, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
@@ -105,7 +105,9 @@ class Request:
 
     def _fit_of(self, estimator: Any, noise: float | None) -> Guarantee:
         settings = replace(self.settings, noise=noise)
-        settings.steps(estimator)
+        steps = settings.steps(estimator)
+        if settings.nominal_rows is None:
+            mark_unknown_rows(steps)
         return fit_guarantee(estimator, settings.base, columns=settings.columns)
 
 
@@ -141,6 +143,7 @@ def make_search_plan(request: Request) -> SearchPlan:
         ).law
     elif epsilon is not None:
         _refuse_searched_noise(request)
+        _refuse_unknown_rows(request)
         chosen = law
         noise = least_noise(
             "the estimator",
@@ -188,6 +191,16 @@ def _share_of_fit(request: Request, epsilon: float | None, law: Repetitions | No
     if not 0.0 < single < math.inf:
         raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
     return _FOLD_SCORE_SHARE * single
+
+
+def _refuse_unknown_rows(request: Request) -> None:
+    """Before a noise is looked for, which would say that none was found."""
+    try:
+        request.fit(1.0)
+    except UnknownRows:
+        raise
+    except (ArgumentError, BudgetError):
+        pass  # of this noise alone
 
 
 def _refuse_searched_noise(request: Request) -> None:

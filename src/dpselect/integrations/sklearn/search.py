@@ -78,7 +78,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             `Guarantee` that holds whatever the searched parameters, or a function from the estimator to one. The caller
             must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each run sets.
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
-        nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter.
+        nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
+            own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
         scoring: on private rows "accuracy" (the default of classifiers) or a `RowScore`; on public rows, any.
         score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; with
