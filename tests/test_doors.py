@@ -14,6 +14,8 @@ HEAVY = {
     "pydantic",
     "pandas",
     "scipy.stats",
+    "scipy.signal",
+    "scipy.optimize",
     "dp_accounting",
     "mpmath",
 }
@@ -104,6 +106,14 @@ def test_completion_of_a_command_loads_none():
     [
         ("--base", "pure:epsilon=1", "--repetitions", "poisson:mean=10", "--delta", "0"),
         ("--base", "gaussian:noise_multiplier=4", "--repetitions", "harmonic:limit=20", "--delta", "1e-6"),
+        (
+            "--base",
+            "dp-sgd:noise_multiplier=1,sampling_rate=0.01,steps=9",
+            "--repetitions",
+            "fixed:count=2",
+            "--delta",
+            "1e-6",
+        ),
     ],
 )
 def test_account_loads_what_it_prices_by(search):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, strategies as st
 
-from dpselect.numerics import first_true, last_true, root_between, root_on_grids, supremum_over_cells
+from dpselect.numerics import crossing, first_true, last_true, root_between, root_on_grids, supremum_over_cells
 
 DOUBLES = st.floats(allow_nan=False)
 WHOLE = st.one_of(st.integers(-50, 50), st.integers(-(1 << 200), 1 << 200))
@@ -250,3 +250,23 @@ def test_cells_of_any_shape_are_split_as_the_caller_says():
 
     low, high = supremum_over_cells(measure, np.array([[0.0], [1.0], [0.0], [1.0]]), split=quarters, relative=1e-3)
     assert low <= 1 / 27 <= high <= low * (1.0 + 1e-3)
+
+
+@given(st.floats(0.01, 5.0), st.floats(0.2, 4.0), st.floats(0.0, 1.0), st.floats(0.01, 10.0))
+def test_a_rough_root_is_beside_the_change_of_sign_and_asks_little(root, slope, below, above):
+    asked = []
+
+    def excess(x):
+        asked.append(x)
+        return math.exp(-slope * x) - math.exp(-slope * root)
+
+    found = crossing(excess, root * below, root + above, relative=1e-6)
+    assert abs(found - root) <= 2e-6 * root
+    assert all(root * below <= x <= root + above for x in asked)
+    assert len(asked) <= 62
+
+
+def test_a_rough_root_of_a_jump_and_at_an_end():
+    assert crossing(lambda x: math.copysign(1.0, x - 0.3), 0.0, 1.0, relative=1e-6) == pytest.approx(0.3, rel=2e-6)
+    assert crossing(lambda x: x, 0.0, 1.0, relative=1e-6) == 0.0
+    assert crossing(lambda x: x - 1.0, 0.0, 1.0, relative=1e-6) == 1.0

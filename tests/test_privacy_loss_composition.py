@@ -17,9 +17,10 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import binom
 
 from dpselect.privacy import Adjacency, compose, dp_sgd, laplace
+from dpselect.privacy.events import event_loss
 from dpselect.privacy.losses import composition as loss_composition
-from dpselect.privacy.losses.composition import Losses, compose_distributions, compose_losses, unit_mass
-from dpselect.privacy.losses.pld import DEFAULT_INTERVAL, LossProfile, composed_interval, event_loss, pair_from_pmf
+from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, compose_losses, unit_mass
+from dpselect.privacy.losses.pld import DEFAULT_INTERVAL, LossProfile, composed_interval, pair_from_losses
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import GaussianProfile, both_directions
 
@@ -122,7 +123,7 @@ def test_gaussians_compose_to_a_gaussian(noise, count, width, excess):
     Connecting the dots widens the loss's variance by count width^2 / 6, which costs `excess` at the last of them.
     """
     one, _ = sampled_gaussian_losses(noise_multiplier=noise, sampling_rate=1.0, width=width)
-    pair = pair_from_pmf(compose_losses([(one, count)]).to_pmf())
+    pair = pair_from_losses(compose_losses([(one, count)]))
     epsilons = np.linspace(-3.0, 13.0, 65)
     exact = GaussianProfile(1.0).remove(epsilons)
     assert exact[-1] < 1e-34
@@ -135,10 +136,8 @@ def test_randomized_response_is_a_binomial():
     """Losses of n randomised responses are those of a binomial count: delta summed in logarithms, to 1e-20."""
     epsilon0, n, width = 0.5, 60, 0.01
     likely = 1.0 / (1.0 + np.exp(-epsilon0))
-    once = pld_pmf.create_pmf({50: likely, -50: 1.0 - likely}, width, 0.0, True)
-    pair = pair_from_pmf(
-        compose_distributions([(privacy_loss_distribution.PrivacyLossDistribution(once), n)])._pmf_remove
-    )
+    once = Losses.of(pld_pmf.create_pmf({50: likely, -50: 1.0 - likely}, width, 0.0, True))
+    pair = pair_from_losses(compose_distributions([(BothLosses(once, once), n)]).remove)
     successes = np.arange(n + 1)
     losses = epsilon0 * (2 * successes - n)
     for epsilon in (0.0, 5.0, 15.0, 25.0):
@@ -156,12 +155,12 @@ def test_dp_sgd_has_no_floor(steps):
     )
     theirs = single.self_compose(steps)
     ours = event_loss(dp_accounting.SelfComposedDpEvent(event, steps), Adjacency.ADD_OR_REMOVE_ONE)(1e-4)
-    for pmf, peer in ((ours._pmf_remove, theirs._pmf_remove), (ours._pmf_add, theirs._pmf_add)):
-        pair = pair_from_pmf(pmf)
+    for losses, peer in ((ours.remove, theirs._pmf_remove), (ours.add, theirs._pmf_add)):
+        pair = pair_from_losses(losses)
         for epsilon in (0.5, 1.0, 2.0):
             found = pair.hockey_stick(np.array([epsilon]))[0]
             assert found == pytest.approx(peer.get_delta_for_epsilon(epsilon), rel=1e-4)
-    tail = pair_from_pmf(ours._pmf_remove).hockey_stick(np.linspace(5.0, 14.0, 91))
+    tail = pair_from_losses(ours.remove).hockey_stick(np.linspace(5.0, 14.0, 91))
     assert np.all(np.diff(tail) <= 0.0)
     assert 0.0 < tail[-1] < 1e-17
     # log-concave: the fall never slows down before the 1e-40 that count as infinite

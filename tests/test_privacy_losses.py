@@ -21,8 +21,10 @@ from dpselect.privacy import (
     pure_dp,
     zcdp,
 )
+from dpselect.privacy.events import event_loss
+from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.hull import hull_points
-from dpselect.privacy.losses.pld import LossProfile, event_loss, pair_from_pmf, profile_loss, suitable_interval
+from dpselect.privacy.losses.pld import LossProfile, pair_from_losses, profile_loss, suitable_interval
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (
     GaussianProfile,
@@ -47,8 +49,9 @@ def sampled(noise, rate, steps):
 def test_the_repair_never_falls_below_dp_accounting_and_stays_beside_it(setting):
     distribution = sampled(*setting)(1e-4)
     epsilons = np.concatenate([np.linspace(0.0, 12.0, 301), np.geomspace(1e-6, 1.0, 50)])
-    for pmf in (distribution._pmf_remove, distribution._pmf_add):
-        ours = pair_from_pmf(pmf).hockey_stick(epsilons)
+    for losses in distribution:
+        ours = pair_from_losses(losses).hockey_stick(epsilons)
+        pmf = pld_pmf.DensePLDPmf(losses.width, losses.first, losses.masses, losses.infinite, True)
         theirs = np.array([pmf.get_delta_for_epsilon(e) for e in epsilons])
         # theirs sums terms of both signs of noise; 1e-12 relative is the rounding of both sums, which profiles add
         assert np.all(ours >= theirs * (1 - 1e-12) - 1e-17)
@@ -58,8 +61,8 @@ def test_the_repair_never_falls_below_dp_accounting_and_stays_beside_it(setting)
 @pytest.mark.parametrize("setting", [(1.0, 0.01, 1000), (1.0, 1e-4, 10000)])
 def test_the_repaired_pair_is_a_pair_of_distributions(setting):
     distribution = sampled(*setting)(1e-4)
-    for pmf in (distribution._pmf_remove, distribution._pmf_add):
-        pair = pair_from_pmf(pmf)
+    for losses in distribution:
+        pair = pair_from_losses(losses)
         assert np.sum(pair.upper) == pytest.approx(1.0, abs=1e-12)
         assert np.sum(pair.lower) == pytest.approx(1.0, abs=1e-12)
         assert np.all(pair.upper >= 0)
@@ -70,20 +73,19 @@ def test_the_repaired_pair_is_a_pair_of_distributions(setting):
         assert np.mean(np.abs(ratio - pair.losses[inner]) < 1e-9) > 0.99
 
 
-def small_pmf(probabilities, infinity=0.0, lower=0):
-    table = {lower + i: p for i, p in enumerate(probabilities)}
-    return pld_pmf.create_pmf(table, 0.5, infinity, True)
+def small_losses(probabilities, infinity=0.0, lower=0):
+    return Losses(0.5, lower, np.array(probabilities), infinity)
 
 
 def test_missing_excess_and_negative_mass():
-    missing = pair_from_pmf(small_pmf([0.5, 0.2], 0.1))
+    missing = pair_from_losses(small_losses([0.5, 0.2], 0.1))
     assert missing.upper[-1] == pytest.approx(0.3)
-    excess = pair_from_pmf(small_pmf([0.5, 0.8], 0.1))
+    excess = pair_from_losses(small_losses([0.5, 0.8], 0.1))
     assert excess.upper.tolist() == pytest.approx([0.0, 0.1, 0.8, 0.1])
-    noisy = pair_from_pmf(small_pmf([0.5, -1e-3, 0.5]))
+    noisy = pair_from_losses(small_losses([0.5, -1e-3, 0.5]))
     assert np.all(noisy.upper >= 0)
     assert noisy.upper[-1] >= 4e-3
-    below_zero = pair_from_pmf(small_pmf([1.0], -1e-17))
+    below_zero = pair_from_losses(small_losses([1.0], -1e-17))
     assert below_zero.upper[-1] == 0.0
 
 

@@ -8,6 +8,7 @@ from .logs import (
     sum_up as sum_up,
 )
 from .search import (
+    crossing as crossing,
     first_true as first_true,
     last_true as last_true,
     minimise as minimise,

@@ -1,7 +1,8 @@
-"""One-dimensional searches that return the safe endpoint, and a minimiser. No other file halves an interval by hand.
+"""One-dimensional searches that return the safe endpoint, a rough root, and a minimiser.
 
 A search asks a predicate at points and returns one at which it was seen to hold, so a predicate that is not monotone
-costs tightness and never soundness. Which side that is, and so the direction of rounding, is an argument.
+costs tightness and never soundness. Which side that is, and so the direction of rounding, is an argument. No other file
+halves an interval by hand.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["first_true", "last_true", "minimise", "root_between", "root_on_grids"]
+__all__ = ["crossing", "first_true", "last_true", "minimise", "root_between", "root_on_grids"]
 
 Array = NDArray[np.float64]
 Number = TypeVar("Number", int, float)
@@ -171,6 +172,46 @@ def root_on_grids(
         good, bad = (float(trials[last - 1]) if last else good), (float(trials[last]) if failed.size else bad)
         grid = _grid(good, bad, points)
     return good
+
+
+def crossing(excess: Callable[[float], float], low: float, high: float, *, relative: float, steps: int = 60) -> float:
+    """About where a continuous function changes its sign, to a share of the answer: on either side, so no safe number.
+
+    Brent's method (1973): secants, or inverse quadratics through the last three points, and the middle where those do
+    not shorten the bracket fast enough. `excess` has opposite signs at the ends, or is zero at one of them (the caller
+    must ensure it). After so many steps the best point so far.
+
+    >>> round(crossing(lambda x: x * x - 2.0, 0.0, 2.0, relative=1e-9), 8)
+    1.41421356
+    """
+    last, best = low, high
+    at_last, at_best = excess(last), excess(best)
+    if at_last == 0.0:
+        return last
+    other, at_other, step, before = last, at_last, best - last, best - last
+    for _ in range(steps):
+        if at_best != 0.0 and (at_last < 0.0) != (at_best < 0.0):
+            other, at_other, step, before = last, at_last, best - last, best - last
+        if abs(at_other) < abs(at_best):
+            last, best, other = best, other, best
+            at_last, at_best, at_other = at_best, at_other, at_best
+        near, middle = relative * abs(best) / 2.0, (other - best) / 2.0
+        if at_best == 0.0 or abs(middle) < near:
+            break
+        tried = math.inf
+        if abs(before) > near and abs(at_best) < abs(at_last):
+            if last == other:
+                tried = -at_best * (best - last) / (at_best - at_last)
+            else:
+                one, two = (at_last - at_best) / (last - best), (at_other - at_best) / (other - best)
+                bend = two * one * (at_other - at_last)
+                tried = -at_best * (at_other * two - at_last * one) / bend if bend else math.inf
+        fast = 2.0 * abs(tried) < min(abs(before), 3.0 * abs(middle) - near)
+        before, step = (step, tried) if fast else (middle, middle)
+        last, at_last = best, at_best
+        best += step if abs(step) > near else math.copysign(near, middle)
+        at_best = excess(best)
+    return best
 
 
 def minimise(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from dpselect.numerics import ROUND_UP, sum_up
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.losses.composition import compose_distributions
+from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import LossProfile, LossSource, composed_interval, discretisable
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.promises import promises
@@ -37,7 +36,7 @@ class ComposedLoss:
         """How many distributions are added up, those that a part is made of included."""
         return sum(getattr(source, "parts", 1) * count for source, count in self.sources)
 
-    def __call__(self, interval: float) -> Any:
+    def __call__(self, interval: float) -> BothLosses:
         return compose_distributions([(source(interval), count) for source, count in self.sources])
 
 
@@ -69,7 +68,9 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     curve = SumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None
     loss = ComposedLoss(tuple((g.loss_source(), counts[key]) for key, g in distinct.items()))
     interval = composed_interval(curve, pure, loss.parts)
-    if not all(g.loss is not None or discretisable(g.best_profile()) for g in distinct.values()):
+    if not all(
+        g.loss is not None or discretisable(g.best_profile(), g.renyi_curve, g.failure) for g in distinct.values()
+    ):
         interval = None
     return Guarantee(
         adjacency=adjacency,

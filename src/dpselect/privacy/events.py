@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ import attrs
 import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
+from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import rdp_privacy_accountant
 from numpy.typing import NDArray
 
@@ -20,7 +22,8 @@ from dpselect.numerics import ROUND_UP
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, parts_below
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.losses.pld import LossProfile, event_loss, relation, suitable_interval
+from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions
+from dpselect.privacy.losses.pld import LossProfile, sampled_gaussian_loss, suitable_interval
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
 
@@ -33,6 +36,63 @@ Array = NDArray[np.float64]
 _ORDERS = tuple(sorted({*rdp_privacy_accountant.DEFAULT_RDP_ORDERS, *range(64, 129, 4), 192.0, 384.0, 768.0, 2048.0}))
 
 
+_RELATIONS = {
+    Adjacency.ADD_OR_REMOVE_ONE: NeighboringRelation.ADD_OR_REMOVE_ONE,
+    Adjacency.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
+}
+"""dp-accounting's names for adjacencies."""
+
+
+@dataclass(frozen=True)
+class event_loss:
+    """The privacy-loss distribution of a DpEvent: Gaussians by us, sampled or not, other mechanisms by dp-accounting.
+
+    Its accountant is asked about one mechanism at a time: version 0.6.0 ignores the count of a self-composed
+    `RandomizedResponseDpEvent`, and keeps a mechanism without privacy in a flag outside the distribution.
+    """
+
+    event: dp_event.DpEvent
+    adjacency: Adjacency
+
+    def __call__(self, interval: float) -> BothLosses:
+        return compose_distributions([(self._single(event, interval), n) for event, n in self._mechanisms(self.event)])
+
+    @property
+    def parts(self) -> int:
+        """How many distributions are added up."""
+        return sum(count for _, count in self._mechanisms(self.event))
+
+    def _mechanisms(self, event: Any, count: int = 1) -> Iterator[tuple[Any, int]]:
+        """The mechanisms in the event, each with how often it runs."""
+        if isinstance(event, dp_event.ComposedDpEvent) and event.events:
+            for part in event.events:
+                yield from self._mechanisms(part, count)
+        elif isinstance(event, dp_event.SelfComposedDpEvent):
+            yield from self._mechanisms(event.event, count * event.count)
+        elif isinstance(event, dp_event.GaussianDpEvent):  # equal Gaussians compose exactly
+            yield dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), 1
+        else:
+            yield event, count
+
+    def _single(self, event: Any, interval: float) -> BothLosses:
+        noise, rate = self._gaussian(event)
+        if noise > 0.0 and rate > 0.0:
+            return sampled_gaussian_loss(noise, rate)(interval)
+        accountant = pld_privacy_accountant.PLDAccountant(_RELATIONS[self.adjacency], interval)
+        accountant.compose(event)
+        if accountant._contains_non_dp_event:
+            raise ArgumentError("event holds a mechanism without privacy")
+        remove, add = (Losses.of(pmf) for pmf in (accountant._pld._pmf_remove, accountant._pld._pmf_add))
+        return BothLosses(remove, remove if accountant._pld._symmetric else add)
+
+    def _gaussian(self, event: Any) -> tuple[float, float]:
+        """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
+        sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
+        inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
+        ours = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
+        return (float(inner.noise_multiplier), float(rate)) if ours else (0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class EventRenyi(CopiedByFields):
     """The Renyi curve of a DpEvent by dp-accounting on a fixed set of orders, chords between them."""
@@ -43,7 +103,7 @@ class EventRenyi(CopiedByFields):
 
     @cached_property
     def _table(self) -> TabulatedRenyi:
-        accountant = rdp_privacy_accountant.RdpAccountant(_ORDERS, relation(self.adjacency))
+        accountant = rdp_privacy_accountant.RdpAccountant(_ORDERS, _RELATIONS[self.adjacency])
         accountant.compose(self.event)
         orders, epsilons = np.asarray(accountant._orders, float), np.asarray(accountant._rdp, float)
         # an order that dp-accounting gave up on is reported as 0 or inf; a sampled mechanism never has 0 exactly
@@ -124,8 +184,8 @@ def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjac
         )
     adjacency = parse_adjacency(adjacency)
     event = _checked(event)
-    in_renyi = rdp_privacy_accountant.RdpAccountant(_ORDERS[:2], relation(adjacency)).supports(event)
-    in_losses = pld_privacy_accountant.PLDAccountant(relation(adjacency)).supports(event)
+    in_renyi = rdp_privacy_accountant.RdpAccountant(_ORDERS[:2], _RELATIONS[adjacency]).supports(event)
+    in_losses = pld_privacy_accountant.PLDAccountant(_RELATIONS[adjacency]).supports(event)
     if not (in_renyi or in_losses):
         raise ArgumentError(f"event: dp-accounting cannot account {type(event).__name__} under {adjacency.value}")
     if adjacency is Adjacency.REPLACE_ONE and in_renyi:

@@ -13,7 +13,7 @@ import numpy as np
 from dpselect.accounting.optimal.atoms import Array, Atoms
 from dpselect.accounting.optimal.columns import column_bounds, columns_bounds
 from dpselect.accounting.optimal.recursion import attained, certified
-from dpselect.numerics import ROUND_UP, root_on_grids
+from dpselect.numerics import ROUND_UP, crossing, root_on_grids
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Bracketed", "Chords", "Direction"]
@@ -120,7 +120,7 @@ class Bracketed(ABC):
             low, high, factor = high, min(factor * high, LARGEST_EPSILON), factor**1.5
         while excess(low) <= 0.0:
             low, high, factor = (low / factor if factor < _LARGEST_FACTOR else 0.0), low, factor**1.5
-        return _brent(excess, low, high, rtol=_ROUGH)
+        return crossing(excess, low, high, relative=_ROUGH)
 
     def guess(self, delta: float) -> float:  # noqa: ARG002
         """Where to look first for the epsilon at which the curve crosses delta."""
@@ -153,7 +153,7 @@ class Bracketed(ABC):
             if ahead == LARGEST_EPSILON and excess(ahead) > 0.0:
                 return math.inf, 1.0
             root, other = other, ahead
-        root = _brent(excess, low, min(high, LARGEST_EPSILON), rtol=1e-8)
+        root = crossing(excess, low, min(high, LARGEST_EPSILON), relative=1e-8)
         step = 1e-4 * root
         return root, max((excess(root) - excess(root + step)) / step, _LEAST_SLOPE)
 
@@ -300,9 +300,3 @@ class Chords:
             )
         chord = deltas[left] + (deltas[right] - deltas[left]) * np.clip(weight, 0.0, 1.0)
         return np.asarray(np.where(epsilons >= known[-1], deltas[-1], chord * ROUND_UP))
-
-
-def _brent(excess: Callable[[float], float], low: float, high: float, *, rtol: float) -> float:
-    from scipy.optimize import brentq  # takes a fifth of a second to import
-
-    return float(brentq(excess, low, high, xtol=1e-300, rtol=rtol, maxiter=60))

@@ -205,12 +205,11 @@ def longest_within(
     def affordable(limit: int) -> bool:
         return offer(limit).epsilon(delta) <= epsilon
 
-    if not affordable(1):
+    # the largest limit is often affordable, so it is asked first
+    longest = max_runs if affordable(max_runs) else last_true(affordable, 1, max_runs)
+    if longest is None:
         raise BudgetError(
             f"one run alone costs epsilon {rounded_up(offer(1).epsilon(delta))} at delta {delta:g}, "
             f"above the total {epsilon:g}"
         )
-    # the largest limit is often affordable, so it is asked first
-    longest = max_runs if affordable(max_runs) else last_true(affordable, 1, max_runs)
-    assert longest is not None
     return offer(longest)

@@ -33,7 +33,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from scipy import fft
 from dpselect.numerics import minimise
 
 __all__ = [
+    "BothLosses",
     "Losses",
     "Part",
     "Transformed",
@@ -76,19 +77,17 @@ class Losses:
 
     @classmethod
     def of(cls, pmf: Any) -> Losses:
-        """A dp-accounting pmf, repaired to unit mass."""
+        """A dp-accounting pmf, as it is."""
         dense = pmf.to_dense_pmf()
-        masses, infinite = unit_mass(np.asarray(dense._probs, dtype=np.float64), float(dense._infinity_mass))
+        masses = np.asarray(dense._probs, dtype=np.float64)
+        return cls(float(dense._discretization), int(dense._lower_loss), masses, float(dense._infinity_mass))
+
+    def repaired(self) -> Losses:
+        """With unit mass, from the first bin that has any to the last."""
+        masses, infinite = unit_mass(self.masses, self.infinite)
         present = np.flatnonzero(masses > 0.0)
         start, end = (int(present[0]), int(present[-1])) if present.size else (0, 0)
-        width = float(dense._discretization)
-        return cls(width, int(dense._lower_loss) + start, masses[start : end + 1], infinite)
-
-    def to_pmf(self) -> Any:
-        """As a dp-accounting pmf, pessimistic."""
-        from dp_accounting.pld import pld_pmf  # takes a second to import
-
-        return pld_pmf.DensePLDPmf(self.width, self.first, self.masses, self.infinite, True)
+        return Losses(self.width, self.first + start, masses[start : end + 1], infinite)
 
     @property
     def last(self) -> int:
@@ -134,20 +133,29 @@ def _cut_to(masses: Array, total: float) -> Array:
     return np.clip(total - (tails - masses), 0.0, masses) if tails[0] > total else masses
 
 
-def compose_distributions(parts: Sequence[tuple[Any, int]]) -> Any:
-    """The composition of dp-accounting PrivacyLossDistributions, each with how often it runs; pessimistic.
+class BothLosses(NamedTuple):
+    """A privacy-loss distribution: the losses of P against P', removing a row, and of P' against P."""
+
+    remove: Losses
+    add: Losses
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both are the same."""
+        return self.add is self.remove
+
+
+def compose_distributions(parts: Sequence[tuple[BothLosses, int]]) -> BothLosses:
+    """The composition of privacy-loss distributions, each with how often it runs; pessimistic.
 
     All on one mesh (the caller must ensure it).
     """
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0]
-    from dp_accounting.pld import privacy_loss_distribution
-
-    remove = compose_losses([(Losses.of(d._pmf_remove), count) for d, count in parts]).to_pmf()
-    if all(d._symmetric for d, _ in parts):
-        return privacy_loss_distribution.PrivacyLossDistribution(remove)
-    add = compose_losses([(Losses.of(d._pmf_add), count) for d, count in parts]).to_pmf()
-    return privacy_loss_distribution.PrivacyLossDistribution(remove, add)
+    remove = compose_losses([(both.remove.repaired(), count) for both, count in parts])
+    if all(both.symmetric for both, _ in parts):
+        return BothLosses(remove, remove)
+    return BothLosses(remove, compose_losses([(both.add.repaired(), count) for both, count in parts]))
 
 
 def compose_losses(parts: Sequence[Part]) -> Losses:

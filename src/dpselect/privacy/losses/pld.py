@@ -1,27 +1,22 @@
-"""Privacy-loss distributions of events and of profiles, read as pairs.
+"""Privacy-loss distributions of sampled Gaussians and of profiles, read as pairs; every composition is ours.
 
-Gaussians, sampled or not, are discretised here (`sampled_gaussian_loss`), and every composition is ours
-(`loss_composition`). Other mechanisms come from dp-accounting: what is then assumed is that the library's
-masses of one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their
-theorem.
+Those of other mechanisms are dp-accounting's (`privacy.events`). What is then assumed is that the library's masses of
+one run are right, up to the noise that `unit_mass` repairs; guarantees that rest on them say so in their theorem.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP
-from dpselect.privacy.adjacency import Adjacency
-from dpselect.privacy.losses.composition import compose_distributions, unit_mass
+from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, unit_mass
 from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
 from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.losses.pairs import LossPairs, PairSource
@@ -29,25 +24,20 @@ from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
 from dpselect.privacy.renyi import RenyiCurve
 
-if TYPE_CHECKING:  # dp-accounting takes a second to import
-    from dp_accounting.dp_event import DpEvent
-    from dp_accounting.privacy_accountant import NeighboringRelation
-
 __all__ = [
     "LossProfile",
     "LossSource",
     "composed_interval",
     "discretisable",
-    "event_loss",
-    "pair_from_pmf",
+    "pair_from_losses",
     "profile_loss",
-    "relation",
+    "sampled_gaussian_loss",
     "suitable_interval",
 ]
 
 Array = NDArray[np.float64]
-LossSource = Callable[[float], Any]
-"""Maps a discretisation interval to a dp-accounting PrivacyLossDistribution, pessimistic."""
+LossSource = Callable[[float], BothLosses]
+"""Maps a discretisation interval to a privacy-loss distribution, pessimistic."""
 
 DEFAULT_INTERVAL = 1e-4
 _CELLS = 2.0**14
@@ -102,42 +92,29 @@ def _spread(curve: RenyiCurve) -> float:
         return float(np.min(np.asarray(curve(orders)) - math.log(1e-12) / (orders - 1.0)))
 
 
-def discretisable(profile: PrivacyProfile) -> bool:
-    """Whether `profile_loss` has finite losses to work with: not all the mass lies past the farthest."""
+def discretisable(profile: PrivacyProfile, curve: RenyiCurve | None = None, failure: float = 0.0) -> bool:
+    """Whether `profile_loss` has finite losses to work with: not all the mass lies past the farthest.
+
+    A Renyi curve that holds outside the failure mass may tell without the profile, which may be slow: the mass past e
+    is at most exp(curve(2) - e).
+    """
+    if curve is not None and failure < 0.25 and float(curve(np.array([2.0]))[0]) < _FARTHEST - 2.0:
+        return True
     return bool(np.all(both_directions(profile, np.array([_FARTHEST])) < 0.5))
 
 
-def relation(adjacency: Adjacency) -> NeighboringRelation:
-    """dp-accounting's name for an adjacency."""
-    from dp_accounting.privacy_accountant import NeighboringRelation
-
-    return {
-        Adjacency.ADD_OR_REMOVE_ONE: NeighboringRelation.ADD_OR_REMOVE_ONE,
-        Adjacency.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
-    }[adjacency]
-
-
-def _dense(pmf: Any) -> tuple[Array, Array, float]:
-    """Losses, masses and the mass at infinity of a dp-accounting pmf."""
-    dense = pmf.to_dense_pmf()
-    probabilities = np.asarray(dense._probs, dtype=np.float64)
-    losses = (dense._lower_loss + np.arange(probabilities.size)) * dense._discretization
-    return losses, probabilities, max(0.0, float(dense._infinity_mass))  # rounding leaves it below zero at times
-
-
-def pair_from_pmf(pmf: Any) -> DominatingPair:
-    """The pair (P, P') of a dp-accounting pmf, repaired so that its hockey-stick curve is only raised.
+def pair_from_losses(losses: Losses) -> DominatingPair:
+    """The pair (P, P') of losses, repaired so that its hockey-stick curve is only raised.
 
     Upper tails are what the curve depends on, monotonically, and `unit_mass` raises or keeps them. P' gets exp(-loss)
     times the masses of P, cut to unit mass at the lowest losses; what it then lacks has loss -inf.
     """
-    losses, upper, infinite = _dense(pmf)
-    upper, infinite = unit_mass(upper, infinite)
+    upper, infinite = unit_mass(losses.masses, losses.infinite)
     with np.errstate(over="ignore", under="ignore"):
-        lower = _cut_to(np.where(upper > 0.0, upper * np.exp(-losses), 0.0), 1.0)
+        lower = _cut_to(np.where(upper > 0.0, upper * np.exp(-losses.values), 0.0), 1.0)
     missing = max(0.0, 1.0 - float(np.sum(lower)))
     return DominatingPair(
-        losses=np.concatenate(([-np.inf], losses, [np.inf])),
+        losses=np.concatenate(([-np.inf], losses.values, [np.inf])),
         upper=np.concatenate(([0.0], upper, [infinite])),
         lower=np.concatenate(([missing], lower, [0.0])),
     )
@@ -167,11 +144,9 @@ class LossProfile(CopiedByFields):
     @cached_property
     def pairs(self) -> tuple[DominatingPair, DominatingPair]:
         """The repaired pairs for (P, P') and (P', P)."""
-        distribution = self.source(self.interval)
-        forward = pair_from_pmf(distribution._pmf_remove)
-        if distribution._symmetric:
-            return forward, forward
-        return forward, pair_from_pmf(distribution._pmf_add)
+        both = self.source(self.interval)
+        forward = pair_from_losses(both.remove)
+        return forward, forward if both.symmetric else pair_from_losses(both.add)
 
     def pair_source(self) -> PairSource:
         """Coarsenings of the distribution."""
@@ -189,60 +164,24 @@ class LossProfile(CopiedByFields):
 
 
 @dataclass(frozen=True)
-class event_loss:
-    """The privacy-loss distribution of a DpEvent, by dp-accounting.
+class sampled_gaussian_loss:
+    """The privacy-loss distribution of `steps` Gaussians on Poisson samples, under adding or removing a row."""
 
-    Its accountant is asked about one mechanism at a time: version 0.6.0 ignores the count of a self-composed
-    `RandomizedResponseDpEvent`, and keeps a mechanism without privacy in a flag outside the distribution.
-    """
+    noise_multiplier: float
+    sampling_rate: float
+    steps: int = 1
 
-    event: DpEvent
-    adjacency: Adjacency
-
-    def __call__(self, interval: float) -> Any:
-        return compose_distributions([(self._single(event, interval), n) for event, n in self._mechanisms(self.event)])
+    def __call__(self, interval: float) -> BothLosses:
+        remove, add = sampled_gaussian_losses(
+            noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, width=interval
+        )
+        one = BothLosses(remove, remove if self.sampling_rate == 1.0 else add)
+        return compose_distributions([(one, self.steps)])
 
     @property
     def parts(self) -> int:
         """How many distributions are added up."""
-        return sum(count for _, count in self._mechanisms(self.event))
-
-    def _mechanisms(self, event: Any, count: int = 1) -> Iterator[tuple[Any, int]]:
-        """The mechanisms in the event, each with how often it runs."""
-        from dp_accounting import dp_event
-
-        if isinstance(event, dp_event.ComposedDpEvent) and event.events:
-            for part in event.events:
-                yield from self._mechanisms(part, count)
-        elif isinstance(event, dp_event.SelfComposedDpEvent):
-            yield from self._mechanisms(event.event, count * event.count)
-        elif isinstance(event, dp_event.GaussianDpEvent):  # equal Gaussians compose exactly
-            yield dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), 1
-        else:
-            yield event, count
-
-    def _single(self, event: Any, interval: float) -> Any:
-        from dp_accounting.pld import pld_privacy_accountant, privacy_loss_distribution
-
-        noise, rate = self._gaussian(event)
-        if noise > 0.0 and rate > 0.0:
-            remove, add = sampled_gaussian_losses(noise_multiplier=noise, sampling_rate=rate, width=interval)
-            pmfs = (remove.to_pmf(),) if rate == 1.0 else (remove.to_pmf(), add.to_pmf())
-            return privacy_loss_distribution.PrivacyLossDistribution(*pmfs)
-        accountant = pld_privacy_accountant.PLDAccountant(relation(self.adjacency), interval)
-        accountant.compose(event)
-        if accountant._contains_non_dp_event:
-            raise ArgumentError("event holds a mechanism without privacy")
-        return accountant._pld
-
-    def _gaussian(self, event: Any) -> tuple[float, float]:
-        """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
-        from dp_accounting import dp_event
-
-        sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
-        inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
-        ours = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
-        return (float(inner.noise_multiplier), float(rate)) if ours else (0.0, 0.0)
+        return self.steps
 
 
 @dataclass(frozen=True)
@@ -254,13 +193,10 @@ class profile_loss:
 
     profile: PrivacyProfile
 
-    def __call__(self, interval: float) -> Any:
-        from dp_accounting.pld import privacy_loss_distribution
-
+    def __call__(self, interval: float) -> BothLosses:
         remove = on_mesh(self.profile.remove, interval)
         if isinstance(self.profile, SymmetricProfile):
             forward = connect_the_dots(interval, remove, remove)
-            return privacy_loss_distribution.PrivacyLossDistribution(forward.to_pmf())
+            return BothLosses(forward, forward)
         add = on_mesh(self.profile.add, interval)
-        forward, backward = connect_the_dots(interval, remove, add), connect_the_dots(interval, add, remove)
-        return privacy_loss_distribution.PrivacyLossDistribution(forward.to_pmf(), backward.to_pmf())
+        return BothLosses(connect_the_dots(interval, remove, add), connect_the_dots(interval, add, remove))

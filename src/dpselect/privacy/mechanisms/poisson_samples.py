@@ -11,7 +11,7 @@ from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedSampledGaussian, parts_below
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.losses.pld import LossProfile, event_loss, suitable_interval
+from dpselect.privacy.losses.pld import LossProfile, sampled_gaussian_loss, suitable_interval
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_mesh
 from dpselect.privacy.mechanisms.gaussian import gaussian
 from dpselect.privacy.sampled_gaussian import SampledGaussianRenyi
@@ -42,13 +42,6 @@ def dp_sgd(
     adjacency = parse_adjacency(adjacency)
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("dp_sgd is proved for add_or_remove_one; compose your own event for replace_one")
-    import dp_accounting  # takes a second to import
-
-    # where several Gaussians lie in one Poisson sample dp-accounting 0.6.0 counts one if their noise is an int: no ints
-    event = dp_accounting.SelfComposedDpEvent(
-        dp_accounting.PoissonSampledDpEvent(sampling_rate, dp_accounting.GaussianDpEvent(float(noise_multiplier))),
-        steps,
-    )
     terms = {
         "mechanism": "dp-sgd",
         "noise_multiplier": noise_multiplier,
@@ -58,7 +51,7 @@ def dp_sgd(
     if sampling_rate == 1.0:  # every row is in every step: Gaussian noise, which composes exactly
         return replace(gaussian(noise_multiplier=noise_multiplier / math.sqrt(steps), adjacency=adjacency), terms=terms)
     curve = SampledGaussianRenyi(noise_multiplier, sampling_rate, steps)
-    loss = event_loss(event, adjacency)
+    loss = sampled_gaussian_loss(noise_multiplier, sampling_rate, steps)
     finest = sampled_gaussian_mesh(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
     interval = suitable_interval(curve, finest=finest)
     return Guarantee(
