@@ -109,3 +109,42 @@ def laplace_nodes(rate, *, reach=30.0, panels=24, points=8):
     nodes = (centres[:, None] + half[:, None] * x).ravel()
     masses = (half[:, None] * w).ravel() * 0.5 * rate * np.exp(-rate * np.abs(nodes))
     return list(zip(nodes.tolist(), (masses / masses.sum()).tolist(), strict=True))
+
+
+def laplace_losses(size, cells=100):
+    """The loss of Laplace noise that moves by `size` of its scale, rounded down: finitely many (loss, probability)."""
+    edges = np.linspace(-size, size, cells + 1)
+    masses = np.diff(0.5 * np.exp(0.5 * (edges - size)))
+    return [(size, 0.5), (-size, 0.5 * math.exp(-size)), *zip(edges[:-1].tolist(), masses.tolist(), strict=True)]
+
+
+def published_game(rate, positives, moves, *, after=(), last=(), width, low, high, rounds=200, levels=17):
+    """From below: (losses, values) of the game with Laplace noise whose analyst asks at finitely many levels.
+
+    No polygons, no chords: values are read at the next smaller loss of a mesh, so they are attained by some strategy
+    against published threshold noises. `after` lists laws [(loss, probability), ...] that are suffered after each
+    positive but the last, `last` the ones after the last.
+    """
+    losses = np.arange(math.floor(low / width), math.ceil(high / width) + 1) * width
+    tail, places = laplace_tail(rate), np.arange(losses.size)
+
+    def read(values, loss):
+        at = places + math.floor(loss / width + 1e-9)
+        return np.where(at < 0, 0.0, values[np.clip(at, 0, losses.size - 1)])
+
+    coins = [(tail(u), tail(u + h)) for h in moves for u in np.linspace(-2.0, 2.0, levels) / rate]
+    values = np.maximum(-np.expm1(-losses), 0.0)
+    for k in range(positives):
+        reached = values
+        for law in after if k else last:
+            reached = sum(p * read(reached, loss) for loss, p in law)
+        gains = [s * read(reached, math.log(s / t)) for s, t in coins]
+        values = np.maximum(values, reached)
+        for _ in range(rounds):
+            more = values
+            for gain, (s, t) in zip(gains, coins, strict=True):
+                more = np.maximum(more, gain + (1 - s) * read(values, math.log((1 - s) / (1 - t))))
+            if np.max(more - values) < 1e-7:
+                break
+            values = more
+    return losses, values

@@ -14,7 +14,7 @@ from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, pla
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, laplace_spread
-from dpselect.mechanisms.sparse_vector_game.profile import GameProfile
+from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, _deltas
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
 from dpselect.privacy import OutputGuarantee, compose, laplace
@@ -23,9 +23,11 @@ from tests.sparse_vector_adversaries import (
     best_adaptive,
     geometric_tail,
     hockey_stick,
+    laplace_losses,
     laplace_nodes,
     laplace_tail,
     moments_of_sequence,
+    published_game,
     signed_counts,
 )
 
@@ -221,6 +223,25 @@ def test_restarts_played_out_with_laplace_noise_stay_below_the_profile():
                 )
                 attained = [hockey_stick(*laws, epsilon) for epsilon in epsilons]
                 assert np.all(attained <= profile.at(epsilons) + 1e-9)
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True, sharp=True)
+@pytest.mark.parametrize("change", [{"restarts": True}, {"release_epsilon": 0.3}])
+def test_what_happens_after_a_positive_is_in_the_price(change):
+    """With noise on the threshold shifted by a half: the game played from below, and what a game without it says."""
+    rate, shift, width = 0.2, 0.5, 0.2 / 400
+    plain = SparseVectorGame(threshold_rate=0.6, query_rate=rate, positives=2)
+    game = dataclasses.replace(plain, **change)
+    drawn = laplace_losses(0.6 * shift)
+    odds = math.exp(-game.release_epsilon)
+    release = [(game.release_epsilon, 1 / (1 + odds)), (-game.release_epsilon, odds / (1 + odds))]
+    laws = {"after": [drawn]} if game.restarts else {"after": [release], "last": [release]}
+    losses, values = published_game(rate, 2, (shift - 1, shift + 1), **laws, width=width, low=-2.0, high=1.5)
+    for epsilon in (0.0, rate):
+        attained = sum(p * np.interp(loss - epsilon - width, losses, values) for loss, p in drawn)
+        bounds = [_deltas(one, one.orientations[0], shift)[round(epsilon / one.mesh)] for one in (game, plain)]
+        assert attained <= bounds[0] < 1.03 * attained
+        assert bounds[1] < attained
 
 
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 3", exact=True)

@@ -98,7 +98,8 @@ class SparseRelease(Mechanism):
     accordingly: see `SparseReleasePrice`. Pure: at every output the session's ratio and the values' multiply.
 
     Values are rounded to multiples of a power of two, at most 1/1024 of the sensitivity, and get discrete Laplace
-    noise on that grid: exact. `monotonic`, `sensitivity`, `adjacency`: see `SparseVector`.
+    noise on that grid: exact. `monotonic`: whether between neighbours all |f_i| move in the same direction, as those of
+    counts do; entries that move alike but differ in sign do not. `sensitivity`, `adjacency`: see `SparseVector`.
 
     Raises `ArgumentError` for parameters out of range.
 
