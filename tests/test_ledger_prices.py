@@ -27,11 +27,6 @@ from dpselect.tuning import Categorical, tune
 ASSETS = Path(__file__).parent / "assets"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
 def test_it_is_a_spender_and_pays_for_a_search(path):
     with Ledger.open(path) as ledger:
         budget = ledger.create_budget("b", epsilon=3, delta="1e-6")

@@ -34,21 +34,6 @@ from dpselect.testing.ledger_contract import GATE
 ASSETS = Path(__file__).parent / "assets"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
-@pytest.fixture
-def written(path):
-    """A closed ledger: entry 1 begins it, 2 is budget b, then reservations and settlements in turn."""
-    with Ledger.open(path) as ledger:
-        budget = ledger.create_budget("b", epsilon=3, delta="1e-6")
-        for number in range(3):
-            budget.reserve(GATE, label="s", identifier=str(number)).settle(None)
-    return path
-
-
 def edited(path, *statements):
     """Change the file behind the library's back; the triggers are dropped first, as an intruder would."""
     connection = sqlite3.connect(path)

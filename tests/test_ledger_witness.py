@@ -27,24 +27,8 @@ from dpselect.ledger import (
 from dpselect.privacy import pure_dp
 from dpselect.storage import state_folder
 from dpselect.storage.heads import HeadFile
-from dpselect.testing.ledger_contract import GATE
 from tests.test_ledger_attacks import LAST, spend
 from tests.test_ledger_record import edited
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "budget.db"
-
-
-@pytest.fixture
-def written(path):
-    """Entry 1 begins the ledger, 2 is budget b of 3, 3 to 8 are reservations and settlements in turn: 0.3 are spent."""
-    with Ledger.open(path) as ledger:
-        budget = ledger.create_budget("b", epsilon=3, delta="1e-6")
-        for number in range(3):
-            budget.reserve(GATE, label="s", identifier=str(number)).settle(None)
-    return path
 
 
 def witness_file(path):

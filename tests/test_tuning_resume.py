@@ -8,7 +8,7 @@ import pytest
 
 from dpselect.errors import StudyError
 from dpselect.privacy import pure_dp
-from dpselect.repetitions import Geometric, Harmonic
+from dpselect.repetitions import Harmonic
 from dpselect.tuning import (
     SearchFinishedError,
     Uniform,
@@ -17,22 +17,7 @@ from dpselect.tuning.supervised import perform
 from tests.budgets import budget_at
 from tests.test_tuning_tuner import LIMIT, noisy, search
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "dpselect" / "keys"
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Make every law draw the given K."""
-
-    def fix(count):
-        for law in (Harmonic, Geometric):
-            monkeypatch.setattr(law, "sample", lambda self, random=None: count)
-
-    return fix
+pytestmark = pytest.mark.usefixtures("state")
 
 
 class Stopped(BaseException):

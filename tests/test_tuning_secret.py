@@ -24,22 +24,7 @@ from dpselect.tuning.machine import Search
 from dpselect.tuning.plan import make_plan
 from tests.test_tuning_tuner import BASE, LIMIT, SPACE, noisy, search
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "dpselect" / "keys"
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Make every law draw the given K."""
-
-    def fix(count):
-        for law in (Harmonic, Geometric):
-            monkeypatch.setattr(law, "sample", lambda self, random=None: count)
-
-    return fix
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def trace_of_k(folder, monkeypatch, drawn, count, **options):

@@ -19,7 +19,7 @@ from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning
 from dpselect.ledger import Budget
 from dpselect.privacy import Release, pure_dp
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Geometric, Harmonic
+from dpselect.repetitions import Harmonic
 from dpselect.tuning import (
     Categorical,
     InlineExecutor,
@@ -38,26 +38,11 @@ from dpselect.tuning.trial import trial_key
 from tests.budgets import budget_at, charges
 from tests.grouped import grouped
 
+pytestmark = pytest.mark.usefixtures("state")
+
 SPACE = Space({"x": Uniform(0.0, 1.0)})
 BASE = pure_dp(epsilon=0.5)
 LIMIT = 6
-
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "dpselect" / "keys"
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """Make every law draw the given K."""
-
-    def fix(count):
-        for law in (Harmonic, Geometric):
-            monkeypatch.setattr(law, "sample", lambda self, random=None: count)
-
-    return fix
 
 
 def noisy(params, random):
