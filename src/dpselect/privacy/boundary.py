@@ -33,13 +33,15 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
     >>> result_of(lambda: 1 / 0, None) is None
     True
     """
-    with silence() if quiet else contextlib.nullcontext():
-        try:
-            return run()
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            return otherwise
+    if quiet:
+        with silence():
+            return result_of(run, otherwise, quiet=False)
+    try:
+        return run()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return otherwise
 
 
 class Surroundings:
