@@ -1,3 +1,6 @@
+from .gate.planning import GatePlan as GatePlan, plan_gate as plan_gate
+from .gate.service import Gate as Gate
+from .gate.terms import GateRules as GateRules, GateTerms as GateTerms
 from .saved_analysis import SavedAnalysis as SavedAnalysis
 from .service import Holdout as Holdout, HoldoutLabels as HoldoutLabels, Score as Score
 from .terms import (

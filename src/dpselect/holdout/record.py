@@ -81,11 +81,12 @@ class _Tip:
 
 
 class Turn:
-    """The record while no other process can touch it. At most one entry is appended."""
+    """The record while no other process can touch it. One entry is appended at most, or one more after each `keep`."""
 
-    def __init__(self, entries: list[dict[str, Any]], append: _Append) -> None:
+    def __init__(self, entries: list[dict[str, Any]], append: _Append, keep: Callable[[], None]) -> None:
         self.entries = entries
         self._append = append
+        self._keep = keep
         self._used = False
 
     def append(self, entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
@@ -96,6 +97,14 @@ class Turn:
         assert not self._used
         self._used = True
         self._append(entry, exposure)
+
+    def keep(self) -> None:
+        """Make what was appended durable now. The turn goes on: no other process comes in between.
+
+        Only in a turn that was asked for with `several`. Raises `StudyError` when it cannot be written.
+        """
+        self._keep()
+        self._used = False
 
 
 class Record:
@@ -210,18 +219,23 @@ class Record:
         return self._open(bytes(self._row["sealed"]), _bound_to(self._row))
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
-        """Wait for the other processes, then look at the entries and append one at most.
+    def turn(self, *, several: bool = False) -> Iterator[Turn]:
+        """Wait for the other processes, then look at the entries and append one at most, or `several` with `keep`.
 
         Raises `StudyError` for a damaged file, one that is at odds with its counter, and when waiting takes too long.
         """
         while True:
-            with _transaction(_counter_path(self.identifier, create=False)) as counter:
+            with _transaction(_counter_path(self.identifier, create=False), held=several) as counter:
                 entries, tips = self._entries()
                 if self._agrees(counter, entries, tips):
-                    yield Turn(entries, partial(self._append, counter, tips[-1]))
+                    yield Turn(entries, partial(self._extend, counter, tips), partial(_commit_and_go_on, counter))
                     return
             # mended, and committed; look again
+
+    def _extend(
+        self, counter: sqlite3.Connection, tips: list[_Tip], entry: dict[str, Any], exposure: tuple[int, ...]
+    ) -> None:
+        tips.append(self._append(counter, tips[-1], entry, exposure))
 
     def _agrees(self, counter: sqlite3.Connection, entries: list[dict[str, Any]], tips: list[_Tip]) -> bool:
         """Whether file and counter tell the same; mends what may be mended and says no."""
@@ -246,7 +260,7 @@ class Record:
             return False
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
-    def _append(self, counter: sqlite3.Connection, tip: _Tip, entry: dict[str, Any], exposure: tuple[int, ...]) -> None:
+    def _append(self, counter: sqlite3.Connection, tip: _Tip, entry: dict[str, Any], exposure: tuple[int, ...]) -> _Tip:
         sequence = tip.sequence + 1
         nonce = system_source().bytes(_NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(
@@ -254,7 +268,9 @@ class Record:
         )
         with _transaction(self._path) as file:
             file.execute("INSERT INTO entry VALUES (?, ?)", (sequence, sealed))
-        _raise(counter, _Tip(sequence, _next_head(tip.head, sequence, sealed)), exposure)
+        after = _Tip(sequence, _next_head(tip.head, sequence, sealed))
+        _raise(counter, after, exposure)
+        return after
 
     def _entries(self) -> tuple[list[dict[str, Any]], list[_Tip]]:
         """The entries that count, and the chain's end after each that there is."""
@@ -331,15 +347,22 @@ def _unusable(path: Path) -> StudyError:
     return StudyError(f"{path} is not a record of dpselect, or it is damaged")
 
 
+def _commit_and_go_on(counter: sqlite3.Connection) -> None:
+    durable.commit(counter)
+    counter.execute("BEGIN IMMEDIATE")
+
+
 @contextmanager
-def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
-    """One durable transaction; errors of SQLite become `StudyError`."""
+def _transaction(path: Path, *, held: bool = False) -> Iterator[sqlite3.Connection]:
+    """One durable transaction; errors of SQLite become `StudyError`. `held`: several, no other process in between."""
     refuse_while_starting(_WHAT)
     try:
         connection = durable.connect(path)
     except sqlite3.DatabaseError:
         raise _unusable(path) from None
     try:
+        if held:
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("BEGIN IMMEDIATE")
         yield connection
         durable.commit(connection)

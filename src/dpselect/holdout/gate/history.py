@@ -1,0 +1,118 @@
+"""The life of a gate as a pure fold over its entries: what was asked, what is left. No input, no output.
+
+An entry is a charge, the answer that follows it, the end, or a note that entries were lost. A charge is durable before
+outcomes are opened, an answer before it is shown. A charge without an answer stays: no answer was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from dpselect.holdout.gate.purse import Purse, rounded_down
+
+__all__ = ["Ask", "GateState", "fold_gate"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One ask. `accepted` is None where the process ended before there was an answer; `number` counts from 1."""
+
+    number: int
+    stake: Fraction
+    candidate: str | None
+    bounds: Fraction
+    accepted: bool | None = None
+    entry: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def fields(self) -> dict[str, Any]:
+        """The entry of the charge."""
+        return {"charge": [str(self.stake), self.candidate]}
+
+
+@dataclass(frozen=True)
+class GateState:
+    """What the entries amount to. `bounds`: left of the second purse; `restored`: how often entries were lost."""
+
+    purse: Purse
+    bounds: Fraction
+    asks: tuple[Ask, ...] = ()
+    incumbent: str | None = None
+    restored: int = 0
+    retired: bool = False
+
+    @property
+    def accepts(self) -> int:
+        """How many candidates became the incumbent."""
+        return sum(ask.accepted is True for ask in self.asks)
+
+    def recorded(self, candidate: str | None) -> bool | None:
+        """The answer to this candidate against the present incumbent, where there is one."""
+        if candidate is None:
+            return None
+        for ask in reversed(self.asks):
+            if ask.accepted is True and ask.candidate != candidate:
+                return None
+            if ask.candidate == candidate and ask.accepted is not None:
+                return ask.accepted
+        return None
+
+    def charged(self, stake: Fraction, candidate: str | None) -> GateState:
+        """With a charge that has no answer yet. The stakes of both purses are in proportion."""
+        share = rounded_down(self.bounds * stake / self.purse.left)
+        ask = Ask(self.purse.asked + 1, stake, candidate, share)
+        return replace(self, purse=self.purse.charged(stake), bounds=self.bounds - share, asks=(*self.asks, ask))
+
+    def answered(self, entry: Mapping[str, Any]) -> GateState:
+        """With the answer to the last charge."""
+        *before, ask = self.asks
+        accepted = bool(entry["answer"])
+        now = replace(self, asks=(*before, replace(ask, accepted=accepted, entry=entry)), incumbent=entry["incumbent"])
+        return replace(now, purse=replace(now.purse, left=ask.stake), bounds=ask.bounds / 2) if accepted else now
+
+    def exposure(self) -> tuple[int, ...]:
+        """What the counter keeps: asks, and exponents of both purses; before an answer, as after the worse one."""
+        open_ask = self.asks[-1] if self.asks and self.asks[-1].accepted is None else None
+        left, bounds = self.purse.left, self.bounds
+        if open_ask is not None:
+            left, bounds = min(left, open_ask.stake), min(bounds, open_ask.bounds / 2)
+        return self.purse.asked, replace(self.purse, left=left).exponent(), replace(self.purse, left=bounds).exponent()
+
+    def closed(self) -> GateState:
+        """Nothing more is asked."""
+        return replace(self, purse=replace(self.purse, left=Fraction(0)), retired=True)
+
+    def lost(self, exposure: Iterable[int]) -> GateState:
+        """After an older copy was restored: no more is left than the counter knows of."""
+        asked, left, bounds = exposure
+        return replace(
+            self,
+            purse=replace(
+                self.purse, left=min(self.purse.left, Purse.left_from(left)), asked=max(self.purse.asked, asked)
+            ),
+            bounds=min(self.bounds, Purse.left_from(bounds)),
+            restored=self.restored + 1,
+        )
+
+
+def fold_gate(start: GateState, entries: Iterable[Mapping[str, Any]]) -> GateState:
+    """The state that a record amounts to.
+
+    >>> start = GateState(Purse(Fraction(1, 16), consultations=4), Fraction(0))
+    >>> fold_gate(start, [{"charge": ["1/64", "a"]}, {"answer": 0, "incumbent": None}]).purse.left
+    Fraction(3, 64)
+    """
+    state = start
+    for entry in entries:
+        if "charge" in entry:
+            stake, candidate = entry["charge"]
+            state = state.charged(Fraction(stake), candidate)
+        elif "answer" in entry:
+            state = state.answered(entry)
+        elif "lost" in entry:
+            state = state.lost(entry["lost"])
+        else:
+            state = state.closed()
+    return state

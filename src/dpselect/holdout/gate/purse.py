@@ -1,0 +1,115 @@
+"""The purse: how much failure probability is left, and what an ask does to it. Exact fractions; public.
+
+A purse V starts at the failure probability. An ask stakes s <= V and tests at level s. Rejected: V - s is left.
+Accepted: s is left. Fractions neither underflow after many accepts nor round in favour of the searcher.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError, BudgetError, rational
+
+__all__ = ["Purse", "even_level", "log_of", "rounded_down"]
+
+_BITS: Final = 64
+"""A stake has so many significant bits, rounded down, so that fractions stay short however many asks there are."""
+_STEPS: Final = 1 << 20
+_EMPTY: Final = 1 << 60
+"""In place of the exponent of an empty purse."""
+
+
+def log_of(value: Fraction) -> float:
+    """The natural logarithm, whatever the size of a positive fraction.
+
+    >>> round(log_of(Fraction(1, 10**400)), 3)
+    -921.034
+    """
+    return math.log(value.numerator) - math.log(value.denominator)
+
+
+def even_level(failure_probability: Fraction, consultations: int) -> Fraction:
+    """The level of each ask with even stakes, as long as none is accepted."""
+    return failure_probability / consultations
+
+
+@dataclass(frozen=True)
+class Purse:
+    """What is left after the asks so far.
+
+    >>> purse = Purse(Fraction(1, 16), consultations=4)
+    >>> stake = purse.stake(None)
+    >>> stake, purse.after(stake, accepted=False).left, purse.after(stake, accepted=True).left
+    (Fraction(1, 64), Fraction(3, 64), Fraction(1, 64))
+
+    Source: docs/theory/gate.md, Theorem 1.
+    """
+
+    left: Fraction
+    consultations: int
+    asked: int = 0
+
+    def stake(self, wanted: Any) -> Fraction:
+        """The stake of the next ask: None for an even share of what is left, "all", or a number.
+
+        Raises `BudgetError` when nothing is left and `ArgumentError` for a stake that is not above 0 or is more than is
+        left.
+        """
+        if not self.left:
+            raise BudgetError("the purse of this gate is empty; one more answer would not be certified")
+        if wanted is None:
+            asks_left = self.consultations - self.asked
+            return rounded_down(self.left / asks_left) if asks_left > 1 else self.left
+        if isinstance(wanted, str):
+            if wanted != "all":
+                raise ArgumentError(f'stake must be a number, "all" or None, got {wanted[:40]!r}')
+            return self.left
+        asked = rational("stake", wanted) if not isinstance(wanted, Fraction) else wanted
+        if not 0 < asked <= self.left * (1 + Fraction(1, 10**9)):
+            raise ArgumentError(
+                f"stake must be above 0 and at most what is left, {float(self.left):.6g}, got {float(asked):.6g}"
+            )
+        # a purse that was printed or is a double is not exactly what is left: so near to all of it is all of it
+        return self.left if asked >= self.left * (1 - Fraction(1, 10**9)) else rounded_down(asked)
+
+    def charged(self, stake: Fraction) -> Purse:
+        """What is left while there is no answer yet, and when there never will be one."""
+        return replace(self, left=self.left - stake, asked=self.asked + 1)
+
+    def after(self, stake: Fraction, *, accepted: bool) -> Purse:
+        """What is left after an answer."""
+        return replace(self.charged(stake), left=stake if accepted else self.left - stake)
+
+    def exponent(self) -> int:
+        """What is left as a whole number that never decreases; `left_from` is at most what it was."""
+        if not self.left:
+            return _EMPTY
+        return math.ceil(-log_of(self.left) / math.log(2.0) * _STEPS) + 1
+
+    @staticmethod
+    def left_from(exponent: int) -> Fraction:
+        """At most what was left when `exponent` said so.
+
+        >>> purse = Purse(Fraction(1, 20), consultations=2)
+        >>> 0.0499999 < float(Purse.left_from(purse.exponent())) < 0.05
+        True
+        """
+        if exponent >= _EMPTY:
+            return Fraction(0)
+        whole, part = divmod(exponent, _STEPS)
+        return Fraction(2.0 ** (-part / _STEPS) * (1.0 - 1e-12)) / (1 << whole)
+
+
+def rounded_down(value: Fraction) -> Fraction:
+    """At most a fraction between 0 and 1, with few significant bits.
+
+    >>> rounded_down(Fraction(1, 4)), Fraction(1, 3) - rounded_down(Fraction(1, 3)) < Fraction(1, 10**19)
+    (Fraction(1, 4), True)
+    """
+    if not value:
+        return value
+    shift = value.denominator.bit_length() - value.numerator.bit_length() + _BITS
+    return Fraction(math.floor(value * (1 << shift)), 1 << shift)
