@@ -55,6 +55,8 @@ ELSEWHERE: dict[str, str] = {
             "adaptive.AdaptiveMeans.mean:function",
             "adaptive.EffectiveRounds.estimate:estimator",
             "adaptive.Verification.check:values",
+            "holdout.Gate.ask:incumbent",
+            "holdout.Gate.ask:outcomes",
             "holdout.SavedAnalysis.choose:candidates",
             "holdout.SavedAnalysis.estimate:estimator",
             "holdout.SavedAnalysis.verify:estimator",

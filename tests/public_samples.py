@@ -147,6 +147,8 @@ EXEMPT: dict[str, str] = {
             "adaptive.Verified",
             "audit.Audit",
             "holdout.Choice",
+            "holdout.GatePlan",
+            "holdout.GateTerms",
             "holdout.Score",
             "holdout.Terms",
             "integrations.sklearn.SearchPlan",
@@ -181,6 +183,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "adaptive.Verification",
+            "holdout.Gate",
             "holdout.Holdout",
             "mechanisms.Mechanism",
             "holdout.SavedAnalysis",
@@ -197,6 +200,12 @@ EXEMPT: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
+            "holdout.Gate.ask",
+            "holdout.Gate.certificate",
+            "holdout.Gate.create",
+            "holdout.Gate.open",
+            "holdout.Gate.retire",
+            "holdout.Gate.status",
             "holdout.Holdout.create",
             "holdout.Holdout.open",
             "holdout.Holdout.score",

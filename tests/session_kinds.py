@@ -12,7 +12,7 @@ import numpy as np
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.adaptive import AdaptiveAnalysis, AdaptiveMeans, EffectiveRounds, MultiplicativeWeights
-from dpselect.holdout import SavedAnalysis
+from dpselect.holdout import Gate, GateRules, SavedAnalysis
 from dpselect.learners import EarlyStopping, PublicValidation
 from dpselect.learners.early_stopping import Run
 from dpselect.mechanisms import BrownianReduction, LaplaceReduction, ScoreChunks, SparseVector
@@ -130,6 +130,12 @@ def axis_estimate(session: Any, callback: Callback) -> Any:
 def saved() -> SavedAnalysis:
     where = Path(tempfile.mkdtemp(), "rows.analysis")
     return SavedAnalysis.create(where, zeros_and_ones(300), queries=10, **SMALL)
+
+
+def gate() -> Gate:
+    """One that rejects."""
+    where, rules = Path(tempfile.mkdtemp(), "my.gate"), GateRules(answer_seconds=0)
+    return Gate.create(where, dict.fromkeys("abcdefgh", 1), consultations=4, rules=rules)
 
 
 def by_number(session: Any, callback: Callback) -> Any:
@@ -251,6 +257,7 @@ KINDS = (
     Kind("computations on a slice", one_slice, lambda s, call: s.compute(0, call), 30),
     Kind("applications", lambda: slices(applications=7), lambda s, call: s.restart(), 6, calls_back=False),
     Kind("saved analysis", saved, by_number, 10, interrupt=0),
+    Kind("gate", gate, lambda s, call: s.ask(lambda: {"a": call()}), 4),
     Kind(
         "early stopping",
         running,

@@ -65,6 +65,9 @@ def folder(tmp_path_factory):
     )
     (made / "labels.csv").write_text("id,label\n" + "".join(f"{i},{i % 2}\n" for i in ids))
     (made / "guesses.csv").write_text("id,prediction\n" + "".join(f"{i},{i % 2 if i % 10 else 0}\n" for i in ids))
+    (made / "incumbent.csv").write_text("id,outcome\n" + "".join(f"{i},{i % 2}\n" for i in ids))
+    (made / "candidate.csv").write_text("id,outcome\n" + "".join(f"{i},{int(i % 9 > 0)}\n" for i in ids))
+    (made / "model.bin").write_bytes(b"the second model")
     return made
 
 

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "reproduce": "Rerun the figures and tables of a paper: the paper's value, ours and the optimal one, side by side.",
     "ledger": "Budgets that many people and programs spend from, on one durable record.",
     "holdout": "Held-out labels that may be asked about again and again, every answer certified.",
+    "gate": "Is a candidate better than the incumbent? One bit an answer, however often it is asked.",
 }
 """What each of them does, as the list of commands and completion say it: the first line of its own help."""
 

@@ -44,6 +44,18 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "holdout create": ("dpselect holdout create labels.csv --to pets.holdout --questions 100",),
     "holdout score": ("dpselect holdout score guesses.csv --holdout pets.holdout --claim 0.87",),
     "holdout status": ("dpselect holdout status pets.holdout",),
+    "gate plan": ("dpselect gate plan --tasks 500 --consultations 20",),
+    "gate create": (
+        "dpselect gate create incumbent.csv --to my.gate --consultations 20 --bound-failure-probability 0.05",
+    ),
+    "gate ask": (
+        "dpselect gate ask candidate.csv --gate my.gate --stake 0.01",
+        "dpselect gate ask candidate.csv --gate my.gate --content model.bin",
+    ),
+    "gate status": ("dpselect gate status --gate my.gate",),
+    "gate certify": ("dpselect gate certify --gate my.gate --to answers.json",),
+    "gate verify": ("dpselect gate verify answers.json --gate my.gate",),
+    "gate retire": ("dpselect gate retire --gate my.gate",),
 }
 """By the words of the command."""
 

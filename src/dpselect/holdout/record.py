@@ -361,9 +361,9 @@ def _transaction(path: Path, *, held: bool = False) -> Iterator[sqlite3.Connecti
     except sqlite3.DatabaseError:
         raise _unusable(path) from None
     try:
-        if held:
-            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("BEGIN IMMEDIATE")
+        if held:  # only now: before, who waits would hold a lock that who writes waits for
+            connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         yield connection
         durable.commit(connection)
     except sqlite3.DatabaseError as error:

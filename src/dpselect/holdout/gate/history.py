@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from dpselect.holdout.gate.purse import Purse, rounded_down
+from dpselect.holdout.gate.purse import Purse, shortened
 
 __all__ = ["Ask", "GateState", "fold_gate"]
 
@@ -61,7 +61,7 @@ class GateState:
 
     def charged(self, stake: Fraction, candidate: str | None) -> GateState:
         """With a charge that has no answer yet. The stakes of both purses are in proportion."""
-        share = rounded_down(self.bounds * stake / self.purse.left)
+        share = shortened(self.bounds * stake / self.purse.left)
         ask = Ask(self.purse.asked + 1, stake, candidate, share)
         return replace(self, purse=self.purse.charged(stake), bounds=self.bounds - share, asks=(*self.asks, ask))
 

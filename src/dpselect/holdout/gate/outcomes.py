@@ -51,6 +51,8 @@ def repeats_of(outcomes: Mapping[str, Sequence[Any]]) -> int:
 
 def _outcome(value: Any) -> float | None:
     """A number in [0, 1], or None for everything else; true and false are 1 and 0."""
+    if isinstance(value, (bytes, bytearray)):
+        return None
     if isinstance(value, str):
         if "_" in value:  # Python reads 1_0 as 10
             return None

@@ -79,7 +79,7 @@ def plan_gate(
         tasks: how many there are.
         consultations: how many asks the purse is shared among.
         failure_probability: of accepting anything that is not better.
-        discordant: the share of tasks on which candidate and incumbent differ: a guess, on which nothing certified rests.
+        discordant: the share of tasks on which candidate and incumbent differ: a guess; no promise rests on it.
 
     Raises `ArgumentError` for numbers out of range.
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
-from dpselect.errors import ArgumentError, BudgetError, rational
+from dpselect.errors import ArgumentError, BudgetError, number, rational
+from dpselect.numerics import rounded_down
 
-__all__ = ["Purse", "even_level", "log_of", "rounded_down"]
+__all__ = ["Purse", "even_level", "log_of", "shortened"]
 
 _BITS: Final = 64
 """A stake has so many significant bits, rounded down, so that fractions stay short however many asks there are."""
@@ -62,18 +63,17 @@ class Purse:
             raise BudgetError("the purse of this gate is empty; one more answer would not be certified")
         if wanted is None:
             asks_left = self.consultations - self.asked
-            return rounded_down(self.left / asks_left) if asks_left > 1 else self.left
+            return shortened(self.left / asks_left) if asks_left > 1 else self.left
         if isinstance(wanted, str):
             if wanted != "all":
                 raise ArgumentError(f'stake must be a number, "all" or None, got {wanted[:40]!r}')
             return self.left
-        asked = rational("stake", wanted) if not isinstance(wanted, Fraction) else wanted
+        asked = wanted if isinstance(wanted, Fraction) else rational("stake", number("stake", wanted, above=0.0))
         if not 0 < asked <= self.left * (1 + Fraction(1, 10**9)):
-            raise ArgumentError(
-                f"stake must be above 0 and at most what is left, {float(self.left):.6g}, got {float(asked):.6g}"
-            )
+            left = rounded_down(float(self.left))
+            raise ArgumentError(f"stake must be above 0 and at most what is left, {left}, got {float(asked)!r}")
         # a purse that was printed or is a double is not exactly what is left: so near to all of it is all of it
-        return self.left if asked >= self.left * (1 - Fraction(1, 10**9)) else rounded_down(asked)
+        return self.left if asked >= self.left * (1 - Fraction(1, 10**9)) else shortened(asked)
 
     def charged(self, stake: Fraction) -> Purse:
         """What is left while there is no answer yet, and when there never will be one."""
@@ -103,10 +103,10 @@ class Purse:
         return Fraction(2.0 ** (-part / _STEPS) * (1.0 - 1e-12)) / (1 << whole)
 
 
-def rounded_down(value: Fraction) -> Fraction:
+def shortened(value: Fraction) -> Fraction:
     """At most a fraction between 0 and 1, with few significant bits.
 
-    >>> rounded_down(Fraction(1, 4)), Fraction(1, 3) - rounded_down(Fraction(1, 3)) < Fraction(1, 10**19)
+    >>> shortened(Fraction(1, 4)), Fraction(1, 3) - shortened(Fraction(1, 3)) < Fraction(1, 10**19)
     (Fraction(1, 4), True)
     """
     if not value:

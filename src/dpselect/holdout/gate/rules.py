@@ -56,8 +56,7 @@ def bet_wealth(gains: Array, log_target: Array) -> Array:
     """The logarithm of the largest wealth that a bet on the gains reaches. Shapes (..., n) and (...).
 
     Wealth starts at 1 and is multiplied by 1 + fraction * gain; the fraction depends on earlier gains alone and is 0
-    once the target is reached. Gains (differences less the margin) lie in [-1 - margin, 1 - margin]: the caller scales the
-    fraction's limit by giving gains divided by 1 + margin.
+    once the target is reached. A gain is the difference less the margin, divided by 1 + margin: it is at least -1.
     """
     count = gains.shape[-1]
     wealth, most = np.zeros(gains.shape[:-1]), np.zeros(gains.shape[:-1])

@@ -1,0 +1,247 @@
+"""`dpselect gate`: is the candidate better than the incumbent? One bit an ask, out of one purse."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpselect.cli.options import AsJson
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.holdout import Gate, GateRules, plan_gate
+from dpselect.holdout.gate.certificates import verify_certificate
+from dpselect.holdout.gate.files import read_groups, read_outcomes
+from dpselect.numerics import rounded, rounded_down, rounded_up
+
+__all__ = ["gate_app"]
+
+gate_app = typer.Typer(
+    name="gate",
+    help="Is a candidate better than the incumbent? One bit an answer, however often it is asked.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+_Consultations = Annotated[int, typer.Option(help="Asks that the default stakes share the purse among; no limit.")]
+_Failure = Annotated[float, typer.Option(help="The chance of ever accepting a candidate that is not better.")]
+_Where = Annotated[Path, typer.Option("--gate", help="The gate's file.")]
+
+
+@gate_app.command()
+def plan(
+    tasks: Annotated[int, typer.Option(help="Independent tasks, or clusters of tasks.")],
+    consultations: _Consultations,
+    failure_probability: _Failure = 0.05,
+    discordant: Annotated[float, typer.Option(help="The share of tasks on which both differ: a guess.")] = 0.2,
+    as_json: AsJson = False,
+) -> None:
+    """Before any run: which gains will be believable, and with what chance."""
+    found = plan_gate(
+        tasks=tasks, consultations=consultations, failure_probability=failure_probability, discordant=discordant
+    )
+    if as_json:
+        typer.echo(json.dumps(found.describe()))
+        return
+    typer.echo(f"{tasks} tasks, {consultations} asks with even stakes, each at level {rounded_up(found.level)}")
+    first = found.smallest_gain[0]
+    if first is None:
+        typer.echo("no gain is believable: take more tasks, fewer asks or larger stakes")
+        return
+    typer.echo(f"accepted: observed gains from {rounded(first)} ({discordant:.0%} of the tasks discordant)")
+    for power, gain in ((50, found.half_power), (90, found.ninety_power)):
+        typer.echo(f"a true gain of {rounded(gain)} is accepted with {power} per cent" if gain else _never(power))
+    later = [gain for gain in found.after_accepts[1:5] if gain is not None]
+    if later:
+        typer.echo(f"after accepts in a row, observed gains from {', '.join(map(rounded, later))}")
+
+
+@gate_app.command()
+def create(
+    incumbent: Annotated[Path, typer.Argument(metavar="INCUMBENT.csv", help="Ids and outcomes; CSV or JSON lines.")],
+    to: Annotated[Path, typer.Option(help="The gate's file, which is made.")],
+    consultations: _Consultations = 20,
+    failure_probability: _Failure = 0.05,
+    test: Annotated[str, typer.Option(help="auto, sign, bet or wins (see docs/gate.md).")] = "auto",
+    margin: Annotated[float, typer.Option(help="By how much better an accepted candidate is.")] = 0.0,
+    cluster_column: Annotated[
+        str | None, typer.Option(help="A column of the incumbent's file: tasks of one cluster count as one.")
+    ] = None,
+    id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
+    outcome_column: Annotated[
+        list[str] | None, typer.Option(help="A column of outcomes; once for each grader. [default: outcome]")
+    ] = None,
+    regraded: Annotated[bool, typer.Option(help="The incumbent is graded again beside every candidate.")] = False,
+    bound_failure_probability: Annotated[
+        float | None, typer.Option(help="A second purse, for bounds on how much better: see `gate retire`.")
+    ] = None,
+    answer_seconds: Annotated[float, typer.Option(help="Answers come at whole multiples of this time.")] = 0.1,
+    key_variable: Annotated[
+        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Seal the incumbent's outcomes into a gate: everything that is tested is fixed here.
+
+    INCUMBENT.csv should be deleted or moved away from whoever shapes candidates.
+    """
+    rules = GateRules(
+        test=test,
+        margin=margin,
+        regraded=regraded,
+        bound_failure_probability=bound_failure_probability,
+        answer_seconds=answer_seconds,
+        id_column=id_column,
+        outcome_columns=tuple(outcome_column or ["outcome"]),
+    )
+    outcomes = read_outcomes(incumbent, id_column, rules.outcome_columns)
+    clusters = None if cluster_column is None else read_groups(incumbent, id_column, cluster_column)
+    made = Gate.create(
+        to,
+        outcomes,
+        consultations=consultations,
+        failure_probability=failure_probability,
+        clusters=clusters,
+        rules=rules,
+        key_variable=key_variable,
+    )
+    terms = made.terms
+    if as_json:
+        typer.echo(json.dumps({"gate": str(to), **terms.fields(), "claim": terms.claim}))
+        return
+    clustered = f" in {terms.units} clusters" if clusters is not None else ""
+    repeated = f", {terms.repeats} outcomes each" if terms.repeats > 1 else ""
+    typer.echo(f"{to}: {terms.tasks} tasks{clustered}{repeated}, test {terms.test}, margin {terms.margin:g}")
+    typer.echo(f"accepted means: {terms.claim}")
+    typer.echo(f"all of it but for a probability of {terms.failure_probability:g}, however often it is asked")
+
+
+@gate_app.command()
+def ask(
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE.csv", help="Ids and outcomes of the candidate.")],
+    gate: _Where,
+    stake: Annotated[
+        str | None, typer.Option(help='Of the purse: a number or "all". [default: an even share of what is left]')
+    ] = None,
+    content: Annotated[
+        Path | None,
+        typer.Option(help="The candidate itself, a file: the same content against the same incumbent is not charged."),
+    ] = None,
+    incumbent: Annotated[
+        Path | None, typer.Option(help="The incumbent's outcomes, graded again beside the candidate.")
+    ] = None,
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 0 for accepted, 1 for rejected.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print accepted or rejected, and nothing else.
+
+    Exit status 2 for outcomes of another form, which are not charged; 3 when the purse is empty.
+    """
+    place = Gate.open(gate)
+    columns = place.terms.id_column, place.terms.outcome_columns
+    try:
+        outcomes = read_outcomes(candidate, *columns)
+        again = None if incumbent is None else read_outcomes(incumbent, *columns)
+        name = None if content is None else hashlib.sha256(content.read_bytes()).digest()
+        accepted = place.ask(outcomes, _stake(stake), candidate=name, incumbent=again)
+    except ContentError as malformed:
+        raise ArgumentError(f"{malformed}; nothing was charged") from None
+    except OSError as unreadable:  # not status 1, which could be taken for an answer
+        raise ArgumentError(f"{unreadable.filename} cannot be read; nothing was charged") from None
+    verdict = "accepted" if accepted else "rejected"
+    typer.echo(json.dumps({"verdict": verdict}) if as_json else verdict)
+    if exit_code and not accepted:
+        raise typer.Exit(1)
+
+
+@gate_app.command()
+def status(gate: _Where, as_json: AsJson = False) -> None:
+    """The purse, and what has been asked. Costs nothing."""
+    found = Gate.open(gate).status()
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    state = "retired" if found["retired"] else "open" if found["open"] else "the purse is empty"
+    typer.echo(f"{state}: {rounded_down(found['purse'])} left of {found['failure_probability']:g}")
+    typer.echo(f"asked {found['asked']}, accepted {found['accepted']}; {found['tasks']} tasks, test {found['test']}")
+    for one in found["asks"]:
+        typer.echo(f"{one['ask']}. {one['verdict']}, stake {rounded_up(one['stake'])}")
+    if found["restored"]:
+        typer.echo(f"older copies were restored: {found['restored']}; answers that they lacked stay charged")
+    typer.echo(f"accepted means: {found['claim']}")
+
+
+@gate_app.command()
+def retire(gate: _Where, as_json: AsJson = False) -> None:
+    """Close a gate for good, and print how much better the accepted candidates are at least."""
+    found = Gate.open(gate).retire()
+    if as_json:
+        typer.echo(json.dumps({"gains": found}))
+        return
+    for number, gain in enumerate(found, 1):
+        typer.echo(f"accepted candidate {number}: better by at least {rounded_down(gain) if gain > 0 else gain:}")
+
+
+@gate_app.command()
+def certify(
+    gate: _Where,
+    to: Annotated[Path, typer.Option(help="The certificate, which is made: a JSON document.")],
+) -> None:
+    """Write what was asked and answered as a signed certificate. Costs nothing."""
+    document = Gate.open(gate).certificate()
+    with to.open("x", encoding="utf-8") as file:
+        file.write(json.dumps(document, indent=2) + "\n")
+    typer.echo(f"{to}: {len(document['asks'])} asks, signed with {document['terms']['public_key']}")
+
+
+@gate_app.command()
+def verify(
+    certificate: Annotated[Path | None, typer.Argument(metavar="[CERTIFICATE.json]", help="A certificate.")] = None,
+    gate: Annotated[Path | None, typer.Option("--gate", help="The gate's file, where it is at hand.")] = None,
+    public_key: Annotated[str | None, typer.Option(help="The gate's public key, from somebody who is trusted.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a gate's record, a certificate, or a certificate against its gate. Exit status 1 when it does not hold."""
+    if certificate is None and gate is None:
+        raise ArgumentError("give a certificate, --gate or both")
+    known = None if gate is None else Gate.open(gate).certificate()
+    document: Any = known if certificate is None else _document(certificate)
+    if known is not None:
+        if public_key not in (None, known["terms"]["public_key"]):
+            raise ContentError("the gate has another public key")
+        public_key = known["terms"]["public_key"]
+    terms = verify_certificate(document, public_key=public_key)
+    if known is not None and document["asks"] != known["asks"][: len(document["asks"])]:
+        raise ContentError("the certificate says something else than the gate's record")
+    accepted = sum(one["verdict"] == "accepted" for one in document["asks"])
+    trusted = public_key is not None
+    if as_json:
+        found = {"valid": True, "asked": len(document["asks"]), "accepted": accepted, "key_checked": trusted}
+        typer.echo(json.dumps({**found, "claim": terms.claim}))
+        return
+    typer.echo(f"valid: {len(document['asks'])} asks, {accepted} accepted; accepted means: {terms.claim}")
+    if not trusted:
+        sys.stderr.write(f"dpselect: whose key {terms.public_key} is, was not checked (--public-key or --gate)\n")
+
+
+def _document(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ContentError(f"{path.name} is not a JSON document") from None
+
+
+def _stake(text: str | None) -> Any:
+    if text in (None, "all"):
+        return text
+    try:
+        return float(str(text))
+    except ValueError:
+        raise ArgumentError(f'--stake must be a number or "all", got {str(text)[:40]!r}') from None
+
+
+def _never(power: int) -> str:
+    return f"no true gain is accepted with {power} per cent"

@@ -1,0 +1,73 @@
+"""Outcomes of tasks from files: CSV with a header, or one JSON object a line (`.jsonl`, `.ndjson`).
+
+A task that stands in several rows has several repeats, and several columns are several graders. Errors name a file or a
+column, never a value or a row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpselect.errors import ContentError
+from dpselect.holdout.files import read_columns, texts
+
+__all__ = ["read_groups", "read_outcomes"]
+
+
+def read_outcomes(path: Path, id_column: str, outcome_columns: Sequence[str]) -> dict[str, list[Any]]:
+    """The outcomes of each task, as they stand there. Raises `ContentError` for a file that is not of this form."""
+    found: dict[str, list[Any]] = {}
+    for name, *values in _rows(path, [id_column, *outcome_columns]):
+        found.setdefault(name, []).extend(values)
+    if "" in found:
+        raise ContentError(f"column {id_column!r} has rows without an id")
+    return found
+
+
+def read_groups(path: Path, id_column: str, cluster_column: str) -> dict[str, str]:
+    """The cluster of each task. Raises `ContentError` where a task has two, or none."""
+    found: dict[str, str] = {}
+    for name, cluster in _rows(path, [id_column, cluster_column]):
+        if not (group := texts([cluster])[0]) or found.setdefault(name, group) != group:
+            raise ContentError(f"column {cluster_column!r} must have one cluster for each task")
+    return found
+
+
+def _rows(path: Path, columns: Sequence[str]) -> list[list[Any]]:
+    if path.suffix.lower() not in (".jsonl", ".ndjson"):
+        return [list(row) for row in zip(*read_columns(path, columns), strict=True)]
+    rows = [_fields(line, path, columns) for line in _lines(path)]
+    if not rows:
+        raise ContentError(f"{path.name} has no rows")
+    return [[texts([name])[0].strip(), *_flat(values)] for name, *values in rows]
+
+
+def _flat(values: Sequence[Any]) -> list[Any]:
+    """A list in a field is its repeats."""
+    return [one for value in values for one in (value if isinstance(value, list) else [value])]
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        text = None
+    if text is None:  # raised here, so that no traceback shows the bytes
+        raise ContentError(f"{path.name} is not text in UTF-8; save it in that encoding")
+    return [line for line in text.split("\n") if line.strip()]
+
+
+def _fields(line: str, path: Path, columns: Sequence[str]) -> list[Any]:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise ContentError(f"{path.name} must hold one JSON object in each line")
+    for column in columns:
+        if column not in fields:
+            raise ContentError(f"{path.name} must have the field {column!r} in each line")
+    return [fields[column] for column in columns]
