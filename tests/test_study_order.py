@@ -12,7 +12,7 @@ from dpselect.study import check_study, parse_study, run_study
 from dpselect.testing.learner_contract import unpriced
 from tests.test_study_schema import STUDY
 
-STEPS = ("settle", "price", "admit", "open_rows", "split", "search")
+STEPS = ("settle", "price", "admit", "open_rows", "prepared", "search")
 QUICK = {"noise_multiplier": 1.0, "delta": 1e-5, "nominal_rows": 150}
 
 

@@ -89,6 +89,16 @@ def tune(
     typer.echo(json.dumps(finished.release) if as_json else _released(finished.release, finished.folder))
 
 
+def _bounds(preparation: dict[str, Any] | None) -> list[str]:
+    """The bounds that were bought, one a line; none where nothing was found, which has none."""
+    bounds = {} if preparation is None else preparation["bounds"]
+    return [
+        f"bounds of {name}: {', '.join(f'{end:.4g}' if isinstance(end, float) else end for end in ends)}"
+        for name, ends in bounds.items()
+        if ends is not None
+    ]
+
+
 def _shown(amount: float) -> str:
     return rounded_up(amount, digits=4)
 
@@ -101,8 +111,18 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"{found['adjacency']}",
         f"one run: epsilon {_shown(found['single_run_epsilon'])}; {found['learner']} with {noise}",
         f"number of runs: {runs}",
+        *_bought(found["preparation"]),
     ]
     return "\n".join(lines)
+
+
+def _bought(preparation: dict[str, Any] | None) -> list[str]:
+    if preparation is None:
+        return []
+    count, rows = len(preparation["columns"]), preparation["rows_needed"]
+    price = f"epsilon {_shown(preparation['epsilon'])} of it, {_shown(preparation['column_epsilon'])} a column"
+    lines = [f"private bounds of {count} column{'s' * (count > 1)}: {price}; they take about {rows} rows"]
+    return lines if preparation["warning"] is None else [*lines, f"warning: {preparation['warning']}"]
 
 
 def _tested(test: dict[str, Any] | None) -> list[str]:
@@ -123,6 +143,7 @@ def _released(release: dict[str, Any], folder: Path) -> str:
         f"the whole search: epsilon {_shown(guarantee['epsilon'])}, delta {_shown(guarantee['delta'])}",
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}",
+        *_bounds(release["preparation"]),
         *_tested(release["test"]),
         f"look at {folder / 'report.html'}",
     ]

@@ -7,8 +7,8 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ Array = NDArray[np.float64]
 class Rows:
     """Features in [-1, 1] (rows x features), labels as indices into the declared classes, and a digest of each row.
 
-    `labels` is -1 where a label is not among the declared classes. `digests` depend on one row each.
+    `labels` is -1 where a label is not among the declared classes. `digests` depend on one row each. `numbers` are the
+    cells of columns whose bounds are private, NaN where one is missing; their features are made once bounds are bought.
     """
 
     features: Array
     labels: NDArray[np.int64]
     digests: list[bytes]
+    numbers: Mapping[str, Array] = field(default_factory=dict)
 
 
 def plan_columns(data: Data, table: Table) -> dict[str, Column]:
@@ -67,15 +69,20 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     labels = positions(columns[data.label], data.classes)
     if len(set(labels.tolist()) - {-1}) < 2:
         raise ContentError(f"column {data.label!r} does not hold two of the declared classes")
-    features = encode_columns(columns, facts)
+    numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
+    features = _joined(
+        fact.features(numbers[name]) if fact.private else fact.encode(name, columns[name])
+        for name, fact in facts.items()
+    )
+    told_apart = np.column_stack([features, *numbers.values()]) if numbers else features
     keys = columns[data.row_key] if data.row_key else None
     digests = [
         row_digest(str(keys[i]).encode("utf-8", "surrogatepass"), b"")
         if keys is not None
-        else row_digest(features[i].tobytes(), labels[i].tobytes())
+        else row_digest(told_apart[i].tobytes(), labels[i].tobytes())
         for i in range(length)
     ]
-    return Rows(features, labels, digests)
+    return Rows(features, labels, digests, numbers)
 
 
 def cells_of(table: Table, wanted: Sequence[str]) -> dict[str, Any]:
@@ -91,4 +98,8 @@ def cells_of(table: Table, wanted: Sequence[str]) -> dict[str, Any]:
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
     """Features in [-1, 1] from raw columns and public facts, in the order of `facts`; raises `ContentError`."""
-    return np.column_stack([fact.encode(name, columns[name]) for name, fact in facts.items()])
+    return _joined(fact.encode(name, columns[name]) for name, fact in facts.items())
+
+
+def _joined(parts: Iterable[Array]) -> Array:
+    return np.column_stack(list(parts))

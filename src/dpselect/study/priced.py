@@ -14,6 +14,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
+from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.learners import Recipe
 from dpselect.study.schema import Study
 from dpselect.study.settled import Settled, budget_of
@@ -30,6 +31,7 @@ class Price:
 
     `parts` are the guarantees of one run towards a row that trains and towards a row that validates: a row is in one
     part only, so one run costs it the larger, and the whole search the larger of the two finished curves.
+    `purchase` are bounds that every row pays for first; `search` has their price too.
     """
 
     noise: float
@@ -38,11 +40,17 @@ class Price:
     search: Guarantee
     epsilon: float
     delta: float
+    purchase: Purchase | None = None
 
     @property
     def single(self) -> Guarantee:
         """What one run costs a row, whichever part it is in."""
         return worst_of(*self.parts)
+
+    @property
+    def beside(self) -> Guarantee | None:
+        """What every row pays beside the runs."""
+        return None if self.purchase is None else self.purchase.guarantee
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,8 +64,9 @@ class Priced:
     def request(self) -> SearchRequest:
         """What is searched, as the tuner asks for it."""
         settled = self.settled
-        scored = settled.study.validation.release_score
-        return SearchRequest(space=settled.space, base=self.price.parts, repetitions=settled.law, declare_score=scored)
+        scored, beside = settled.study.validation.release_score, self.price.beside
+        base, law = self.price.parts, settled.law
+        return SearchRequest(space=settled.space, base=base, repetitions=law, declare_score=scored, beside=beside)
 
     @property
     def store(self) -> SearchStore:
@@ -100,16 +109,21 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
     privacy, validation = study.privacy, study.validation
     total, delta = privacy.epsilon, privacy.delta
+    purchase = purchase_of(study, recipe.columns)
+    beside = None if purchase is None else purchase.guarantee
     if total is not None:
         noise = least_noise(
-            "the learner", lambda value: SearchPrice((recipe.guarantee(value),), law), epsilon=total, delta=delta
+            "the learner",
+            lambda value: SearchPrice((recipe.guarantee(value),), law, beside),
+            epsilon=total,
+            delta=delta,
         )
     else:
         assert privacy.noise_multiplier is not None
         if recipe.noise_name != "noise_multiplier":
             raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
         noise = privacy.noise_multiplier
-        total = SearchPrice((recipe.guarantee(noise),), law).epsilon(delta)
+        total = SearchPrice((recipe.guarantee(noise),), law, beside).epsilon(delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
     parts = [recipe.guarantee(noise)]
@@ -117,16 +131,16 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
     if validation.data == "private":
         scored = validation.score_epsilon
         if scored is None:
-            scored = score_epsilon(law, privacy.adjacency, epsilon=total, delta=delta)
+            scored = score_epsilon(law, privacy.adjacency, epsilon=total, delta=delta, final=beside)
         parts.append(NoisyCount(epsilon=scored, adjacency=privacy.adjacency).guarantee)
-    search = SearchPrice(tuple(parts), law)
+    search = SearchPrice(tuple(parts), law, beside)
     epsilon = search.epsilon(delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
             f"the search costs epsilon {rounded_up(epsilon)} at delta {delta:g}, above the total {privacy.epsilon:g}: "
             "raise epsilon or lower validation.score_epsilon"
         )
-    return Price(noise, scored, search.parts, search.guarantee, epsilon, delta)
+    return Price(noise, scored, search.parts, search.guarantee, epsilon, delta, purchase)
 
 
 def _fingerprint(settled: Settled) -> str:

@@ -13,14 +13,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.storage import key_place
-from dpselect.study.opened import open_rows
+from dpselect.study.opened import Opened, open_rows
+from dpselect.study.prepared import prepared
 from dpselect.study.priced import admit, price
 from dpselect.study.schema import Study
 from dpselect.study.searched import Watching, search
 from dpselect.study.settled import Place, settle
-from dpselect.study.split import split
 from dpselect.study.written import read_release, write
 
 __all__ = ["StudyRun", "check_study", "run_study"]
@@ -60,7 +61,8 @@ def run_study(
     priced = admit(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
     opened = open_rows(priced)
-    run = split(opened)
+    _warn_of_bounds(opened)
+    run = prepared(opened)
     watching = Watching(progress, operator_progress, random)
     # the tuner has it written, between the last trial and the end of its key
     found = search(priced, run, write=partial(write, opened), watching=watching)
@@ -77,7 +79,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     found = admit(price(settled)).price
     if study.output.key_variable is not None:
         key_place(study.output.key_variable).check()
-    recipe, law = settled.recipe, settled.law
+    recipe, law, bought = settled.recipe, settled.law, found.purchase
     return {
         "study": study.name,
         "epsilon": found.epsilon,
@@ -93,7 +95,17 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "runs_99": law.quantile(0.99),
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
+        "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
     }
+
+
+def _warn_of_bounds(opened: Opened) -> None:
+    """Said before anything is drawn or charged. The number of rows is a declared figure, or public by the adjacency."""
+    privacy, purchase = opened.priced.settled.study.privacy, opened.priced.price.purchase
+    rows = len(opened.rows.labels) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows
+    said = None if purchase is None else purchase.too_few(rows)
+    if said is not None:
+        _LOG.warning("warning: %s", said)
 
 
 def _place(study: Study, base: Path, folder: Path | None, resume: bool) -> Place:

@@ -21,6 +21,7 @@ __all__ = [
     "Data",
     "Learner",
     "Output",
+    "Preparation",
     "Privacy",
     "Runs",
     "Study",
@@ -128,6 +129,21 @@ class Privacy(_Strict):
             )
         if self.nominal_rows is not None and self.delta >= 1.0 / self.nominal_rows:
             raise ValueError("delta must be below one over nominal_rows")
+        return self
+
+
+class Preparation(_Strict):
+    """`[preparation]`: what bounds cost that are bought (`bounds = "private"`); by default what the rule says."""
+
+    epsilon: Positive | None = None
+    """Epsilon of all of them together, at the study's delta."""
+    share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """In place of epsilon: the share of the total, in squares of the noise that it allows; without delta of epsilon."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Preparation:
+        if self.epsilon is not None and self.share is not None:
+            raise ValueError("give epsilon or share, not both")
         return self
 
 
@@ -239,6 +255,8 @@ class Study(_Strict):
     """Where the rows are, and public facts about the columns."""
     privacy: Privacy
     """The total, the adjacency, the budget."""
+    preparation: Preparation = Preparation()
+    """What bounds cost that are bought."""
     validation: Validation = Validation()
     """How a run is scored."""
     test: Test | None = None

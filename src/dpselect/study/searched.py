@@ -14,7 +14,7 @@ from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
 from dpselect.study.priced import Priced
 from dpselect.study.settled import budget_of
-from dpselect.tuning import TuneResult, tune
+from dpselect.tuning import Preparation, TuneResult, tune
 from dpselect.tuning.trial import Objective
 
 __all__ = ["Watching", "search"]
@@ -32,7 +32,9 @@ class Watching:
     random: RandomSource | None = None
 
 
-def search(priced: Priced, run: Objective, *, write: Callable[[TuneResult], None], watching: Watching) -> TuneResult:
+def search(
+    priced: Priced, run: Objective | Preparation, *, write: Callable[[TuneResult], None], watching: Watching
+) -> TuneResult:
     """Reserve the price, run the trials, have the winner written, settle, and destroy the key of the store.
 
     `write` is called again after a crash, so it must be idempotent. Raises what `tune` raises; `StudyError` for a

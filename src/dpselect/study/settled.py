@@ -94,6 +94,7 @@ def settle(study: Study, place: Place) -> Settled:
     if executor is None or space is None or law is None or table is None or columns is None or recipe is None:
         raise AssertionError("what refused has been raised")
     features = sum(column.width for column in columns.values())
+    bought = sum(column.private for column in columns.values())
     return Settled(
         study=study,
         place=place,
@@ -106,7 +107,7 @@ def settle(study: Study, place: Place) -> Settled:
         public_table=public[0],
         test_table=public[1],
         recipe=recipe,
-        payload_bytes=len(encode_value(_largest(recipe, space, features))) + _SPARE_BYTES,
+        payload_bytes=len(encode_value(_largest(recipe, space, features))) + 16 * bought + _SPARE_BYTES,
     )
 
 

@@ -29,7 +29,7 @@ class StudyObjective:
 
     The score is the mean of the study's metric over a public number of rows: with discrete Laplace noise
     (`score_epsilon`) when the rows are private, without when they are public (`score_epsilon` None). The value is the
-    tuple of weight arrays. Nothing is drawn but from the trial's source.
+    tuple of weight arrays, and of `beside`, which all runs share. Nothing is drawn but from the trial's source.
     """
 
     recipe: Recipe
@@ -39,6 +39,7 @@ class StudyObjective:
     score_rows: float
     score_epsilon: float | None
     metric: RowMetric
+    beside: tuple[Array, ...] = ()
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
@@ -48,7 +49,8 @@ class StudyObjective:
         total = self.metric.total(model, features, labels)
         if self.score_epsilon is not None:
             total = self.metric.noisy(total, epsilon=self.score_epsilon, random=random.spawn("score"))
-        return TrialOutput(self.metric.score(total, rows=self.score_rows), tuple(np.asarray(w) for w in model.weights_))
+        value = (*(np.asarray(w) for w in model.weights_), *self.beside)
+        return TrialOutput(self.metric.score(total, rows=self.score_rows), value)
 
 
 def split(opened: Opened) -> StudyObjective:

@@ -13,8 +13,10 @@ from dpselect import report
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.storage import write_atomically
+from dpselect.study.columns import Column
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
+from dpselect.study.prepared import model_parts
 from dpselect.study.priced import Priced
 from dpselect.study.settled import RELEASE, Settled, budget_of
 from dpselect.tuning import TuneResult
@@ -28,24 +30,26 @@ def write(opened: Opened, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
     folder, price = settled.place.folder, priced.price
-    test = None
+    test, columns = None, settled.columns
     if result.value is not None:
+        weights, columns = model_parts(result.value, price.purchase, settled.columns)
         content = model_bytes(
             settled.recipe,
             noise=price.noise,
             parameters=result.params or {},
-            weights=result.value,
-            columns=settled.columns,
+            weights=weights,
+            columns=columns,
             classes=settled.study.data.classes,
         )
         write_atomically(folder / MODEL, content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
-    release = _release(priced, result, test)
+    release = _release(priced, result, test) | {"preparation": _preparation(priced, columns)}
     facts = report.search_facts(
         parts=price.parts,
         search=price.search,
         law=settled.law,
         delta=price.delta,
+        beside=None if price.purchase is None else {price.purchase.name: price.purchase.guarantee},
         budget=_budget_moved(settled, result.receipt),
     )
     page = report.render_page(release, facts)
@@ -113,6 +117,16 @@ def _release(priced: Priced, result: TuneResult, test: Mapping[str, Any] | None)
         "receipt": asdict(result.receipt) if named and result.receipt is not None else None,
         "versions": {"dpselect": dpselect.__version__},
     }
+
+
+def _preparation(priced: Priced, columns: Mapping[str, Column]) -> dict[str, Any] | None:
+    """The bounds that were bought, and what for."""
+    purchase = priced.price.purchase
+    if purchase is None:
+        return None
+    bounds = {name: None if columns[name].private else columns[name].bounds for name in purchase.columns}
+    described = purchase.describe(priced.settled.study.privacy.nominal_rows, priced.price.delta)
+    return {"bounds": bounds} | {name: described[name] for name in ("epsilon", "column_epsilon", "share")}
 
 
 def _budget_moved(settled: Settled, receipt: Receipt | None) -> dict[str, Any] | None:

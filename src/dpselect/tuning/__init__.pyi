@@ -20,7 +20,7 @@ from .space import (
 )
 from .subset import split_rows as split_rows
 from .surrogate import GaussianProcessProposer as GaussianProcessProposer
-from .trial import TrialOutput as TrialOutput, encode_value as encode_value
+from .trial import Preparation as Preparation, TrialOutput as TrialOutput, encode_value as encode_value
 from .tuner import (
     OperatorProgressWarning as OperatorProgressWarning,
     TuneResult as TuneResult,

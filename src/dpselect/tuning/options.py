@@ -91,7 +91,10 @@ class Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class SearchRequest:
-    """What is searched and what it may cost: the arguments of these names that `tune` takes."""
+    """What is searched and what it may cost: the arguments of these names that `tune` takes.
+
+    `beside` is what else is promised about the same rows and paid for with the search: a `Preparation`'s guarantee.
+    """
 
     space: Space | Mapping[str, Any]
     base: Guarantee | Sequence[Guarantee]
@@ -101,3 +104,4 @@ class SearchRequest:
     max_runs: int = 100
     proposal: AdaptiveProposal | None = None
     declare_score: bool = False
+    beside: Guarantee | None = None

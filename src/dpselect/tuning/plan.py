@@ -69,7 +69,7 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
             f"{type(proposal).__name__}"
         )
     ratio = None if proposal is None else (proposal.lower_ratio, proposal.upper_ratio)
-    price = _price(request, lambda law: SearchPrice(parts, law, ratio=ratio))
+    price = _price(request, lambda law: SearchPrice(parts, law, request.beside, ratio))
     repetitions, limit = price.law, price.law.limit
     if execution.constant_runs and limit is None:
         raise ArgumentError(
@@ -112,6 +112,7 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
                 "shape": [shape.slots, shape.payload_bytes],
                 "options": [bool(execution.constant_runs), bool(request.declare_score), has_ledger],
                 "caller": str(store.fingerprint),
+                **({} if request.beside is None else {"beside": dict(request.beside.terms)}),
                 **({} if proposal is None else {"proposal": proposal.describe()}),
                 **({} if execution.limits is None else {"limits": execution.limits.describe()}),
             }

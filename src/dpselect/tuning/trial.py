@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
+from dpselect.privacy import Guarantee
 from dpselect.privacy.boundary import result_of
+from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.machine import Candidate
@@ -22,12 +24,14 @@ from dpselect.tuning.space import Space
 __all__ = [
     "Job",
     "Objective",
+    "Preparation",
     "TrialOutput",
     "ValuePickler",
     "attempt",
     "decode_value",
     "encode_value",
     "pool_settings",
+    "preparation_key",
     "trial_key",
     "trial_params",
 ]
@@ -49,6 +53,35 @@ Objective = Callable[[dict[str, Any], RandomSource], "TrialOutput | tuple[float,
 
 
 @dataclass(frozen=True, repr=False)
+class Preparation:
+    """In the place of an objective: one that is made of a private release, which all runs share; bounds, say.
+
+    - `objective(random)` draws what is released, from `random` only, and returns the objective of the runs.
+    - `guarantee`: what that promises to every row. It is composed with the price of the search.
+
+    It is called once the whole price is reserved and the search's key is sealed, and draws from a key that derives from
+    it: a search that is resumed has the same release again, which is drawn and charged once. Whatever of it is to be
+    released with the winner must be in the runs' values.
+
+    >>> from dpselect.privacy import pure_dp
+    >>> from dpselect.repetitions import Fixed
+    >>> from dpselect.tuning import Categorical, tune
+    >>> noisy_sum = Preparation(
+    ...     lambda random: lambda params, _, total=3 + random.laplace(1)[0]: (0.0, total), pure_dp(epsilon=1.0)
+    ... )
+    >>> run = {"space": {"x": Categorical([1])}, "base": pure_dp(epsilon=0.5), "repetitions": Fixed(count=1)}
+    >>> tune(noisy_sum, **run).guarantee.epsilon(delta=0)
+    1.5
+    """
+
+    objective: Callable[[RandomSource], Objective]
+    guarantee: Guarantee
+
+    def __post_init__(self) -> None:
+        promise("guarantee", self.guarantee)
+
+
+@dataclass(frozen=True, repr=False)
 class Job:
     """What every trial of a search shares."""
 
@@ -61,6 +94,11 @@ class Job:
 def trial_key(master: bytes, index: int) -> bytes:
     """The key of one trial, derived from the master key and the trial's index."""
     return hmac.new(master, b"dpselect trial %d" % index, hashlib.sha256).digest()
+
+
+def preparation_key(master: bytes) -> bytes:
+    """The key of what is drawn before the trials."""
+    return hmac.new(master, b"dpselect preparation", hashlib.sha256).digest()
 
 
 def trial_params(space: Space, key: bytes) -> dict[str, Any]:

@@ -21,13 +21,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, SupportsFloat
 
 from dpselect.errors import expect, public_text
 from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.randomness import RandomSource, resolve
+from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
@@ -41,7 +42,7 @@ from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
-from dpselect.tuning.trial import Job, Objective, decode_value, trial_params
+from dpselect.tuning.trial import Job, Objective, Preparation, decode_value, preparation_key, trial_params
 
 __all__ = ["OperatorProgressWarning", "TuneResult", "check_store", "tune"]
 
@@ -89,7 +90,7 @@ class _Store(Protocol):
 
 
 def tune(
-    objective: Objective,
+    objective: Objective | Preparation,
     *,
     space: Space | Mapping[str, Any],
     base: Guarantee | Sequence[Guarantee],
@@ -117,6 +118,8 @@ def tune(
     the parameters, under one adjacency; space, law and options were fixed without looking at the data; the objective
     keeps no state between runs, and nothing it writes or prints leaves the operator's hands. An objective that fails
     every time finds nothing at the full price, and only `NothingFoundWarning` says so: give `rehearse`.
+
+    What all runs share, and is private too, a `Preparation` releases before them; it stands for the objective.
 
     `base` is the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
     row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
@@ -173,6 +176,7 @@ def tune(
         max_runs=max_runs,
         proposal=proposal,
         declare_score=declare_score,
+        beside=objective.guarantee if isinstance(objective, Preparation) else None,
     )
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
     source = resolve(random)
@@ -182,17 +186,22 @@ def tune(
             OperatorProgressWarning,
             stacklevel=2,
         )
-    rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
+    if not isinstance(objective, Preparation):
+        rehearse_objective(objective, rehearse, plan.space, payload_bytes=plan.shape.payload_bytes)
     started = time.monotonic()
-    job = Job(objective, plan.space, plan.shape.payload_bytes, execution.limits)
     with _opened(plan) as opened, _ticking(execution.progress):
         _refuse_finished(opened)
         search = opened.load()
         if opened.stage in (Stage.RELEASED, Stage.SETTLED):
             return _told(_close(plan, opened, search, ledger), plan)
+        begin = partial(_begin, plan, opened, search, ledger, label, source)
+        begun = None
+        if isinstance(objective, Preparation):  # its runs are known once it is paid for
+            begun = begin()
+            objective = objective.objective(keyed_source(preparation_key(begun.master)))
+        job = Job(objective, plan.space, plan.shape.payload_bytes, execution.limits)
         with (executor or InlineExecutor()).session(job) as session:
-            search = _begin(plan, opened, search, ledger, label, source)
-            search = _run_trials(plan, search, opened, session)
+            search = _run_trials(plan, begun or begin(), opened, session)
         if execution.pad_seconds is not None:
             _wait_for_a_multiple(float(execution.pad_seconds), since=started)
         if release is not None:

@@ -37,10 +37,10 @@ class SearchPrice:
     """What the best of a random number of runs costs a row that takes part in one of `parts`.
 
     `parts` are the guarantees of one run, by what it does with a row (a row is in one part only, fixed row by row): the
-    row pays the largest of the finished curves. `final` is a further run on all rows, composed. `ratio` bounds how far
-    proposals that learn may go (see `adaptive_best_of`). `bound`: "smallest" is what is promised; "quick" is never
-    below it, and made of fewer atoms in a third of the time; "renyi" is a Renyi curve; "pure" is exact for a pure part
-    at delta 0.
+    row pays the largest of the finished curves. `final` is what else is run on all rows, before or after, composed.
+    `ratio` bounds how far proposals that learn may go (see `adaptive_best_of`). `bound`: "smallest" is what is
+    promised; "quick" is never below it, and made of fewer atoms in a third of the time; "renyi" is a Renyi curve;
+    "pure" is exact for a pure part at delta 0.
     """
 
     parts: tuple[Guarantee, ...]
@@ -69,13 +69,15 @@ class SearchPrice:
 
     def within(self, epsilon: float, delta: float) -> bool:
         """Whether `epsilon(delta)` is at most `epsilon`; the sharp curves are worked out only if it takes them."""
-        if self.final is not None and max(_epsilon(each, delta) for each in self._asked("quick")) <= epsilon:
+        several = self.final is not None and self.bound == "smallest"
+        if several and max(_epsilon(each, delta) for each in self._asked("quick")) <= epsilon:
             return True
         return self.epsilon(delta) <= epsilon
 
     def by_renyi(self, delta: float) -> float:
         """Near `epsilon(delta)`; quick where there is a Renyi curve."""
-        curves = self.final is not None and all(g.renyi_curve for g in (*self.parts, self.final))
+        several = self.final is not None and self.bound != "pure"
+        curves = several and all(g.renyi_curve for g in (*self.parts, self.final) if g is not None)
         near = max(_epsilon(each, delta, by_renyi=True) for each in self._asked("renyi" if curves else self.bound))
         return near if near < math.inf else self.epsilon(delta)
 
@@ -104,8 +106,8 @@ class _Asked:
             return found if self.final is None else compose(found, self.final)
         if self.final is None:
             return best_of(self.part, self.law, bound="pure" if self.bound == "pure" else None)
-        if self.bound == "renyi":
-            return compose(best_of(self.part, self.law, bound="renyi"), self.final)
+        if self.bound in ("renyi", "pure"):
+            return compose(best_of(self.part, self.law, bound=self.bound), self.final)
         # a Renyi curve tells how wide the mesh may be
         few = [best_of(self.part, self.law, bound="optimal", atoms=_FEW_ATOMS)]
         if self.part.renyi_curve is not None:
@@ -180,12 +182,17 @@ def least_noise(
         raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
 
 
-def score_epsilon(law: Repetitions, adjacency: Adjacency, *, epsilon: float, delta: float) -> float:
-    """The epsilon of one noisy count, the score of a run, with which the best of K such runs meets a total."""
+def score_epsilon(
+    law: Repetitions, adjacency: Adjacency, *, epsilon: float, delta: float, final: Guarantee | None = None
+) -> float:
+    """The epsilon of one noisy count, the score of a run, with which the best of K such runs meets a total.
+
+    `final` is what else the rows pay for, composed.
+    """
 
     def price(scale: float) -> SearchPrice:
         # the pure bound is exact, and all that a pure score needs
-        return SearchPrice((NoisyCount(epsilon=1.0 / scale, adjacency=adjacency).guarantee,), law, bound="pure")
+        return SearchPrice((NoisyCount(epsilon=1.0 / scale, adjacency=adjacency).guarantee,), law, final, bound="pure")
 
     return 1.0 / least_noise("the score", price, epsilon=epsilon, delta=delta)
 

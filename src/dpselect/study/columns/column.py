@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ __all__ = ["Column", "Scalar", "differ"]
 Array = NDArray[np.float64]
 Scalar = str | bool | int | float
 INDICATOR: Final = "indicator"
+PRIVATE: Final = "private"
 
 
 def differ(options: tuple[Scalar, ...]) -> bool:
@@ -48,8 +49,10 @@ class Column(BaseModel):
     """How cells are read: "number", "date" or "duration"."""
     format: str | None = None
     """How dates are written, as in Python's strptime ("%d.%m.%Y"); without it ISO 8601."""
-    bounds: tuple[Public, Public] | None = None
-    """Values are clipped to these; numbers, dates, or durations in seconds."""
+    bounds: tuple[Public, Public] | Literal["private"] | None = None
+    """Values are clipped to these; numbers, dates, or durations in seconds. "private" buys them (`[preparation]`)."""
+    within: tuple[Public, Public] | None = None
+    """With bounds = "private", and public: what surely holds them; the narrower, the fewer rows they take."""
     scale: str = "linear"
     """From the bounds to features in [-1, 1]: "linear" (the middle becomes 0), "log", or "bins:16" for indicators."""
     missing: Public | None = None
@@ -66,31 +69,62 @@ class Column(BaseModel):
         if self.categories is not None:
             if not differ(self.categories):
                 raise ValueError("categories must differ; 1, 1.0, '1' and true are the same")
-            if (self.kind, self.format, self.scale) != ("number", None, "linear"):
-                raise ValueError("kind, format and scale go with bounds")
+            if (self.kind, self.format, self.scale, self.within) != ("number", None, "linear", None):
+                raise ValueError("kind, format, scale and within go with bounds")
             if self.missing is not None and self.missing != INDICATOR and self._filled is None:
                 raise ValueError(f'missing must be one of the categories or "{INDICATOR}"')
             return self
         if self.other:
             raise ValueError("other goes with categories")
+        if self.within is not None and not self.private:
+            raise ValueError('within goes with bounds = "private"')
         if self.format is not None and not KINDS[self.kind].takes_format:
             raise ValueError(f"kind {self.kind!r} has no format")
         low, high = self.limits
         if not (np.isfinite(low) and np.isfinite(high) and low < high):
-            raise ValueError(f"bounds must be two finite {self.kind}s, the lower one first")
+            key = "within" if self.within else "bounds"
+            raise ValueError(f"{key} must be two finite {self.kind}s, the lower one first")
         scale, size = self._scale
         refused = scale.refused(low, size)
         if refused:
-            raise ValueError(refused)
+            raise ValueError(refused + (": declare within" if self.private and not self.within else ""))
         if self.missing not in (None, INDICATOR) and not low <= self._number(self.missing) <= high:
             raise ValueError(f'missing must be a {self.kind} within the bounds, or "{INDICATOR}"')
+        if self.private:
+            self._with_bounds(low, high)  # a format may not tell them apart
         return self
 
     @property
+    def private(self) -> bool:
+        """Whether its bounds are still to be bought."""
+        return self.bounds == PRIVATE
+
+    @property
     def limits(self) -> tuple[float, float]:
-        """The bounds as numbers."""
-        assert self.bounds is not None
-        return self._number(self.bounds[0]), self._number(self.bounds[1])
+        """The bounds as numbers; until they are bought, what holds them."""
+        given = self.within if self.private else self.bounds
+        if given is None or isinstance(given, str):
+            return KINDS[self.kind].widest
+        return self._number(given[0]), self._number(given[1])
+
+    def bought(self, low: float, high: float) -> Column:
+        """The column once these are its bounds; what holds them, where they cannot be written as two that differ."""
+        try:
+            return self._with_bounds(low, high)
+        except ValueError:
+            return self._with_bounds(*self.limits)
+
+    def _with_bounds(self, low: float, high: float) -> Column:
+        written = KINDS[self.kind].written
+        public = self.model_dump(exclude_none=True, exclude={"within"})
+        public["missing"] = self._kept(self.missing, low, high)
+        return Column(**public | {"bounds": (written(low, self.format), written(high, self.format))})
+
+    def _kept(self, fill: Scalar | None, low: float, high: float) -> Scalar | None:
+        """What stands for a missing cell, cut off to bounds that are bought."""
+        if fill is None or fill == INDICATOR or low <= self._number(fill) <= high:
+            return fill
+        return KINDS[self.kind].written(low if self._number(fill) < low else high, self.format)
 
     @property
     def width(self) -> int:
@@ -110,7 +144,7 @@ class Column(BaseModel):
 
     def encode(self, name: str, cells: Any) -> Array:
         """Features of shape (cells, width), each row from its own cell. Raises `ContentError` that names the column."""
-        return self._indicators(cells) if self.categories is not None else self._numbers(name, cells)
+        return self._indicators(cells) if self.categories is not None else self.features(self.numbers(name, cells))
 
     def _indicators(self, cells: Any) -> Array:
         assert self.categories is not None
@@ -123,8 +157,8 @@ class Column(BaseModel):
             places = np.where(places < 0, size, places)
         return np.asarray(places[:, None] == np.arange(self.width), dtype=np.float64)
 
-    def _numbers(self, name: str, cells: Any) -> Array:
-        low, high = self.limits
+    def numbers(self, name: str, cells: Any) -> Array:
+        """The cells as numbers, NaN where one is missing, shape (cells,). Raises `ContentError` as `encode` does."""
         try:
             values = KINDS[self.kind].read(cells, self.format)
         except TypeError as error:
@@ -137,6 +171,12 @@ class Column(BaseModel):
             )
         if len(values) and lost.all():
             raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}")
+        return values
+
+    def features(self, values: Array) -> Array:
+        """What `encode` makes of numbers."""
+        low, high = self.limits
+        lost = np.isnan(values)
         indicated = self.missing in (None, INDICATOR)
         filled = np.where(lost, low / 2 + high / 2 if indicated else self._number(self.missing), values)
         scale, size = self._scale

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,4 +34,11 @@ def _seconds(cell: Any, form: str | None) -> float:
     return float((cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp())
 
 
-KINDS.register("date")(ColumnKind(_read, takes_format=True))
+def _written(seconds: float, form: str | None) -> str:
+    moment = datetime.fromtimestamp(round(seconds), UTC)
+    return moment.isoformat() if form is None else moment.strftime(form)
+
+
+_WIDEST: Final = tuple(datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1900, 2100))
+
+KINDS.register("date")(ColumnKind(_read, takes_format=True, written=_written, widest=(_WIDEST[0], _WIDEST[1])))

@@ -16,6 +16,10 @@ __all__ = ["KINDS", "ColumnKind", "each_cell"]
 Array = NDArray[np.float64]
 
 
+def _as_it_is(number: float, form: str | None) -> float:  # noqa: ARG001
+    return number
+
+
 @dataclass(frozen=True)
 class ColumnKind:
     """How the cells of a column are read as numbers.
@@ -24,10 +28,15 @@ class ColumnKind:
     own cell, whatever it holds, and no content makes it raise. `form` is the study's `format`, None without one. A
     `TypeError` is for a column whose type is another kind's, and its text says which. A bound or a fill that a study
     declares is read in the same way. `takes_format` says whether the kind knows a `format`.
+
+    `written(number, form)` is a bound as a study would declare it, and `widest` holds the bounds of any column of this
+    kind where a study declares nothing narrower: for bounds that are bought.
     """
 
     read: Callable[[Any, str | None], Array]
     takes_format: bool = False
+    written: Callable[[float, str | None], str | float] = _as_it_is
+    widest: tuple[float, float] = (-1e15, 1e15)
 
 
 def each_cell(cells: Any, one: Callable[[Any], float]) -> Array:

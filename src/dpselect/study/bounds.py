@@ -1,0 +1,185 @@
+"""Bounds that nobody knows, bought: private quantiles of the columns, as public facts alone decide them.
+
+Of a column, two quantiles are drawn by one exponential mechanism, and what lies around their middle by a little more
+than half their distance becomes its bounds. The domain is a fine grid on a symmetric logarithm of the values, so that
+bounds of any magnitude are found; rows beyond the bounds are clipped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting import calibrate
+from dpselect.errors import BudgetError, StudyError
+from dpselect.ordered import Column as OrderedColumn, Quantiles
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian
+from dpselect.randomness import RandomSource
+from dpselect.study.columns import Column
+from dpselect.study.schema import Study
+
+__all__ = ["Purchase", "buy", "known_columns", "purchase_of"]
+
+Array = NDArray[np.float64]
+
+QUANTILES: Final = (0.15, 0.85)
+WIDER: Final = 1.6
+"""Bounds lie by so many half distances of the quantiles around their middle."""
+SHARES: Final = (0.1, 0.2)
+"""Of the total, in squares of its Gaussian differential privacy parameter: the second where the first finds nothing."""
+ENOUGH: Final = {True: 100.0, False: 150.0}
+"""Rows times epsilon of a column from which its bounds are found, with `within` declared and without."""
+_FINEST: Final = 1e-3
+_UNIT: Final = 1e-6
+_NARROWEST: Final = 1e-6
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """Which bounds are bought, and what they cost altogether; public.
+
+    `epsilon` is that of one column's quantiles, `share` the part of the total that it comes from, None where the study
+    says an epsilon. `enough`: from which number of rows times `epsilon` bounds are found.
+    """
+
+    columns: tuple[str, ...]
+    epsilon: float
+    share: float | None
+    adjacency: Adjacency
+    enough: float
+
+    @property
+    def name(self) -> str:
+        """What it is, in a list of prices."""
+        count = len(self.columns)
+        return f"private bounds of {count} column{'s' * (count > 1)}"
+
+    @property
+    def mechanism(self) -> Quantiles:
+        """What is run on each column."""
+        return Quantiles(qs=QUANTILES, epsilon=self.epsilon, method="joint", adjacency=self.adjacency)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The price of all of them."""
+        return _together(self.epsilon, len(self.columns), self.adjacency)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it takes."""
+        return math.ceil(self.enough / self.epsilon)
+
+    def describe(self, rows: float | None, delta: float) -> dict[str, Any]:
+        """What is bought, and what it takes; `rows` is the public number of rows."""
+        return {
+            "columns": list(self.columns),
+            "column_epsilon": self.epsilon,
+            "share": self.share,
+            "epsilon": self.guarantee.epsilon(delta),
+            "rows_needed": self.rows,
+            "warning": self.too_few(rows),
+        }
+
+    def too_few(self, rows: float | None) -> str | None:
+        """What is to be said where so many rows are too few; None where they are not, or are not known."""
+        if rows is None or rows >= self.rows:
+            return None
+        return (
+            f"bounds of {len(self.columns)} columns are bought at epsilon {self.epsilon:.2g} each, which takes about "
+            f"{self.rows} rows, and there are {rows:.0f}: some will be far too wide or beside the values, and the "
+            'model poor. Declare bounds, declare a narrow "within", buy fewer, or raise the total or [preparation] share'
+        )
+
+
+def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
+    """What is bought of these columns, None where all bounds are public.
+
+    Raises `StudyError` for a [preparation] that does not fit, `BudgetError` for a total that cannot be had.
+    """
+    names = tuple(name for name, column in columns.items() if column.private)
+    asked, privacy = study.preparation, study.privacy
+    if not names:
+        if asked.epsilon is not None or asked.share is not None:
+            raise StudyError('preparation: there is no column with bounds = "private" that it could be spent on')
+        return None
+    enough = max(ENOUGH[columns[name].within is not None] for name in names)
+    if privacy.adjacency is Adjacency.REPLACE_ONE:
+        enough /= 1 - QUANTILES[0]  # a replaced row moves the score by 2, an added one by 2 (1 - .15)
+
+    def bought(epsilon: float, share: float | None) -> Purchase:
+        return Purchase(names, epsilon, share, privacy.adjacency, enough)
+
+    if asked.epsilon is not None:
+        return bought(_of_total(asked.epsilon, privacy.delta, len(names), privacy.adjacency), None)
+    if privacy.epsilon is None:
+        raise StudyError("preparation.epsilon: needed for private bounds where [privacy] gives a noise_multiplier")
+    offers = [
+        bought(_of_share(share, privacy.epsilon, privacy.delta, len(names)), share)
+        for share in (SHARES if asked.share is None else (asked.share,))
+    ]
+    return next((one for one in offers if one.too_few(privacy.nominal_rows or 0) is None), offers[-1])
+
+
+def buy(purchase: Purchase, columns: Mapping[str, Column], numbers: Mapping[str, Array], random: RandomSource) -> Array:
+    """The lower and upper bound of each column bought, shape (columns, 2), each drawn from a source of its own.
+
+    `numbers` are the values, NaN where one is missing. Whatever they are, this does not fail.
+    """
+    limits = np.empty((len(purchase.columns), 2))
+    for place, name in enumerate(purchase.columns):
+        low, high = columns[name].limits
+        unit = _UNIT if columns[name].within is None else _FINEST * max(abs(low), abs(high))
+        ends = [float(_spread(np.array(end), unit)) for end in (low, high)]
+        kept = np.clip(numbers[name], low, high)
+        values = OrderedColumn(_spread(kept, unit), lower=ends[0], upper=ends[1])
+        first, last = _spread_back(np.array(purchase.mechanism(values, random=random.spawn(name)).value), unit)
+        middle, half = first / 2 + last / 2, WIDER * (last / 2 - first / 2)
+        half = max(half, _NARROWEST * max(abs(middle), unit))
+        limits[place] = np.clip((middle - half, middle + half), low, high)
+    return limits
+
+
+def known_columns(purchase: Purchase | None, columns: Mapping[str, Column], limits: Array) -> dict[str, Column]:
+    """The columns with the bounds that were bought."""
+    bought = {} if purchase is None else dict(zip(purchase.columns, limits.tolist(), strict=True))
+    return {name: column.bought(*bought[name]) if name in bought else column for name, column in columns.items()}
+
+
+def _together(epsilon: float, count: int, adjacency: Adjacency) -> Guarantee:
+    one = Quantiles(qs=QUANTILES, epsilon=epsilon, method="joint", adjacency=adjacency).guarantee
+    return compose(*[one] * count)
+
+
+def _of_total(epsilon: float, delta: float, count: int, adjacency: Adjacency) -> float:
+    """The largest epsilon of one column with which all cost this much."""
+    try:
+        noise = calibrate(lambda scale: _together(1.0 / scale, count, adjacency), epsilon=epsilon, delta=delta)
+    except BudgetError as error:
+        raise BudgetError(f"preparation.epsilon: {error}") from None
+    return 1.0 / noise
+
+
+def _of_share(share: float, epsilon: float, delta: float, count: int) -> float:
+    """Epsilon of one column of so many that together have this share.
+
+    A mechanism of bounded range e is about as private as a Gaussian one with parameter e/2, and squares add up; without
+    delta epsilons do.
+    """
+    if delta == 0.0:
+        return share * epsilon / count
+    mu = 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=epsilon, delta=delta)
+    return mu * math.sqrt(4.0 * share / count)
+
+
+def _spread(values: Array, unit: float) -> Array:
+    """A symmetric logarithm: as it is near 0, where `unit` is what near means."""
+    return np.asarray(np.copysign(np.log1p(np.abs(values) / unit), values))
+
+
+def _spread_back(values: Array, unit: float) -> Array:
+    return np.asarray(np.copysign(np.expm1(np.abs(values)) * unit, values))
