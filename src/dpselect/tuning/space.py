@@ -182,13 +182,13 @@ class Space:
         return {name: law.describe() for name, law in self.parameters.items()}
 
 
-_LAWS: Final[Mapping[str, type[Any]]] = {
+DISTRIBUTIONS: Final[Mapping[str, type[Any]]] = {
     "categorical": Categorical,
     "uniform": Uniform,
     "log_uniform": LogUniform,
     "integer_uniform": IntegerUniform,
 }
-LAW_NAMES: Final = tuple(_LAWS)
+LAW_NAMES: Final = tuple(DISTRIBUTIONS)
 """The names that `parse_space` knows."""
 
 
@@ -206,10 +206,10 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
         if not isinstance(settings, Mapping) or settings.get("law") == "grid":
             raise ArgumentError(f"space parameter {name!r}: {GRID_REFUSAL}")
         law = str(settings.get("law"))
-        if law not in _LAWS:
-            raise ArgumentError(f"space parameter {name!r}: law must be one of {', '.join(_LAWS)}, got {law!r}")
+        if law not in DISTRIBUTIONS:
+            raise ArgumentError(f"space parameter {name!r}: law must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}")
         try:
-            parameters[name] = _LAWS[law](**{key: value for key, value in settings.items() if key != "law"})
+            parameters[name] = DISTRIBUTIONS[law](**{key: value for key, value in settings.items() if key != "law"})
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"space parameter {name!r}: {str(error).replace('__init__() ', '')}") from None
     return Space(parameters)

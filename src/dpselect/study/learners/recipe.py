@@ -19,7 +19,7 @@ from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
 from dpselect.study.schema import Study
 
-__all__ = ["Recipe", "recipe_of"]
+__all__ = ["Recipe", "learner_keys", "recipe_of"]
 
 Array = NDArray[np.float64]
 
@@ -102,10 +102,15 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     return recipe
 
 
+def learner_keys(kind: StudyLearner) -> frozenset[str]:
+    """The keys of the learner's table, but for those of a map."""
+    return frozenset({"map", *kind.estimator().get_params()}) - _RESERVED - {kind.noise_name}
+
+
 def _problems(study: Study, kind: StudyLearner) -> Iterator[str]:
     """What is wrong with the keys of the learner's table and of the space."""
     shared = study.learner.parameters
-    known = {"map", *kind.estimator().get_params()} - _RESERVED - {kind.noise_name}
+    known = learner_keys(kind)
     in_learner, in_space = known | map_parameters(*_maps(study)), known - kind.priced
     for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
         for name in names:
