@@ -80,6 +80,7 @@ ELSEWHERE: dict[str, str] = {
             "integrations.optuna.tune:objective",
             "integrations.sklearn.PrivateSearchCV:base",
             "integrations.sklearn.RowScore:function",
+            "tuning.Preparation:objective",
             "tuning.tune:objective",
         ),
         _RUN,

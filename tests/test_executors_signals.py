@@ -49,7 +49,7 @@ def released(folder, *, resume=False):
     study = parse_study({**QUICK, "runs": {"executor": "inline"}})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        patch.setattr(dpselect.study.run, "split", waiting_objective(folder))
+        patch.setattr(dpselect.study.run, "prepared", waiting_objective(folder))
         run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(KEY), resume=resume)
     return model_of(folder / "out")
 

@@ -353,7 +353,7 @@ UNPAID: dict[str, str] = {
     r"(study|integrations|report)\..*": "a study pays for a whole search",
     r"storage\..*": "files and cells, of whoever pays",
     r"reproduce\..*": "figures of papers, over made-up data",
-    r"tuning\.(tune|encode_value|split_rows)": "`tune(ledger=)` pays for a whole search",
+    r"tuning\.(tune|encode_value|split_rows|Preparation)": "`tune(ledger=)` pays for a whole search",
     r"tuning\.\w+\.sample": _PUBLIC,
 }
 """Public callables that take private data, or draw, without a spender: patterns, each with the reason."""

@@ -229,6 +229,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             tuning.check_store,
             {**tuned, **store, "store": tmp_path / "store.db", "has_ledger": False},
         ),
+        "tuning.Preparation": (tuning.Preparation, {"objective": never}),
         "tuning.tune": (tuning.tune, {**tuned, "objective": never, "ledger": Unspent()}),
     }
 

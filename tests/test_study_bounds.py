@@ -9,7 +9,8 @@ import pytest
 
 import dpselect
 from dpselect.accounting import best_of, calibrate
-from dpselect.errors import BudgetError, StudyError
+from dpselect.accounting.planning.search_prices import SearchPrice
+from dpselect.errors import BudgetError, NothingFoundWarning, StudyError
 from dpselect.mechanisms import bounded_range
 from dpselect.privacy import Adjacency, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
@@ -152,6 +153,14 @@ def test_the_rule_takes_the_larger_share_where_the_smaller_finds_nothing_and_war
     assert narrow.rows < found[100].rows
 
 
+def test_bounds_and_search_are_composed():
+    bought = Purchase(tuple("abc"), 0.4, None, Adjacency.ADD_OR_REMOVE_ONE, 100.0)
+    part, law = pure_dp(epsilon=0.5), Harmonic(limit=3)
+    alone = best_of(part, law, bound="pure").epsilon(0.0)
+    assert SearchPrice((part,), law, bought.guarantee, bound="pure").epsilon(0.0) == pytest.approx(alone + 1.2)
+
+
+@pytest.mark.slow
 def test_the_price_is_that_of_the_draws_and_of_the_search_composed():
     asked = study(
         privacy={"epsilon": 6.0, "adjacency": "replace_one"},
@@ -276,10 +285,6 @@ def test_too_few_rows_are_said_before_anything_is_drawn(tmp_path, table, caplog)
     assert "some will be far too wide" in caplog.text
 
 
-class Killed(BaseException):
-    pass
-
-
 def test_a_kill_draws_and_charges_nothing_again(tmp_path):
     """Killed where the release is drawn, and again in the first run: it is the same, under one reservation."""
     drawn, budget = [], budget_at(tmp_path / "ledger.db", epsilon=2, delta=0)
@@ -287,7 +292,7 @@ def test_a_kill_draws_and_charges_nothing_again(tmp_path):
     def objective(random, *, dies, run_dies):
         drawn.append(float(random.laplace(1)[0]))
         if dies:
-            raise Killed
+            raise KeyboardInterrupt
         return partial(one_run, shared=drawn[-1], dies=run_dies)
 
     def one_run(params, random, *, shared, dies):
@@ -305,7 +310,7 @@ def test_a_kill_draws_and_charges_nothing_again(tmp_path):
             ledger=budget.at(delta=0),
         )
 
-    with pytest.raises(Killed):
+    with pytest.raises(KeyboardInterrupt):
         search(dies=True)
     with pytest.raises(KeyboardInterrupt):
         search(resume=True, run_dies=True)
@@ -316,6 +321,22 @@ def test_a_kill_draws_and_charges_nothing_again(tmp_path):
     assert result.guarantee.epsilon(0.0) == pytest.approx(1.25)
     assert float(budget.spent().epsilon) == pytest.approx(1.25)
     assert charges(tmp_path / "ledger.db") == [True]
+
+
+def test_a_preparation_that_fails_finds_nothing_and_says_nothing(capsys, caplog):
+    def failing(random):
+        print("seven")
+        raise ValueError("seven")
+
+    with pytest.warns(NothingFoundWarning) as warned:
+        result = tune(
+            Preparation(failing, pure_dp(epsilon=0.75)),
+            space={"x": Categorical([1])},
+            base=pure_dp(epsilon=0.5),
+            repetitions=Fixed(count=2),
+        )
+    assert result.value is None
+    assert "seven" not in capsys.readouterr().out + caplog.text + str(warned[0].message)
 
 
 def test_a_search_is_not_resumed_with_another_preparation(tmp_path):

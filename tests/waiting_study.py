@@ -39,7 +39,7 @@ class Waiting:
         return self.objective(params, random)
 
 
-_made = dpselect.study.run.split
+_made = dpselect.study.run.prepared
 
 
 def waiting_objective(folder):
@@ -49,7 +49,7 @@ def waiting_objective(folder):
 
 def waiting():
     """Put the key and the waiting objective in the place of the real ones, and run the command line."""
-    dpselect.study.run.split = waiting_objective(Path.cwd())
+    dpselect.study.run.prepared = waiting_objective(Path.cwd())
     dpselect.study.run_study = functools.partial(dpselect.study.run_study, random=keyed_source(KEY))
     main()
 

@@ -31,17 +31,18 @@ def search_facts(
     search: Guarantee,
     law: Repetitions,
     delta: float,
-    beside: Mapping[str, Guarantee] | None = None,
+    bounds: Guarantee | None = None,
     budget: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is guaranteed, what other ways would cost, and what the law is good for.
 
     `parts` are the guarantees of one run, training first, one for each part of the data; `search` is that of the whole
-    search. `beside` is what else that has in it, by what it was paid for. `budget` is the ledger's before and after, if
-    there is one. Where nothing finite is guaranteed stands None.
+    search. `bounds` is what of it paid for bounds of columns, if they were bought. `budget` is the ledger's before and
+    after, if there is one. Where nothing finite is guaranteed stands None.
     """
     parts = promises("parts", parts)
     search = promise("search", search)
+    bought = [] if bounds is None else [promise("bounds", bounds)]
     single = worst_of(*parts)
     lower, epsilon = search.epsilon_bracket(delta)
     return {
@@ -50,7 +51,7 @@ def search_facts(
         "epsilon_lower": lower,
         "delta": delta,
         "curve": _curve(single, search, epsilon=epsilon, delta=delta),
-        "costs": _costs(parts, search, law, dict(beside or {}), delta=delta),
+        "costs": _costs(parts, search, law, bought, delta=delta),
         "law": _law_facts(law),
         "budget": None if budget is None else dict(budget),
     }
@@ -75,7 +76,7 @@ def _probabilities(values: NDArray[np.float64]) -> list[float]:
 
 
 def _costs(
-    parts: Sequence[Guarantee], search: Guarantee, law: Repetitions, beside: Mapping[str, Guarantee], *, delta: float
+    parts: Sequence[Guarantee], search: Guarantee, law: Repetitions, bought: Sequence[Guarantee], *, delta: float
 ) -> list[dict[str, Any]]:
     """Epsilon of this search and of other ways to pay, at the same delta.
 
@@ -83,21 +84,21 @@ def _costs(
     the public law names.
     """
     training = parts[0]
-    costs = [_cost(name, guarantee, delta, "run") for name, guarantee in beside.items()]
+    costs = [_cost("bounds of columns, bought", guarantee, delta, "run") for guarantee in bought]
     costs += [
         _cost("one run alone", worst_of(*parts), delta, "run"),
         _cost("this search", search, delta, "search"),
     ]
     try:
         published = worst_of(*[best_of(part, law, bound="renyi") for part in parts])
-        published = compose(published, *beside.values())
+        published = compose(published, *bought)
         costs.append(_cost("the same search, by the published Renyi bound", published, delta, "other"))
     except BoundUnavailableError:
         pass  # a law or a base without that bound
     for name, count in (("mean", math.ceil(law.mean - 1e-9)), ("99th percentile", law.quantile(0.99))):
         runs = max(1, count)
         label = f"{runs} run{'s' if runs > 1 else ''} one by one, the law's {name}"
-        costs.append(_cost(label, compose(*[training] * runs, *beside.values()), delta, "composition"))
+        costs.append(_cost(label, compose(*[training] * runs, *bought), delta, "composition"))
     return costs
 
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting import calibrate
 from dpselect.errors import BudgetError, StudyError
-from dpselect.ordered import Column as OrderedColumn, Quantiles
+from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, gaussian
 from dpselect.randomness import RandomSource
 from dpselect.study.columns import Column
 from dpselect.study.schema import Study
+
+if TYPE_CHECKING:
+    from dpselect.ordered import Quantiles
 
 __all__ = ["Purchase", "buy", "known_columns", "purchase_of"]
 
@@ -54,15 +57,9 @@ class Purchase:
     enough: float
 
     @property
-    def name(self) -> str:
-        """What it is, in a list of prices."""
-        count = len(self.columns)
-        return f"private bounds of {count} column{'s' * (count > 1)}"
-
-    @property
     def mechanism(self) -> Quantiles:
         """What is run on each column."""
-        return Quantiles(qs=QUANTILES, epsilon=self.epsilon, method="joint", adjacency=self.adjacency)
+        return _mechanism(self.epsilon, self.adjacency)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -89,10 +86,11 @@ class Purchase:
         """What is to be said where so many rows are too few; None where they are not, or are not known."""
         if rows is None or rows >= self.rows:
             return None
+        price = f"bounds of {len(self.columns)} columns are bought at epsilon {rounded_up(self.epsilon, digits=2)} each"
         return (
-            f"bounds of {len(self.columns)} columns are bought at epsilon {self.epsilon:.2g} each, which takes about "
-            f"{self.rows} rows, and there are {rows:.0f}: some will be far too wide or beside the values, and the "
-            'model poor. Declare bounds, declare a narrow "within", buy fewer, or raise the total or [preparation] share'
+            f"{price}, which takes about {self.rows} rows, and there are {rows:.0f}: some will be far too wide or "
+            'beside the values, and the model poor. Declare bounds, declare a narrow "within", buy fewer, or raise the '
+            "total or [preparation] share"
         )
 
 
@@ -130,6 +128,8 @@ def buy(purchase: Purchase, columns: Mapping[str, Column], numbers: Mapping[str,
 
     `numbers` are the values, NaN where one is missing. Whatever they are, this does not fail.
     """
+    from dpselect.ordered import Column as OrderedColumn
+
     limits = np.empty((len(purchase.columns), 2))
     for place, name in enumerate(purchase.columns):
         low, high = columns[name].limits
@@ -151,8 +151,13 @@ def known_columns(purchase: Purchase | None, columns: Mapping[str, Column], limi
 
 
 def _together(epsilon: float, count: int, adjacency: Adjacency) -> Guarantee:
-    one = Quantiles(qs=QUANTILES, epsilon=epsilon, method="joint", adjacency=adjacency).guarantee
-    return compose(*[one] * count)
+    return compose(*[_mechanism(epsilon, adjacency).guarantee] * count)
+
+
+def _mechanism(epsilon: float, adjacency: Adjacency) -> Quantiles:
+    from dpselect.ordered import Quantiles  # which other studies need not load
+
+    return Quantiles(qs=QUANTILES, epsilon=epsilon, method="joint", adjacency=adjacency)
 
 
 def _of_total(epsilon: float, delta: float, count: int, adjacency: Adjacency) -> float:

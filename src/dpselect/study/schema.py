@@ -21,8 +21,8 @@ __all__ = [
     "Data",
     "Learner",
     "Output",
-    "Preparation",
     "Privacy",
+    "PrivateBounds",
     "Runs",
     "Study",
     "Test",
@@ -132,7 +132,7 @@ class Privacy(_Strict):
         return self
 
 
-class Preparation(_Strict):
+class PrivateBounds(_Strict):
     """`[preparation]`: what bounds cost that are bought (`bounds = "private"`); by default what the rule says."""
 
     epsilon: Positive | None = None
@@ -141,7 +141,7 @@ class Preparation(_Strict):
     """In place of epsilon: the share of the total, in squares of the noise that it allows; without delta of epsilon."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> Preparation:
+    def _consistent(self) -> PrivateBounds:
         if self.epsilon is not None and self.share is not None:
             raise ValueError("give epsilon or share, not both")
         return self
@@ -255,7 +255,7 @@ class Study(_Strict):
     """Where the rows are, and public facts about the columns."""
     privacy: Privacy
     """The total, the adjacency, the budget."""
-    preparation: Preparation = Preparation()
+    preparation: PrivateBounds = PrivateBounds()
     """What bounds cost that are bought."""
     validation: Validation = Validation()
     """How a run is scored."""

@@ -49,7 +49,7 @@ def write(opened: Opened, result: TuneResult) -> None:
         search=price.search,
         law=settled.law,
         delta=price.delta,
-        beside=None if price.purchase is None else {price.purchase.name: price.purchase.guarantee},
+        bounds=price.beside,
         budget=_budget_moved(settled, result.receipt),
     )
     page = report.render_page(release, facts)

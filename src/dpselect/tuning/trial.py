@@ -61,7 +61,7 @@ class Preparation:
 
     It is called once the whole price is reserved and the search's key is sealed, and draws from a key that derives from
     it: a search that is resumed has the same release again, which is drawn and charged once. Whatever of it is to be
-    released with the winner must be in the runs' values.
+    released with the winner must be in the runs' values. Where it raises an exception, every run fails.
 
     >>> from dpselect.privacy import pure_dp
     >>> from dpselect.repetitions import Fixed

@@ -27,6 +27,7 @@ from typing import Any, Protocol, SupportsFloat
 
 from dpselect.errors import expect, public_text
 from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
+from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.randomness import RandomSource, keyed_source, resolve
 from dpselect.randomness.starting import refuse_while_starting
@@ -42,7 +43,15 @@ from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
-from dpselect.tuning.trial import Job, Objective, Preparation, decode_value, preparation_key, trial_params
+from dpselect.tuning.trial import (
+    Job,
+    Objective,
+    Preparation,
+    TrialOutput,
+    decode_value,
+    preparation_key,
+    trial_params,
+)
 
 __all__ = ["OperatorProgressWarning", "TuneResult", "check_store", "tune"]
 
@@ -198,7 +207,7 @@ def tune(
         begun = None
         if isinstance(objective, Preparation):  # its runs are known once it is paid for
             begun = begin()
-            objective = objective.objective(keyed_source(preparation_key(begun.master)))
+            objective = _made(objective, keyed_source(preparation_key(begun.master)))
         job = Job(objective, plan.space, plan.shape.payload_bytes, execution.limits)
         with (executor or InlineExecutor()).session(job) as session:
             search = _run_trials(plan, begun or begin(), opened, session)
@@ -209,6 +218,15 @@ def tune(
         search = search.release()
         opened.save(search)
         return _told(_close(plan, opened, search, ledger), plan)
+
+
+def _made(preparation: Preparation, random: RandomSource) -> Objective:
+    """The objective of the runs. Whether it can be made is private: where not, every run fails."""
+    return result_of(lambda: preparation.objective(random), _nothing)
+
+
+def _nothing(params: Mapping[str, Any], random: RandomSource) -> TrialOutput:  # noqa: ARG001
+    raise RuntimeError("there is nothing to run")
 
 
 def _told(result: TuneResult, plan: Plan) -> TuneResult:
