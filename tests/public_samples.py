@@ -257,6 +257,7 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         (
             "numerics.Supremum",
+            "numerics.crossing",
             "numerics.first_true",
             "numerics.last_true",
             "numerics.minimise",
