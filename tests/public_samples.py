@@ -147,6 +147,7 @@ EXEMPT: dict[str, str] = {
             "adaptive.Verified",
             "audit.Audit",
             "holdout.Choice",
+            "holdout.GateAdvice",
             "holdout.GatePlan",
             "holdout.GateTerms",
             "holdout.Score",

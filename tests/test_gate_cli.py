@@ -235,6 +235,18 @@ def test_a_plan_needs_no_gate():
     assert run("plan", "--tasks", "5", "--consultations", "12")[1].endswith("larger stakes\n")
 
 
+def test_advice_from_development_tasks(folder):
+    words = "--tasks", 500, "--purse", 0.05
+    assert run("advise", "incumbent.csv", "good.csv", *words)[1].startswith("ask; ")
+    assert run("advise", "good.csv", "incumbent.csv", *words)[1].startswith("do not ask yet")
+    status, said, _ = run("advise", "incumbent.csv", "good.csv", *words, "--json")
+    found = json.loads(said)
+    assert (status, found["ask"]) == (0, True)
+    assert found["stake"] == pytest.approx(0.05 * found["chance"])
+    write(folder / "other.csv", {"a": 1})
+    assert run("advise", "incumbent.csv", "other.csv", *words)[0] == 1
+
+
 def test_certificates_have_the_published_form(certificate):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "docs" / "gate.schema.json").read_text())

@@ -6,10 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks import gate as benchmark
 from hypothesis import given, settings, strategies as st
 
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.holdout import plan_gate
+from dpselect.holdout import advise_gate, plan_gate
 from dpselect.holdout.gate.history import GateState, fold_gate
 from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.holdout.gate.rules import sign_test
@@ -151,3 +152,36 @@ def test_a_fold_is_what_was_done():
     assert [ask.accepted for ask in state.asks] == [True, None, False]
     assert (state.accepts, state.incumbent, state.recorded("b"), state.recorded("c")) == (1, "A", False, None)
     assert fold_gate(state, [{"retired": 1}]).purse.left == 0
+
+
+def test_advice_grows_with_what_the_development_tasks_say():
+    found = [advise_gate(tasks=500, purse=0.05, wins=50 + k, losses=50 - k, development_tasks=500) for k in (0, 10, 25)]
+    assert [one.ask for one in found] == [False, False, True]
+    for name in ("chance", "stake", "expected_gain"):
+        values = [getattr(one, name) for one in found]
+        assert values == sorted(values)
+    assert found[-1].stake <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("purse", 0), ("wins", 501), ("losses", 500), ("development_tasks", 0), ("typical_gain", 0)]
+)
+def test_advice_refuses(name, value):
+    given = {"tasks": 500, "purse": 0.05, "wins": 60, "losses": 40, "development_tasks": 500}
+    with pytest.raises(ArgumentError, match=name):
+        advise_gate(**{**given, name: value})
+
+
+@pytest.mark.statistical
+def test_attacked_gates_fail_at_most_as_promised(capsys):
+    """300 gates an attack: more than 0.1 failures where 0.05 are allowed has probability 0.0001."""
+    found = benchmark.attacks(300)
+    assert "99 per cent upper bound" in capsys.readouterr().out
+    assert max(found.values()) <= 0.1
+
+
+@pytest.mark.slow
+def test_the_advised_gate_keeps_nearly_what_fresh_tasks_keep():
+    found = benchmark.loop(20)
+    assert found[0.1, "the gate, advised"] > 0.85 * found[0.1, "fresh tasks each ask, advised"]
+    assert found[0.05, "the gate, advised"] > 2.0 * found[0.05, "the gate, screened"]

@@ -52,6 +52,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "dpselect gate ask candidate.csv --gate my.gate --stake 0.01",
         "dpselect gate ask candidate.csv --gate my.gate --content model.bin",
     ),
+    "gate advise": ("dpselect gate advise incumbent.csv candidate.csv --tasks 500 --purse 0.05",),
     "gate status": ("dpselect gate status --gate my.gate",),
     "gate certify": ("dpselect gate certify --gate my.gate --to answers.json",),
     "gate verify": ("dpselect gate verify answers.json --gate my.gate",),

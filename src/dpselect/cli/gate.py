@@ -12,9 +12,10 @@ import typer
 
 from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout import Gate, GateRules, plan_gate
+from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.gate.certificates import verify_certificate
 from dpselect.holdout.gate.files import read_groups, read_outcomes
+from dpselect.holdout.gate.outcomes import wins_and_losses
 from dpselect.numerics import rounded, rounded_down, rounded_up
 
 __all__ = ["gate_app"]
@@ -155,6 +156,36 @@ def ask(
     typer.echo(json.dumps({"verdict": verdict}) if as_json else verdict)
     if exit_code and not accepted:
         raise typer.Exit(1)
+
+
+@gate_app.command()
+def advise(
+    incumbent: Annotated[Path, typer.Argument(metavar="INCUMBENT.csv", help="Its outcomes on development tasks.")],
+    candidate: Annotated[Path, typer.Argument(metavar="CANDIDATE.csv", help="The candidate's, on the same tasks.")],
+    tasks: Annotated[int, typer.Option(help="Independent tasks of the gate.")],
+    purse: Annotated[float, typer.Option(help="What is left in the gate's purse.")],
+    typical_gain: Annotated[float, typer.Option(help="How large the gains of experiments are, good and bad.")] = 0.05,
+    id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
+    outcome_column: Annotated[str, typer.Option(help="The column of outcomes.")] = "outcome",
+    as_json: AsJson = False,
+) -> None:
+    """On the searcher's side: whether to ask now or to improve further first, and what to stake.
+
+    Reads development tasks of the searcher's own, never those of the gate. A bad stake costs power, not validity.
+    """
+    wins, losses, count = wins_and_losses(
+        read_outcomes(incumbent, id_column, [outcome_column]), read_outcomes(candidate, id_column, [outcome_column])
+    )
+    found = advise_gate(
+        tasks=tasks, purse=purse, wins=wins, losses=losses, development_tasks=count, typical_gain=typical_gain
+    )
+    if as_json:
+        typer.echo(json.dumps(found.describe()))
+        return
+    verdict = "ask" if found.ask else "do not ask yet: improve the candidate further, or drop it"
+    typer.echo(f"{verdict}; {rounded(100.0 * found.chance, digits=3)} per cent chance of being accepted")
+    if found.ask:
+        typer.echo(f"stake {rounded_down(found.stake)}")
 
 
 @gate_app.command()

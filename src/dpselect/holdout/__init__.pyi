@@ -1,3 +1,4 @@
+from .gate.advice import GateAdvice as GateAdvice, advise_gate as advise_gate
 from .gate.planning import GatePlan as GatePlan, plan_gate as plan_gate
 from .gate.service import Gate as Gate
 from .gate.terms import GateRules as GateRules, GateTerms as GateTerms

@@ -18,7 +18,7 @@ from dpselect.errors import ContentError
 from dpselect.holdout.files import texts
 from dpselect.randomness import RandomSource
 
-__all__ = ["Layout", "Outcomes", "by_text", "repeats_of"]
+__all__ = ["Layout", "Outcomes", "by_text", "repeats_of", "wins_and_losses"]
 
 Array = NDArray[np.float64]
 Outcomes = Mapping[Any, Any]
@@ -107,3 +107,16 @@ class Layout:
 
     def _task(self, values: Sequence[Any]) -> float:
         return math.fsum(_outcome(value) or 0.0 for value in values[: self.repeats]) / self.repeats
+
+
+def wins_and_losses(incumbent: Outcomes, candidate: Outcomes) -> tuple[int, int, int]:
+    """On how many tasks of one's own the candidate does better and worse, and of how many. Raises `ContentError`.
+
+    >>> wins_and_losses({"a": 0, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 0.5})
+    (1, 1, 3)
+    """
+    before, after = by_text(incumbent), by_text(candidate)
+    layout = Layout(tuple((name,) for name in before), repeats_of(before))
+    layout.check(after)
+    differences = layout.known(after) - layout.known(before)
+    return int((differences > 0.0).sum()), int((differences < 0.0).sum()), len(differences)

@@ -6,6 +6,7 @@ For outcomes 0/1 and the sign test; a bet needs some two per cent more. Depends 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -19,7 +20,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout.gate.purse import Purse, even_level, log_of
 from dpselect.numerics import first_true, root_between
 
-__all__ = ["GatePlan", "plan_gate"]
+__all__ = ["GatePlan", "check_tasks", "plan_gate", "power_at"]
 
 _MOST_TASKS: Final = 1 << 20
 _LEAST_LEVEL: Final = -690.0
@@ -110,6 +111,11 @@ def plan_gate(
         half_power=first.gain_with_power(0.5),
         ninety_power=first.gain_with_power(0.9),
     )
+
+
+def power_at(tasks: int, discordant: float, log_level: float) -> Callable[[float], float]:
+    """The chance of accepting, by the true gain, of one ask at a level of which the logarithm is given."""
+    return _Asks(tasks, discordant, log_level).power
 
 
 @dataclass(frozen=True)
