@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.cells import positions
 from dpselect.study.columns import Column
-from dpselect.study.row_parts import row_digest
+from dpselect.study.row_parts import content_digests, row_digest
 from dpselect.study.schema import Data
 from dpselect.study.sources.table import Table
 
@@ -30,8 +30,9 @@ Array = NDArray[np.float64]
 class Rows:
     """Features in [-1, 1] (rows x features), labels as indices into the declared classes, and a digest of each row.
 
-    `labels` is -1 where a label is not among the declared classes. `digests` depend on one row each. `numbers` are the
-    cells of columns whose bounds are private, NaN where one is missing; their features are made once bounds are bought.
+    `labels` is -1 where a label is not among the declared classes. `digests` decide the rows' parts (`row_parts`).
+    `numbers` are the cells of columns whose bounds are private, NaN where one is missing; their features are made once
+    bounds are bought.
     """
 
     features: Array
@@ -75,13 +76,11 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
         for name, fact in facts.items()
     )
     told_apart = np.column_stack([features, *numbers.values()]) if numbers else features
-    keys = columns[data.row_key] if data.row_key else None
-    digests = [
-        row_digest(str(keys[i]).encode("utf-8", "surrogatepass"), b"")
-        if keys is not None
-        else row_digest(told_apart[i].tobytes(), labels[i].tobytes())
-        for i in range(length)
-    ]
+    if data.row_key:
+        digests = [row_digest(str(key).encode("utf-8", "surrogatepass"), b"") for key in columns[data.row_key]]
+    else:
+        contents = zip(told_apart, labels, strict=True)
+        digests = content_digests(row.tobytes() + label.tobytes() for row, label in contents)
     return Rows(features, labels, digests, numbers)
 
 
