@@ -7,8 +7,9 @@ import pytest
 
 from dpselect.errors import ContentError, StudyError
 from dpselect.privacy import Adjacency
+from dpselect.study.cells import arrow_cells
 from dpselect.study.data import Rows, load
-from dpselect.study.row_parts import row_digest, validation_mask
+from dpselect.study.row_parts import content_digests, row_digest, validation_mask
 from dpselect.study.schema import Data
 from dpselect.study.sources import open_table
 
@@ -208,3 +209,46 @@ def test_the_fraction_is_met():
     rows = some_rows(20_000)
     mask = validation_mask(rows, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
     assert abs(mask.mean() - 0.3) < 6 * (0.3 * 0.7 / 20_000) ** 0.5
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3, 2**14, 2**14 + 1])
+def test_digests_of_many_rows_are_those_of_each(rows):
+    features = np.random.default_rng(rows).normal(size=(rows, 3))[:, ::-1]
+    for labels in (np.arange(rows), np.arange(rows) / 7):
+        found = content_digests(features, labels)
+        assert len(found) == rows
+        assert list(found) == [row_digest(features[i].tobytes(), labels[i].tobytes()) for i in range(rows)]
+        assert rows == 0 or (found[-1], found[:1]) == (list(found)[-1], list(found)[:1])
+
+
+def test_digests_of_equal_rows_are_numbered():
+    features, labels = np.random.default_rng(2).integers(0, 2, (500, 2)) / 1.0, np.arange(500) % 2
+    before, expected = Counter(), []
+    for row, label in zip(features, labels, strict=True):
+        digest = row_digest(row.tobytes(), label.tobytes())
+        expected.append(row_digest(digest, before[digest].to_bytes(8, "little")) if before[digest] else digest)
+        before[digest] += 1
+    assert list(content_digests(features, labels)) == expected
+    assert len(set(expected)) == 500
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string"])
+def test_texts_of_arrow_are_read_whatever_their_pieces_are(kind):
+    pa = pytest.importorskip("pyarrow")
+    cells = [*map(str, range(200)), None, "", "a", None]
+    whole = pa.array(cells, kind)
+    short = whole.slice(150)
+    pieces = pa.chunked_array([whole, short.dictionary_encode().dictionary_decode(), whole[:0]])
+    no_text = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    small = pa.DictionaryArray.from_arrays(pa.array([127, None, 0], pa.int8()), pa.array([str(i) for i in range(128)]))
+    for column, expected in (
+        (whole, cells),
+        (short, cells[150:]),
+        (whole.dictionary_encode().slice(3), cells[3:]),
+        (pieces, cells + cells[150:]),
+        (pa.chunked_array([], kind), []),
+        (no_text, ["\ufffd"]),
+        (small, ["127", None, "0"]),
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["x", None])), ["x", None]),
+    ):
+        assert arrow_cells(column).tolist() == expected

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError, StudyError
 from dpselect.study.cells import positions
 from dpselect.study.columns import Column
-from dpselect.study.row_parts import content_digests, row_digest
+from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
 from dpselect.study.sources.table import Table
 
@@ -37,7 +37,7 @@ class Rows:
 
     features: Array
     labels: NDArray[np.int64]
-    digests: list[bytes]
+    digests: Digests
     numbers: Mapping[str, Array] = field(default_factory=dict)
 
 
@@ -71,16 +71,18 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     if len(set(labels.tolist()) - {-1}) < 2:
         raise ContentError(f"column {data.label!r} does not hold two of the declared classes")
     numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
+    keys = columns[data.row_key] if data.row_key else None
+    # cells are let go one column after the other, as their features come
     features = _joined(
-        fact.features(numbers[name]) if fact.private else fact.encode(name, columns[name])
-        for name, fact in facts.items()
+        (
+            fact.features(numbers[name]) if fact.private else fact.encode(name, columns.pop(name))
+            for name, fact in facts.items()
+        ),
+        facts,
+        length,
     )
     told_apart = np.column_stack([features, *numbers.values()]) if numbers else features
-    if data.row_key:
-        digests = [row_digest(str(key).encode("utf-8", "surrogatepass"), b"") for key in columns[data.row_key]]
-    else:
-        contents = zip(told_apart, labels, strict=True)
-        digests = content_digests(row.tobytes() + label.tobytes() for row, label in contents)
+    digests = content_digests(told_apart, labels) if keys is None else key_digests(keys)
     return Rows(features, labels, digests, numbers)
 
 
@@ -97,8 +99,14 @@ def cells_of(table: Table, wanted: Sequence[str]) -> dict[str, Any]:
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
     """Features in [-1, 1] from raw columns and public facts, in the order of `facts`; raises `ContentError`."""
-    return _joined(fact.encode(name, columns[name]) for name, fact in facts.items())
+    length = len(columns[next(iter(facts))])
+    return _joined((fact.encode(name, columns[name]) for name, fact in facts.items()), facts, length)
 
 
-def _joined(parts: Iterable[Array]) -> Array:
-    return np.column_stack(list(parts))
+def _joined(parts: Iterable[Array], facts: Mapping[str, Column], length: int) -> Array:
+    """One matrix, with room for one part beside it."""
+    features, end = np.empty((length, sum(fact.width for fact in facts.values()))), 0
+    for part in parts:
+        start, end = end, end + part.shape[1]
+        features[:, start:end] = part
+    return features
