@@ -55,6 +55,11 @@ class Atoms:
         p, q = np.add.reduceat(self.p, starts), np.add.reduceat(self.q, starts)
         return Atoms(losses=np.log(p) - np.log(q), p=p, q=q, infinite=self.infinite, zero=self.zero)
 
+    def divided(self, parts: Index) -> Atoms:
+        """Every atom as so many equal ones of its loss: the same pair up to splitting, in both directions."""
+        p, q = np.repeat(self.p / parts, parts), np.repeat(self.q / parts, parts)
+        return Atoms(losses=np.repeat(self.losses, parts), p=p, q=q, infinite=self.infinite, zero=self.zero)
+
     @property
     def size(self) -> int:
         """The number of atoms of finite loss."""

@@ -38,10 +38,14 @@ _AT_ONCE = 1 << 14
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """`upper` bounds delta for every splitting of the atoms; `lower` is attained by an order of whole atoms."""
+    """`upper` bounds delta for every splitting of the atoms; `lower` is attained by an order of whole atoms.
+
+    `open` is, for each atom, about how much of `upper` is due to cells of unsettled sign in its row or in its column.
+    """
 
     upper: float
     lower: float
+    open: Array
 
 
 def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bool = True) -> ColumnBounds:
@@ -49,29 +53,31 @@ def column_bounds(atoms: Atoms, law: Repetitions, epsilon: float, *, certify: bo
 
     With `certify` false only `lower` is worked out, in a fraction of the time, and `upper` is 1.
     """
-    upper, lower = columns_bounds(atoms, law, np.array([epsilon]), certify=certify)
-    return ColumnBounds(upper=float(upper[0]), lower=float(lower[0]))
+    upper, lower, left = _bounds(Problem(atoms, law, np.array([epsilon])), certify)
+    return ColumnBounds(upper=min(float(upper[0]), 1.0), lower=min(float(lower[0]), 1.0), open=left)
 
 
 def columns_bounds(atoms: Atoms, law: Repetitions, epsilons: Array, *, certify: bool = True) -> tuple[Array, Array]:
     """`column_bounds` at some epsilons, upper ones first, in less time than one after the other."""
     several = max(1, _AT_ONCE // max(atoms.size, 1))
     found = [_bounds(Problem(atoms, law, epsilons[k : k + several]), certify) for k in range(0, epsilons.size, several)]
-    upper, lower = (np.concatenate(values) for values in zip(*found, strict=True))
+    upper, lower = (np.concatenate(values) for values in list(zip(*found, strict=True))[:2])
     return np.minimum(upper, 1.0), np.minimum(lower, 1.0)
 
 
-def _bounds(problem: Problem, certify: bool) -> tuple[Array, Array]:
+def _bounds(problem: Problem, certify: bool) -> tuple[Array, Array, Array]:
+    """Upper and lower bounds at each epsilon, and what open cells add to the upper ones, for each atom."""
     infinite = float(problem.law.increment(complement_after=0.0, mass=problem.atoms.infinite))
     surely, ones = infinite * (1.0 - ROUND_DOWN), np.ones(problem.epsilons.size)
+    none = np.zeros(problem.atoms.size)
     if not problem.width:
-        return infinite * ones, surely * ones
+        return infinite * ones, surely * ones, none
     peaks = find_peaks(problem)
     gains = _peak_gains(problem, peaks)
     lower = surely + _path_values(problem, peaks, gains)
     if not certify:
-        return ones, lower
-    columns = _certified(problem, peaks, gains, lower)
+        return ones, lower, none
+    columns, left = _certified(problem, peaks, gains, lower)
     excess = problem.rows(columns - np.maximum(np.maximum(*gains), 0.0))
     total = np.sum(excess, axis=1)
     loose = excess > _LOOSE * (lower + total)[:, None]
@@ -86,8 +92,8 @@ def _bounds(problem: Problem, certify: bool) -> tuple[Array, Array]:
             part, some = problem.of(again), problem.numbers(again)
             gains = _peak_gains(part, found)
             lower[again] = np.maximum(lower[again], surely + _path_values(part, found, gains))
-            columns[some] = np.minimum(columns[some], _certified(part, found, gains, lower[again]))
-    return infinite + np.sum(problem.rows(columns), axis=1), lower
+            columns[some] = np.minimum(columns[some], _certified(part, found, gains, lower[again])[0])
+    return infinite + np.sum(problem.rows(columns), axis=1), lower, left
 
 
 def _peak_gains(problem: Problem, peaks: Peaks) -> tuple[Array, Array]:
@@ -134,21 +140,21 @@ def _last_maxima(tails: Array) -> Index:
     return tails.shape[1] - 1 - np.argmax((tails >= largest - 1e-12 * np.abs(largest))[:, ::-1], axis=1)
 
 
-def _certified(problem: Problem, peaks: Peaks, gains: tuple[Array, Array], scale: Array) -> Array:
-    """For every column a bound on the integral of the positive part of the best slope.
+def _certified(problem: Problem, peaks: Peaks, gains: tuple[Array, Array], scale: Array) -> tuple[Array, Array]:
+    """For every column a bound on the integral of the positive part of the best slope; for every atom its open cells'.
 
     `scale` is about the sum of it, for each epsilon.
     """
     far_density, near_density = (problem.density(nodes, problem.columns) for nodes in (peaks.far, peaks.near))
-    far_slack, near_slack = _wrong_signs(problem, peaks, (far_density, near_density), scale)
+    far_slack, near_slack, left = _wrong_signs(problem, peaks, (far_density, near_density), scale)
     far = _Candidate(gains[0], *far_density.range(), far_slack)
     double = peaks.turn <= problem.ends
     if not np.any(double):
-        return far.positive()
+        return far.positive(), left
     near = _Candidate(gains[1], *near_density.range(), near_slack)
     # the better of two peaks, and what the other can exceed it by somewhere inside the atom
     both = np.minimum(far.positive() + near.excess_over(far), near.positive() + far.excess_over(near))
-    return np.asarray(np.where(double, both, far.positive()))
+    return np.asarray(np.where(double, both, far.positive())), left
 
 
 @dataclass(frozen=True)
@@ -177,9 +183,10 @@ class _Candidate:
 
 def _wrong_signs(
     problem: Problem, peaks: Peaks, densities: tuple[Density, Density], scale: Array
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """For every column what the slope can exceed its value at the far peak by before the turn, and at the near peak
-    after it: the integral of g+ over the cells below a peak and of g- over those above it.
+    after it: the integral of g+ over the cells below a peak and of g- over those above it. And for every atom how much
+    of it is left by single cells in its row or in its column.
 
     Blocks whose sign is settled contribute nothing; blocks that cannot contribute more than a tiny part of `scale`
     contribute their bound; the others are split. `k` is which epsilon a block belongs to.
@@ -226,7 +233,11 @@ def _wrong_signs(
         little + _slack(problem, density, column[part], (i + above)[part], weights[part], inner[part])
         for part, density in zip((within_far, ~within_far), densities, strict=True)
     )
-    return far, near
+    sums = np.bincount(column, weights, problem.columns.size)[column]
+    with np.errstate(invalid="ignore"):
+        shares = np.nan_to_num(weights * np.minimum((far + near)[column] / np.maximum(sums, 1e-300), 1.0), posinf=0.0)
+    left: Array = np.asarray(np.bincount(i, shares, n) + np.bincount(j, shares, n), dtype=np.float64)
+    return far, near, left
 
 
 def _slack(problem: Problem, density: Density, column: Index, node: Index, weights: Array, inside: Array) -> Array:

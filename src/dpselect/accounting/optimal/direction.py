@@ -22,6 +22,11 @@ LARGEST_EPSILON = 600.0
 _WIDE_DELTA = 1.1
 _WIDE = 1e-3
 _VERY_WIDE = 5e-3
+_STILL_WIDE = 1.5e-3
+_NEAR = 5e-4
+_LEFT_OPEN = 4e-3
+_PARTS = 8
+_LARGEST = 4
 _RECURSION_ATOMS = 800
 _RECURSION_POINTS = 9
 _NEGLIGIBLE = 1e-17
@@ -239,6 +244,8 @@ class Direction(Bracketed):
     def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:
         if epsilon > root * (1.0 + _WIDE) and not self.final:
             epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
+            if epsilon > root * (1.0 + _STILL_WIDE):
+                epsilon = min(epsilon, self._by_division(delta, root * (1.0 + _NEAR)))
             if epsilon > root * (1.0 + _VERY_WIDE):
                 epsilon = min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
         return epsilon
@@ -254,6 +261,23 @@ class Direction(Bracketed):
             above = attained(self._coarse, self.law, grid) > delta
             root = max(root, float(np.max(grid, where=above, initial=0.0)))
         return root
+
+    def _by_division(self, delta: float, epsilon: float) -> float:
+        """`epsilon` if delta is seen not to be exceeded there once the atoms that leave much open are divided; or inf.
+
+        Divided atoms are the same pair, and the bound holds for every splitting of it.
+        """
+        atoms = self.fine
+        while atoms.size <= _LARGEST * self.fine.size:
+            found = column_bounds(atoms, self.law, epsilon)
+            if found.upper * ROUND_UP <= delta:
+                return epsilon
+            loose = found.open > _LEFT_OPEN * delta
+            # each open cell is counted in its row and in its column
+            if found.upper - 0.5 * float(np.sum(found.open)) > delta or not np.any(loose):
+                break
+            atoms = atoms.divided(np.where(loose, _PARTS, 1))
+        return math.inf
 
     def _by_recursion(self, delta: float, low: float, high: float) -> float:
         """The smallest safe epsilon by the recursion, in two rounds over a few at once. Any safe one is an answer."""
