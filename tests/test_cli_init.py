@@ -85,11 +85,12 @@ def test_types_of_a_schema_are_taken(folder):
         "span": pa.array([], pa.duration("s")),
         "job": pa.array([], pa.string()),
         "tags": pa.array([], pa.list_(pa.string())),
+        "id": pa.array([], pa.int64()),
         "y": pa.array([], pa.bool_()),
     }
     pyarrow.parquet.write_table(pa.table(columns), folder / "t.parquet")
     connection = sqlite3.connect(folder / "t.db")
-    connection.execute("CREATE TABLE t (day DATE, at SMALLINT(3), span INTERVAL, job VARCHAR(9), tags BLOB, y INT)")
+    connection.execute("CREATE TABLE t (day DATE, at INT(3), span INTERVAL, job VARCHAR(9), tags BLOB, id INT, y INT)")
     connection.close()
     for source in (["t.parquet"], ["sqlite:///t.db", "--table", "t"]):
         result = init(*source, "--label", "y")
@@ -98,6 +99,7 @@ def test_types_of_a_schema_are_taken(folder):
         assert [found[name].get("kind", "number") for name in ("day", "at", "span")] == ["date", "number", "duration"]
         assert found["job"]["other"] is True
         assert "tags: left out" in result.stderr
+        assert "id: left out, by its name it tells people apart" in result.stderr
 
 
 def test_in_a_terminal_it_asks(folder, monkeypatch):

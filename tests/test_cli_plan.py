@@ -62,3 +62,5 @@ def test_other_words_stay_as_they_are():
     message = "privacy.delta and 'epsilon', the delta and subsets at epsilon-delta; delta-curve. with --base"
     assert in_flags(message, ["plan"]) == message
     assert in_flags("epsilon", ["no such command"]) == "epsilon"
+    message = "Failed to open it; there are 'keep;to', \"the table's label\" and 'a', 'table'"
+    assert in_flags(f"table: {message}", ["predict"]) == f"--table: {message}"

@@ -131,6 +131,14 @@ def test_a_check_finds_what_is_wrong(monkeypatch, capsys, nothing_runs, path, va
     assert [path.name for path in Path().iterdir()] == ["toy.toml"]
 
 
+def test_keys_of_a_study_are_not_taken_for_flags(monkeypatch, capsys, nothing_runs):
+    name = written({key: value for key, value in STUDY.items() if key != "output"} | {"nam": "x"})
+    status, _, err = dpselect_command(monkeypatch, capsys, "tune", "--check", name)
+    assert status == 2
+    assert "\n  output: Field required" in err
+    assert "--output" not in err
+
+
 def test_a_check_asks_the_budget_and_takes_nothing_from_it(monkeypatch, capsys, nothing_runs):
     with Ledger.open("budget.db") as ledger:
         ledger.create_budget("small", epsilon=1, delta=1e-4)

@@ -103,13 +103,16 @@ def test_test_rows_that_cannot_be_read_are_found_before_anything_is_drawn(tmp_pa
 def test_the_command_prints_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows_with(ORDER, tmp_path, "d.csv")
-    document = study_of(test={"source": "d.csv"}).model_dump(mode="json", exclude_defaults=True)
+    study = study_of(test={"source": "d.csv"}, validation={"release_score": True})
+    document = study.model_dump(mode="json", exclude_defaults=True)
     original = dpselect.study.run_study
     monkeypatch.setattr(dpselect.study, "run_study", lambda *a, **k: original(*a, **k, random=keyed_source(1)))
     (tmp_path / "toy.toml").write_text(toml(document))
     said = CliRunner().invoke(app, ["tune", "toy.toml", "--quiet"])
     assert said.exit_code == 0, said.output
-    accuracy = json.loads((tmp_path / "out" / "release.json").read_text())["test"]["accuracy"]
+    release = json.loads((tmp_path / "out" / "release.json").read_text())
+    accuracy = release["test"]["accuracy"]
+    assert f"released score: {release['score']:.3f}" in said.stdout
     assert f"accuracy of the loaded model on 60 public test rows: {accuracy:.3f}" in said.stdout
     as_json = CliRunner().invoke(app, ["tune", "toy.toml", "--quiet", "--json", "--output", "other"])
     assert json.loads(as_json.stdout)["test"]["accuracy"] == accuracy

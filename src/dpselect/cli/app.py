@@ -14,7 +14,7 @@ import typer
 
 from dpselect import __version__
 from dpselect.cli.commands import Commands, Later
-from dpselect.errors import ArgumentError, BudgetError, ContentError
+from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 
 __all__ = ["app", "main"]
 
@@ -48,6 +48,8 @@ def main() -> None:
         app()
     except BudgetError as error:
         _stop(error, 3)
+    except StudyError as error:  # names keys of a study file, or flags where that was the place
+        _stop(error, 2)
     except (ArgumentError, TypeError) as error:
         _stop(in_flags(str(error), sys.argv[1:]), 2)
     except (ContentError, OSError, RuntimeError) as error:
@@ -71,11 +73,13 @@ def in_flags(message: str, arguments: list[str]) -> str:
         for option in command.params
         if option.param_type_name == "option"
     }
-    # a noun (the data, no claim), a name in quotes or a part of a longer one (privacy.delta) is something else
+    # a noun (the data, no claim), words in quotes, a part of a longer name (privacy.delta) and the word "to", unless a
+    # colon follows, are something else
     noun = r"\b(?:a|an|the|no|of|each|every|any|this|takes|makes)\s+"
+    quoted = r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\""
     names = "|".join(map(re.escape, flags))
-    whole = re.compile(rf"({noun})?(?<![\w.'\"-])({names})(?![\w'\"-]|\.\w)")
-    return whole.sub(lambda found: found[0] if found[1] else flags[found[2]], message)
+    whole = re.compile(rf"({quoted})|({noun})?(?<![\w.'\"-])(?!to\b(?!:))({names})(?![\w'\"-]|\.\w)")
+    return whole.sub(lambda found: found[0] if found[1] or found[2] else flags[found[3]], message)
 
 
 def _stop(error: Exception | str, status: int) -> None:

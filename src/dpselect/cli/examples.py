@@ -18,6 +18,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "dpselect predict found/model.npz new.csv --to predictions.csv",
         "dpselect predict found/model.npz new.csv --keep species --probabilities",
     ),
+    "export": ("dpselect export found/model.npz --to model.joblib",),
     "report": ("dpselect report found",),
     "account": (
         "dpselect account --base gaussian:noise_multiplier=4 --repetitions harmonic:limit=20 --delta 1e-6",

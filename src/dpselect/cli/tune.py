@@ -144,6 +144,7 @@ def _released(release: dict[str, Any], folder: Path) -> str:
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}",
         *_bounds(release["preparation"]),
+        *([] if release["score"] is None else [f"released score: {release['score']:.3f}"]),
         *_tested(release["test"]),
         f"look at {folder / 'report.html'}",
     ]

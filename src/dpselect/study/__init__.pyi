@@ -4,6 +4,7 @@ from .drafted import (
     draft_study as draft_study,
     guessed_columns as guessed_columns,
 )
+from .exported import ExportedModel as ExportedModel, export_model as export_model
 from .model import ReleasedModel as ReleasedModel
 from .model_file import load_model as load_model
 from .predicted import predict_table as predict_table

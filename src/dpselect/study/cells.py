@@ -63,10 +63,20 @@ def arrow_cells(column: Any) -> NDArray[Any]:
     may hold bytes that are none, at which a conversion would fail.
     """
     if text_type(column.type):
-        return np.array(cells_of(column), dtype=object)
+        return _text_cells(column)
     if hasattr(column.type, "index_type"):
         column = column.cast(column.type.value_type)
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _text_cells(column: Any) -> NDArray[Any]:
+    """One Python text for equal cells."""
+    found = []
+    for part in column.iterchunks() if hasattr(column, "iterchunks") else [column]:
+        encoded = part if hasattr(part, "dictionary") else part.dictionary_encode()
+        texts = np.array([*cells_of(encoded.dictionary), None], dtype=object)
+        found.append(texts[np.asarray(encoded.indices.cast("int64").fill_null(len(texts) - 1))])
+    return np.concatenate(found) if found else np.empty(0, dtype=object)
 
 
 def _missing(value: Any) -> bool:

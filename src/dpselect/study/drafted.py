@@ -61,7 +61,7 @@ def guessed_columns(names: Sequence[str], types: Mapping[str, str]) -> list[Draf
 
 def _guess(name: str, kind: str | None) -> DraftedColumn:
     words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)}
-    if words & _IDENTITY and kind in (None, "category"):
+    if words & _IDENTITY and kind in (None, "category", "number"):
         return DraftedColumn(name, "none", "by its name it tells people apart")
     if kind is not None:
         return DraftedColumn(name, kind, "by its type")

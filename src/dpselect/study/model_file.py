@@ -21,7 +21,7 @@ from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.model import ReleasedModel
 from dpselect.study.schema import Positive
 
-__all__ = ["load_model", "model_bytes"]
+__all__ = ["load_model", "model_bytes", "read_model"]
 
 Array = NDArray[np.float64]
 _FORMAT = 3
@@ -96,6 +96,11 @@ def load_model(path: str | Path) -> ReleasedModel:
         content = Path(path).read_bytes()
     except OSError as error:
         raise StudyError(f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}") from None
+    return read_model(content, str(path))
+
+
+def read_model(content: bytes, shown: str) -> ReleasedModel:
+    """The model in these bytes; `shown` is what errors call them. Raises `StudyError` as `load_model` does."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             arrays = {
@@ -103,12 +108,12 @@ def load_model(path: str | Path) -> ReleasedModel:
                 for name in archive.namelist()
             }
         document = json.loads(arrays.pop("description.npy").tobytes())
-        _check_format(document, str(path))
+        _check_format(document, shown)
         return _model_of(_Description.model_validate(document), arrays)
     except _Refused:
         raise
     except _UNREADABLE:
-        raise StudyError(f"{str(path)!r} is not a released model, or is damaged") from None
+        raise StudyError(f"{shown!r} is not a released model, or is damaged") from None
 
 
 class _Refused(StudyError):

@@ -16,6 +16,7 @@ from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.learners import Recipe
+from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.settled import Settled, budget_of
 from dpselect.tuning import SearchRequest, SearchStore, check_store
@@ -146,8 +147,9 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
 def _fingerprint(settled: Settled) -> str:
     """What must not change before a resume: all of the study but its place and how it is executed.
 
-    The order of the columns is part of it, because weights belong to columns by it; `tune` adds that of the space.
+    The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
+    rows; `tune` adds the order of the space.
     """
     document = settled.study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
-    text = json.dumps([document, list(settled.columns)], sort_keys=True)
+    text = json.dumps([document, list(settled.columns), SPLIT], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

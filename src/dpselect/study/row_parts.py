@@ -1,28 +1,56 @@
 """Which rows train and which validate: decided row by row, never by permuting the table.
 
-Under add_or_remove_one a row's part is a keyed hash of that row alone (of its key column when the study names one), so
-a row that is added or removed changes one part and moves no other row. Under replace_one it is a keyed hash of the
-row's position, so that a replaced row stays in its part. Either way a row pays for one part only.
+Under add_or_remove_one a row's part is a keyed hash of its key column when the study names one, else of its content and
+of how many equal rows stand before it. A row that is added or removed then changes one part by one row: with a key it
+moves no other row. Without one, m equal rows have the parts of their content's numbers 0 to m - 1, whichever of them
+stands where; one more row adds the part of the number m. Equal rows are the same to whoever reads them, so the parts,
+as collections without an order, differ by that row. (By the content alone all equal rows would share a part, and of a
+table with few distinct rows a part may hold hardly anything.) Under replace_one it is a keyed hash of the row's
+position, so that a replaced row stays in its part. Either way a row pays for one part only.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
 
-__all__ = ["row_digest", "split_words", "validation_mask"]
+__all__ = ["SPLIT", "Digests", "content_digests", "key_digests", "row_digest", "split_words", "validation_mask"]
+
+SPLIT: Final = 2
+"""The number of this way to split: a search is not resumed with another, as a row would train here and score there."""
+
+_SIZE: Final = 32
+_CHUNK: Final = 2**14
 
 
 class _Digested(Protocol):
     @property
-    def digests(self) -> list[bytes]: ...
+    def digests(self) -> Sequence[bytes]: ...
+
+
+@dataclass(frozen=True, repr=False)
+class Digests(Sequence[bytes]):
+    """What stands for each of the rows, one after the other: they take no more room than that."""
+
+    joined: bytes
+
+    def __len__(self) -> int:
+        return len(self.joined) // _SIZE
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        start = range(len(self))[place] * _SIZE
+        return self.joined[start : start + _SIZE]
 
 
 def row_digest(row: bytes, label: bytes) -> bytes:
@@ -30,13 +58,47 @@ def row_digest(row: bytes, label: bytes) -> bytes:
     return hashlib.sha256(row + label).digest()
 
 
+def content_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
+    """What stands for each row: the bytes of its features and label, and how many equal rows stand before it.
+
+    These must be equal only where a learner and a metric cannot tell the rows apart.
+    """
+    found = bytearray()
+    for start in range(0, len(rows), _CHUNK):
+        parts = [np.ascontiguousarray(part[start : start + _CHUNK]) for part in (rows, labels)]
+        told = np.hstack([part.view(np.uint8).reshape(len(part), -1) for part in parts])
+        size, content = told.shape[1], told.tobytes()
+        found += b"".join(hashlib.sha256(content[at : at + size]).digest() for at in range(0, len(content), size))
+    before: Counter[bytes] = Counter()
+    for place in _repeated(np.frombuffer(bytes(found), dtype=np.uint64)[:: _SIZE // 8]):
+        digest = bytes(found[place * _SIZE : (place + 1) * _SIZE])
+        if before[digest]:
+            number = before[digest].to_bytes(8, "little")
+            found[place * _SIZE : (place + 1) * _SIZE] = row_digest(digest, number)
+        before[digest] += 1
+    return Digests(bytes(found))
+
+
+def _repeated(words: NDArray[np.uint64]) -> list[int]:
+    """The places of words that occur more than once: the rows that others may be equal to, mostly few of many."""
+    inorder = np.sort(words)
+    twice = np.unique(inorder[1:][inorder[1:] == inorder[:-1]])
+    places: list[int] = np.flatnonzero(np.isin(words, twice)).tolist()
+    return places
+
+
+def key_digests(keys: Any) -> Digests:
+    """Of rows that a column tells apart."""
+    return Digests(b"".join(row_digest(str(key).encode("utf-8", "surrogatepass"), b"") for key in keys))
+
+
 def split_words(digests: Sequence[bytes], *, adjacency: Adjacency, salt: str) -> NDArray[np.uint64]:
     """A 64-bit word for each row, by which it is put into a part: a hash of the row, or of its position."""
     key = hashlib.sha256(b"dpselect split " + salt.encode()).digest()
     by_position = adjacency is Adjacency.REPLACE_ONE
     identities = (i.to_bytes(8, "little") for i in range(len(digests))) if by_position else iter(digests)
-    words = [int.from_bytes(hmac.digest(key, identity, "sha256")[:8], "little") for identity in identities]
-    return np.array(words, dtype=np.uint64)
+    words = (int.from_bytes(hmac.digest(key, identity, "sha256")[:8], "little") for identity in identities)
+    return np.fromiter(words, dtype=np.uint64, count=len(digests))
 
 
 def validation_mask(rows: _Digested, *, fraction: float, adjacency: Adjacency, salt: str) -> NDArray[np.bool_]:
