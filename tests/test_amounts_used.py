@@ -134,7 +134,7 @@ def test_several_scorers_are_refused_by_name():
     for scoring in ({"accuracy": "accuracy"}, ["accuracy", "f1"], ("accuracy",)):
         for public in (True, False):
             with pytest.raises(ArgumentError, match="scoring must be one score"):
-                scoring_of(None, scoring, public=public, epsilon=None if public else 1.0, rows=10.0)
+                scoring_of(None, scoring, public=public, noise=None, rows=10.0)
 
 
 def test_a_median_is_a_release():

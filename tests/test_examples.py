@@ -4,12 +4,14 @@ import importlib.util
 import re
 import runpy
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dpselect.randomness import keyed_source
+from dpselect.study import parse_study, run_study
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -25,6 +27,21 @@ def load(name):
 def test_every_script_is_run_by_a_test():
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     assert all(f'"{script.stem}"' in tests or script.name in tests for script in EXAMPLES.glob("*.py"))
+
+
+def test_the_diabetes_study_predicts_a_number(tmp_path, monkeypatch):
+    """Better than the mean of the labels, whose absolute error on the test rows is 64, at the price that it states."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
+    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+    document = tomllib.loads((EXAMPLES / "diabetes.toml").read_text()) | {"runs": {"executor": "inline"}}
+    release = run_study(
+        parse_study(document), base_folder=EXAMPLES, folder=tmp_path / "out", random=keyed_source(1)
+    ).release
+    assert release["guarantee"]["epsilon"] <= 6.0
+    assert release["test"]["absolute_error"] < 55.0
+    found = release["validation"]
+    assert found["low"] < release["test"]["absolute_error"] < found["high"]
 
 
 def test_choose_clusters(capsys):

@@ -8,6 +8,7 @@ import pytest
 import dpselect.study.written
 from dpselect.learners import DPSGDClassifier
 from dpselect.study.learners import LEARNERS
+from dpselect.study.target import Target
 from dpselect.testing import learner_contract
 from dpselect.testing.learner_contract import LearnerContract
 from dpselect.testing.loaded_predictions import check_folder
@@ -37,7 +38,8 @@ def shuffled_weights(settings):
 
 
 def sorted_classes(settings):
-    return {**settings, "classes": sorted(settings["classes"])}
+    recipe = settings["recipe"]
+    return {**settings, "recipe": dataclasses.replace(recipe, target=Target(tuple(sorted(recipe.target.classes))))}
 
 
 def sorted_categories(settings):
@@ -51,7 +53,9 @@ def sorted_categories(settings):
 @pytest.mark.parametrize("change", [sorted_columns, shuffled_weights, sorted_classes, sorted_categories])
 def test_a_file_that_scrambles_anything_is_seen(change, tmp_path, monkeypatch):
     original = dpselect.study.written.model_bytes
-    monkeypatch.setattr(dpselect.study.written, "model_bytes", lambda recipe, **rest: original(recipe, **change(rest)))
+    monkeypatch.setattr(
+        dpselect.study.written, "model_bytes", lambda recipe, **rest: original(**change({"recipe": recipe, **rest}))
+    )
     assert found_wrong(tmp_path)
 
 

@@ -297,7 +297,7 @@ def test_the_model_that_is_loaded_goes_through_the_map_that_it_was_trained_behin
         for m in trained
         if hasattr(m, "weights_") and len(m.weights_[0]) and np.array_equal(m.weights_[0], model.estimator.weights_[0])
     ]
-    encoded = model._encoded(made.features)
+    encoded = model.encode(made.features)
     assert same
     assert all(np.array_equal(m.predict_proba(encoded), model.predict_proba(made.features)) for m in same)
 

@@ -17,7 +17,7 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder, PolynomialFeatures
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
-from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.learners import OutputPerturbationClassifier, PublicRowCountWarning
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
@@ -227,12 +227,14 @@ def test_without_a_public_count_a_part_has_its_share_of_the_rows_and_not_its_own
 @pytest.mark.parametrize("rule", [None, RowScore(lambda y, answers: y == answers)])
 def test_a_scoring_row_on_which_the_model_fails_changes_no_other(rule):
     """Otherwise one row among those put aside makes every run fail."""
-    scoring = Scoring(rule, None, 1.0, 1.0)
+    scoring = scoring_of(Constant(), rule or "accuracy", public=False, noise=None, rows=1.0, classes=np.unique(Y))
     model = Constant().fit(X, Y)
     ruined = X.copy()
     ruined[7] = np.inf
     expected = scoring.total(model, np.delete(X, 7, axis=0), np.delete(Y, 7))
-    assert scoring.total(model, ruined, Y) == expected > 0
+    worst = scoring.metric.lost(Y[7:8])
+    assert expected[0] > 0
+    np.testing.assert_array_equal(scoring.total(model, ruined, Y), expected + worst)
 
 
 def test_a_row_score_that_one_row_alone_changes_is_found_on_made_up_rows():

@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.sklearn import PrivateSearchCV, PublicTransformer, RowScore
 from dpselect.integrations.sklearn.guarantee import dense
-from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.learners import OutputPerturbationClassifier, PrivateThresholdClassifier
 from dpselect.ledger import Ledger
@@ -112,8 +112,10 @@ def test_a_label_that_a_row_score_does_not_know_costs_that_row_and_no_other():
     probability = RowScore(chance_of_the_label, response="predict_proba")
     model = LEARNER.__class__(classes=[0, 1], nominal_rows=120, random=keyed_source(2)).fit(X, Y)
     known = labels != 7
-    rule = Scoring(probability, None, 0.1, 120.0)
-    assert rule.total(model, X, labels) == rule.total(model, X[known], labels[known]) > 0
+    rule = scoring_of(model, probability, public=False, noise=None, rows=120.0)
+    good, bad = rule.total(model, X, labels)
+    assert good == rule.total(model, X[known], labels[known])[0] > 0
+    assert good + bad == 120 * 2**20
     with pytest.raises(IndexError):
         probability(model, X, labels)
     assert search(scoring=probability).fit(X, labels).best_estimator_ is not None

@@ -20,7 +20,7 @@ from dpselect.integrations.sklearn.distributions import describe_value, search_s
 from dpselect.integrations.sklearn.folds import FoldClassifier
 from dpselect.integrations.sklearn.guarantee import private_steps
 from dpselect.integrations.sklearn.rows import nominal_rows
-from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import pack, unpack
 from dpselect.learners import DPSGDClassifier, OutputPerturbationClassifier, PrivateRectangleClassifier
@@ -28,6 +28,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.privacy import Adjacency, approximate_dp, compose, dp_sgd, gaussian, pure_dp, worst_of
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Harmonic
+from dpselect.study.metrics import ScoreNoise
 from dpselect.tuning import IntegerUniform, LogUniform, Uniform
 
 LAW = Harmonic(limit=3)
@@ -331,30 +332,39 @@ def test_the_part_of_a_row_depends_on_its_own_cells_only(rows, gone):
 def test_one_row_moves_a_row_score_by_at_most_its_steps(values, gone):
     gone %= len(values)
     answers = np.array(values)
-    scoring = Scoring(RowScore(lambda y, _: y, lower=-2.0, upper=3.0), None, 1.0, 1.0)
+    score = RowScore(lambda y, _: y, lower=-2.0, upper=3.0)
+    scoring = scoring_of(None, score, public=False, noise=None, rows=1.0)
     model = Owned()
     model.predict = lambda X: X
     whole = scoring.total(model, answers, answers)
     less = np.delete(answers, gone)
-    assert 0 <= whole - scoring.total(model, less, less) <= 2**20
+    moved = whole - scoring.total(model, less, less)
+    assert np.min(moved) >= 0
+    assert np.sum(moved) == 2**20
 
 
 def test_the_noise_of_a_row_score_covers_all_steps():
-    """Scale 2**20/epsilon: of 400 draws the mean absolute noise is within 20 per cent of it but for 1 key in 10,000."""
-    scoring = Scoring(RowScore(abs, lower=0.0, upper=1.0), None, 0.5, 1.0)
+    """Scale 2**20/epsilon for each of the two cells, of which the score is half the difference.
+
+    The mean of |X - Y|/2 for two Laplace variables of scale 2 is 1.5; of 400 draws it is within 20 per cent of that but
+    for 1 key in 10,000.
+    """
+    noise = ScoreNoise(0.5, Adjacency.ADD_OR_REMOVE_ONE)
+    scoring = scoring_of(None, RowScore(abs, lower=0.0, upper=1.0), public=False, noise=noise, rows=1.0)
     source = keyed_source(3)
-    found = np.mean([abs(scoring.noisy(0, source)) for _ in range(400)])
-    assert found == pytest.approx(2.0, rel=0.2)
+    found = np.mean([abs(scoring.noisy(np.zeros(2, dtype=np.int64), source) - 0.5) for _ in range(400)])
+    assert found == pytest.approx(1.5, rel=0.2)
 
 
 def test_predictions_of_another_shape_count_nothing():
     """A column of answers equals every label of its class: one row would be counted many times."""
     model = Owned()
     model.predict = lambda X: np.ones((len(X), 1))
-    scoring = Scoring(None, None, 1.0, 1.0)
+    model.classes_ = np.array([0, 1])
+    scoring = scoring_of(model, "accuracy", public=False, noise=None, rows=1.0, classes=model.classes_)
     with pytest.raises(ArgumentError, match="one label for each row"):
         scoring.strict_total(model, np.zeros((5, 2)), np.ones(5))
-    assert scoring.total(model, np.zeros((5, 2)), np.ones(5)) == 0
+    assert scoring.total(model, np.zeros((5, 2)), np.ones(5)).tolist() == [0, 5]
 
 
 # draws

@@ -8,11 +8,13 @@ import pytest
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.learners import OutputPerturbationClassifier
+from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, load_study, parse_study, run_study, study_schema
 from dpselect.study.learners import LEARNERS, StudyLearner
-from dpselect.study.metrics import METRICS, RowMetric
+from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise
 from dpselect.study.sources import SOURCES, Table
+from dpselect.study.target import Target
 from dpselect.testing.learner_contract import unpriced
 from tests.test_cli import toml
 
@@ -64,7 +66,7 @@ def registered():
             assert list(registry)  # its own files are loaded
             stack.enter_context(patch.dict(registry._things))
         LEARNERS.register("test-halved")(StudyLearner(Halved, "epsilon", inverse=True))
-        METRICS.register("test-halves")(RowMetric(halves, steps=2))
+        METRICS.register("test-halves")(lambda target: RowMetric(halves, steps=2))
         SOURCES.register("made-up:")(open_made_up)
         yield
 
@@ -98,7 +100,11 @@ def test_their_names_are_in_the_schema_and_in_messages():
             {"name": "deep"},
             "learner.name: .*unknown name 'deep'.*dp-sgd, output-perturbation, ridge, test-halved",
         ),
-        ("validation", {"metric": "f1"}, "validation.metric: .*unknown name 'f1'.*accuracy, test-halves"),
+        (
+            "validation",
+            {"metric": "f1"},
+            "validation.metric: .*unknown name 'f1'.*absolute-error, accuracy, .*test-halves",
+        ),
     ):
         with pytest.raises(StudyError, match=said):
             parse_study({**DOCUMENT, table: wrong})
@@ -120,18 +126,20 @@ def test_one_row_moves_a_total_by_its_steps_at_most():
         def predict(self, X):
             return np.zeros(len(X))
 
-    metric = METRICS["test-halves"]
+    metric = METRICS["test-halves"](Target((0, 1)))
     X, y = np.zeros((3, 1)), np.array([0, 1, 2])
-    assert metric.total(Wrong(), X, y) == 2 + 1 + 2
-    assert [metric.total(Wrong(), X[k:], y[k:]) for k in (1, 2, 3)] == [3, 2, 0]
+    assert metric.cells(Wrong(), X, y).tolist() == [2 + 1 + 2, 1]
+    assert [metric.cells(Wrong(), X[k:], y[k:]).tolist() for k in (1, 2, 3)] == [[3, 1], [2, 0], [0, 0]]
     below = RowMetric(lambda model, X, y: np.full(len(y), -5))
-    assert below.total(None, X, y) == 0
+    assert below.cells(None, X, y).tolist() == [0, 3]
 
 
 def test_noise_covers_the_steps_of_a_row():
     """The law of the noise is that of a count at epsilon over steps: twice the deviation for two steps."""
-    random = keyed_source(5)
-    draws = {name: [METRICS[name].noisy(0, epsilon=1.0, random=random) for _ in range(4000)] for name in METRICS}
+    random, noise = keyed_source(5), ScoreNoise(1.0, Adjacency.REPLACE_ONE)
+    made = {name: METRICS[name](Target((0, 1))) for name in ("accuracy", "test-halves")}
+    cells = np.zeros(2, dtype=np.int64)
+    draws = {name: [metric.noisy(cells, noise, random)[0] for _ in range(4000)] for name, metric in made.items()}
     spread = {name: np.mean(np.abs(values)) for name, values in draws.items()}
     # E|X| of discrete Laplace is 2q/(1 - q^2), q = exp(-epsilon): 0.851 and 1.919; six standard errors are 0.12, 0.2
     assert spread["accuracy"] == pytest.approx(0.8509, abs=0.12)

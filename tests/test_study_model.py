@@ -12,6 +12,7 @@ from dpselect.privacy import Adjacency
 from dpselect.study.columns import Column
 from dpselect.study.learners import Recipe
 from dpselect.study.model_file import model_bytes
+from dpselect.study.target import Target
 
 COLUMNS = {
     "zebra": Column(bounds=(0.0, 1.0)),
@@ -30,7 +31,8 @@ def written(**changes):
         "classes": ("yes", "no"),
         **changes,
     }
-    recipe = Recipe("dp-sgd", {"steps": 2}, 2, 100.0, Adjacency.ADD_OR_REMOVE_ONE)
+    classes = settings.pop("classes")
+    recipe = Recipe("dp-sgd", {"steps": 2}, Target(classes), 100.0, Adjacency.ADD_OR_REMOVE_ONE)
     return model_bytes(recipe, **settings)
 
 

@@ -42,7 +42,10 @@ def test_the_accuracy_is_that_of_the_model_in_the_file(tmp_path):
     table = open_table("test.csv", tmp_path)
     cells = table.read(table.columns)
     right = model.predict(cells) == cells["target"].astype(int)
-    assert release["test"] == {"source": "test.csv", "rows": 60, "accuracy": np.mean(right)}
+    metrics = release["test"]["metrics"]
+    assert release["test"] == {"source": "test.csv", "rows": 60, "accuracy": np.mean(right), "metrics": metrics}
+    assert metrics["accuracy"] == np.mean(right)
+    assert list(metrics) == ["accuracy", "auc", "balanced-accuracy", "log-loss"]
     assert json.loads((tmp_path / "out" / "release.json").read_text())["test"] == release["test"]
 
 
@@ -112,7 +115,7 @@ def test_the_command_prints_it(tmp_path, monkeypatch):
     assert said.exit_code == 0, said.output
     release = json.loads((tmp_path / "out" / "release.json").read_text())
     accuracy = release["test"]["accuracy"]
-    assert f"released score: {release['score']:.3f}" in said.stdout
+    assert f"accuracy on private rows, with noise: {release['validation']['value']:.4g}; between" in said.stdout
     assert f"accuracy of the loaded model on 60 public test rows: {accuracy:.3f}" in said.stdout
     as_json = CliRunner().invoke(app, ["tune", "toy.toml", "--quiet", "--json", "--output", "other"])
     assert json.loads(as_json.stdout)["test"]["accuracy"] == accuracy

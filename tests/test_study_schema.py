@@ -157,7 +157,7 @@ def test_bases_by_name():
 
 
 def test_an_unknown_key_is_named_with_those_that_there_are():
-    with pytest.raises(StudyError, match=r"data.sources: unknown key; there are bounds, classes, .*source, table"):
+    with pytest.raises(StudyError, match=r"data.sources: unknown key; there are bounds, class_shares, .*source, table"):
         parse_study(changed("data.sources", "x.csv"))
     columns = {"a": {"bound": (0, 1)}}
     with pytest.raises(StudyError, match=r"data.columns.a.bound: unknown key; there are bounds, categories, "):

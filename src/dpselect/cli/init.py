@@ -13,10 +13,11 @@ from dpselect.cli.options import Decimal, Delimiter, Encoding, Table
 from dpselect.errors import ArgumentError, number
 
 if TYPE_CHECKING:
-    from dpselect.study import DraftedColumn
+    from dpselect.study import DraftedColumn, Facts
 
 __all__ = ["init"]
 
+_TASKS = ("classification", "regression")
 _KINDS = ("number", "category", "date", "duration", "none")
 
 
@@ -26,6 +27,9 @@ def init(
     ],
     label: Annotated[str, typer.Option(help="The column that is to be predicted.")],
     epsilon: Annotated[float, typer.Option(help="The total for the whole search.")] = 3.0,
+    task: Annotated[
+        str, typer.Option(help="classification or regression; without it the draft shows both, or asks.")
+    ] = "",
     to: Annotated[
         Path | None, typer.Option(help="The study file to write; without it the draft goes to standard output.")
     ] = None,
@@ -43,6 +47,8 @@ def init(
     from dpselect.study.sources import Form, open_table
 
     number("--epsilon", epsilon, above=0.0)
+    if task not in ("", *_TASKS):
+        raise ArgumentError(f"--task: must be {' or '.join(_TASKS)}, got {task!r}")
     if to is not None and to.exists():
         raise ArgumentError(f"--to: {str(to)!r} exists already")
     form = Form(delimiter, encoding, decimal, table)
@@ -50,11 +56,11 @@ def init(
     if label not in found.columns:
         raise ArgumentError(f"--label: no such column {label!r}; there are {', '.join(map(repr, found.columns))}")
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
-    facts = Facts(epsilon=repr(epsilon))
+    facts = Facts(epsilon=repr(epsilon), task=task)
     if _in_terminal():
         typer.echo("Say only what is public without looking at the rows; nothing leaves a blank.", err=True)
         rows = _ask("rows, about")
-        facts = replace(facts, classes=_words(f"classes of {label!r}"), nominal_rows=rows)
+        facts = replace(_answered(facts, label), nominal_rows=rows)
         columns = [_asked(column) for column in columns]
     text = draft_study(_beside(data, to), label, columns, facts, form=form)
     if to is None:
@@ -93,6 +99,16 @@ def _ask(question: str, default: str = "") -> str:
 def _words(question: str) -> tuple[str, ...]:
     answer = _ask(f"{question}, with commas between")
     return tuple(word.strip() for word in answer.split(",")) if answer else ()
+
+
+def _answered(facts: Facts, label: str) -> Facts:
+    """What a person says of the label: its classes, or of one that is a number its bounds."""
+    if facts.task != "regression":
+        facts = replace(facts, classes=_words(f"classes of {label!r} (nothing for a number)"))
+    if facts.task == "classification" or facts.classes:
+        return facts
+    bounds = _words(f"lowest and highest of {label!r}")
+    return replace(facts, task="regression" if bounds else facts.task, label_bounds=bounds)
 
 
 def _asked(column: DraftedColumn) -> DraftedColumn:

@@ -110,8 +110,9 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"the whole search will cost epsilon {_shown(found['epsilon'])} at delta {_shown(found['delta'])}, "
         f"{found['adjacency']}",
         f"one run: epsilon {_shown(found['single_run_epsilon'])}; {found['learner']} with {noise}",
-        f"number of runs: {runs}",
+        f"number of runs: {runs}, compared by {found['metric']}",
         *_bought(found["preparation"]),
+        *(f"note: {note}" for note in found["notes"]),
     ]
     return "\n".join(lines)
 
@@ -128,7 +129,19 @@ def _bought(preparation: dict[str, Any] | None) -> list[str]:
 def _tested(test: dict[str, Any] | None) -> list[str]:
     if test is None:
         return []
-    return [f"accuracy of the loaded model on {test['rows']} public test rows: {test['accuracy']:.3f}"]
+    usual = "accuracy" if "accuracy" in test else "absolute_error"
+    shown = f"{test[usual]:.3f}" if usual == "accuracy" else f"{test[usual]:.4g}"
+    return [f"{usual.replace('_', ' ')} of the loaded model on {test['rows']} public test rows: {shown}"]
+
+
+def _validated(release: dict[str, Any]) -> list[str]:
+    """The winner's figure, or where none was paid for (on public rows) its score alone."""
+    found = release["validation"]
+    if found is None:
+        return [] if release["score"] is None else [f"released score: {release['score']:.3f}"]
+    ends = ["no bound" if end is None else f"{end:.4g}" for end in (found["low"], found["high"])]
+    interval = f"between {ends[0]} and {ends[1]} on further rows, with probability {found['confidence']:g}"
+    return [f"{found['metric']} on private rows, with noise: {found['value']:.4g}; {interval}"]
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:
@@ -144,8 +157,9 @@ def _released(release: dict[str, Any], folder: Path) -> str:
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}",
         *_bounds(release["preparation"]),
-        *([] if release["score"] is None else [f"released score: {release['score']:.3f}"]),
+        *_validated(release),
         *_tested(release["test"]),
+        *(f"note: {note}" for note in release["notes"]),
         f"look at {folder / 'report.html'}",
     ]
     return "\n".join(lines)

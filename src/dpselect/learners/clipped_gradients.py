@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.learners.fixed_point import STEP, round_weights, truncate
+from dpselect.learners.fixed_point import STEP, exact_products, round_weights, truncate
 from dpselect.randomness import RandomSource
 
 __all__ = ["HiddenLayerNetwork", "LinearRegression", "Model", "SoftmaxRegression", "clipped_gradient_sum"]
@@ -46,7 +46,7 @@ class SoftmaxRegression:
 
     def scores(self, weights: Weights, rows: Array) -> Array:
         """Shape (rows, classes)."""
-        return np.asarray(rows @ _row_weights(weights[0], self.features))
+        return exact_products(rows, weights[0])
 
     def layers(self, weights: Weights, rows: Array, numbers: NDArray[np.intp]) -> tuple[Layer, ...]:
         """The factors of every row's gradient of the cross-entropy."""
@@ -68,7 +68,7 @@ class HiddenLayerNetwork:
         return first, np.zeros((self.hidden_units + 1, self.classes))
 
     def _hidden(self, weights: Weights, rows: Array) -> Array:
-        reached = rows @ _row_weights(weights[0], self.features)
+        reached = exact_products(rows, weights[0])
         active = np.tanh(reached) if self.activation == "tanh" else np.clip(reached, 0.0, _MOST_ACTIVATION)
         return np.hstack([truncate(active), np.ones((len(rows), 1))])
 
@@ -94,11 +94,6 @@ class HiddenLayerNetwork:
 Model = SoftmaxRegression | HiddenLayerNetwork
 
 
-def _row_weights(weights: Array, features: int) -> Array:
-    # a unit row and its constant: the absolute values sum to at most sqrt(features - 1) + 1
-    return round_weights(weights, math.sqrt(features) + 1.0)
-
-
 def _softmax_errors(scores: Array, numbers: NDArray[np.intp]) -> Array:
     """p - e in fixed point, p the softmax of the scores; the exponentials are on a grid so that their sum is exact."""
     powers = truncate(np.exp(scores - np.max(scores, axis=1, keepdims=True)), 2.0**-32)
@@ -119,7 +114,7 @@ class LinearRegression:
 
     def layers(self, weights: Weights, rows: Array, targets: Array) -> tuple[Layer, ...]:
         """The factors of every row's gradient; errors are cut off at 8. Targets are multiples of STEP."""
-        errors = rows @ _row_weights(weights[0], self.features) - targets[:, None]
+        errors = exact_products(rows, weights[0]) - targets[:, None]
         return (Layer(rows, truncate(np.clip(errors, -_MOST_ERROR, _MOST_ERROR))),)
 
 

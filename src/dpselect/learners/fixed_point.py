@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "round_weights", "truncate"]
+__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "exact_products", "round_weights", "truncate"]
 
 Array = NDArray[np.float64]
 
@@ -47,3 +47,12 @@ def round_weights(weights: Array, largest_input: float) -> Array:
     """
     step = 2.0 ** math.ceil(math.log2(WEIGHT_LIMIT * largest_input / STEP / EXACT))
     return np.asarray(np.rint(np.clip(weights, -WEIGHT_LIMIT, WEIGHT_LIMIT) / step) * step)
+
+
+def exact_products(rows: Array, weights: Array) -> Array:
+    """Rows of `unit_rows` times weights that are rounded so that the products are exact; shape (rows, columns).
+
+    What the model says of a row is then a function of that row alone, to the last bit, whatever stands beside it.
+    """
+    # a unit row and its constant: the absolute values sum to at most sqrt(columns) + 1
+    return np.asarray(rows @ round_weights(weights, math.sqrt(len(weights)) + 1.0))

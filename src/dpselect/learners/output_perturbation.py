@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, flag, number
 from dpselect.learners.classifier import PrivateClassifier
+from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL, LogisticProblem
 from dpselect.mechanisms import add_on_grid, grid_at_most, rounding_sensitivity
@@ -29,7 +30,7 @@ class _LinearScorer:
     classes: int
 
     def scores(self, weights: tuple[Array, ...], rows: Array) -> Array:
-        found = rows @ weights[0]
+        found = exact_products(rows, weights[0])
         # one weight vector serves two classes: the first class scores zero
         return np.hstack([np.zeros_like(found), found]) if self.classes == 2 else found
 

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 
 from dpselect.errors import ArgumentError, number
 from dpselect.learners.estimator import PrivateEstimator
+from dpselect.learners.fixed_point import exact_products
 
 __all__ = ["PrivateRegressor", "public_bounds"]
 
@@ -25,7 +26,7 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """The expected label of each row, between the bounds; shape (rows,)."""
         rows = self._unit_rows(X)
         low, high = self._bounds
-        place = np.clip((rows @ self.weights_[0])[:, 0], -1.0, 1.0)
+        place = np.clip(exact_products(rows, self.weights_[0])[:, 0], -1.0, 1.0)
         return np.asarray(np.clip((low / 2.0 + high / 2.0) + place * (high / 2.0 - low / 2.0), low, high))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
 from dpselect.learners.classifier import PrivateClassifier
-from dpselect.learners.fixed_point import STEP, truncate
+from dpselect.learners.fixed_point import STEP, exact_products, truncate
 from dpselect.learners.regressor import PrivateRegressor, public_bounds
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_weights, targets_of, unit_rows
 from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
@@ -144,7 +144,7 @@ class _ClassScorer:
     """Least squares scores of the classes; see `PrivateRidgeClassifier`."""
 
     def scores(self, weights: tuple[Array, ...], rows: Array) -> Array:
-        return np.asarray(rows @ weights[0])
+        return exact_products(rows, weights[0])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError
-from dpselect.study.cells import positions
 from dpselect.study.columns import Column
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
@@ -28,15 +27,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class Rows:
-    """Features in [-1, 1] (rows x features), labels as indices into the declared classes, and a digest of each row.
+    """Features in [-1, 1] (rows x features), labels as `Target.read` gives them, and a digest of each row.
 
-    `labels` is -1 where a label is not among the declared classes. `digests` decide the rows' parts (`row_parts`).
-    `numbers` are the cells of columns whose bounds are private, NaN where one is missing; their features are made once
-    bounds are bought.
+    `labels` are places of the declared classes, -1 where a label is none of them, or numbers between the declared
+    bounds. `digests` decide the rows' parts (`row_parts`). `numbers` are the cells of columns whose bounds are private,
+    NaN where one is missing; their features are made once bounds are bought.
     """
 
     features: Array
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
     digests: Digests
     numbers: Mapping[str, Array] = field(default_factory=dict)
 
@@ -67,8 +66,8 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     for name in wanted:
         if np.shape(columns[name]) != (length,):
             raise ContentError(f"column {name!r} does not have one cell for each row")
-    labels = positions(columns[data.label], data.classes)
-    if len(set(labels.tolist()) - {-1}) < 2:
+    labels = data.target.read(data.label, columns[data.label])
+    if data.target.bounds is None and len(set(labels.tolist()) - {-1}) < 2:
         raise ContentError(f"column {data.label!r} does not hold two of the declared classes")
     numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
     keys = columns[data.row_key] if data.row_key else None

@@ -52,6 +52,8 @@ class Facts:
     epsilon: str = "3"
     classes: Sequence[str] = ()
     nominal_rows: str = ""
+    task: str = ""
+    label_bounds: Sequence[str] = ()
 
 
 def guessed_columns(names: Sequence[str], types: Mapping[str, str]) -> list[DraftedColumn]:
@@ -81,13 +83,25 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
         source=_quoted(source),
         options=options,
         label=_quoted(label),
-        classes=_list(facts.classes),
+        answers=_answers(facts),
+        learner=_LEARNERS["regression" if facts.task == "regression" else "classification"],
         columns="\n".join(kept),
         left="\n".join(["# Left out:", *left, ""]) if left else "",
         epsilon=facts.epsilon,
         rows=_toml(facts.nominal_rows or FILL_IN),
         blank=FILL_IN,
     )
+
+
+def _answers(facts: Facts) -> str:
+    """What stands for the label: its classes or its bounds, and where nobody said which, how the other is written."""
+    classes, bounds = f"classes = {_list(facts.classes)}", f"label_bounds = {_list(facts.label_bounds)}"
+    if facts.task == "regression":
+        bounds += "         # its least and its largest value, public"
+        return f'task = "regression"                      # the label is a number\n{bounds}'
+    classes += "             # every class that may occur, from the question that was asked"
+    other = 'for a label that is a number, in place of classes: task = "regression" and label_bounds = [0, 100]'
+    return classes if facts.task else f"{classes}\n# {other}"
 
 
 def _list(words: Sequence[str]) -> str:
@@ -122,7 +136,7 @@ _TEMPLATE: Final = """\
 [data]
 source = {source}
 {options}label = {label}                          # what is to be predicted
-classes = {classes}             # every class that may occur, from the question that was asked
+{answers}
 
 # For each feature its bounds (cells beyond them are clipped) or its categories; kinds are number, date, duration.
 # Take a column out by deleting its line. missing = "indicator" adds a column that says where a cell was missing;
@@ -136,13 +150,7 @@ delta = 1e-6                             # below one over the number of rows
 adjacency = "add_or_remove_one"          # hides whether a row is in the table at all
 nominal_rows = {rows}                    # about how many rows there are: a round public figure, not a count
 
-[learner]
-name = "dp-sgd"                          # logistic regression by noisy gradients
-sampling_rate = 0.05
-steps = 100
-
-[space]                                  # what each run of the search draws
-learning_rate = {{ law = "log_uniform", low = 0.5, high = 10.0 }}
+{learner}
 
 [repetitions]                            # how many runs: drawn at random and kept secret
 law = "harmonic"
@@ -151,3 +159,22 @@ limit = 10
 [output]
 folder = "release"                       # the model, its report, its guarantee
 """
+
+_LEARNERS: Final = {
+    "classification": """\
+[learner]
+name = "dp-sgd"                          # logistic regression by noisy gradients
+sampling_rate = 0.05
+steps = 100
+
+[space]                                  # what each run of the search draws
+learning_rate = { law = "log_uniform", low = 0.5, high = 10.0 }
+""",
+    "regression": """\
+[learner]
+name = "dp-sgd"                          # linear regression by noisy gradients; or "ridge", for many rows a column
+
+[space]                                  # what each run of the search draws
+row_norm = { law = "log_uniform", low = 1.0, high = 4.0 }
+""",
+}

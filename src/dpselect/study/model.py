@@ -1,4 +1,4 @@
-"""The released model: a classifier for rows as they stand in the study's source."""
+"""The released model: it predicts for rows as they stand in the study's source."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.errors import ArgumentError
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, repr=False)
 class ReleasedModel:
-    """A released classifier for rows as they stand in the study's source.
+    """A released classifier or regression for rows as they stand in the study's source.
 
     Rows are a pandas or polars data frame, an Arrow table or a dictionary from names to sequences, with the columns of
     the source in any order (further ones, such as the label, are left alone); or an array of shape (rows, columns) with
@@ -29,19 +30,23 @@ class ReleasedModel:
 
     Attributes:
         columns: the names of the feature columns in the order of the source, with the public facts that encode them.
-        classes: the classes in the order in which the study declares them.
-        estimator: the classifier of encoded rows; its classes are places in `classes`.
+        classes: the classes in the order in which the study declares them; none for a regression.
+        estimator: the estimator of encoded rows; the classes of a classifier are places in `classes`.
+        label_bounds: between what the answers of a regression lie; None for a classification.
 
-    Both methods raise `ArgumentError` for what is no such table and `ContentError` for a column that cannot be read.
+    All methods raise `ArgumentError` for what is no such table and `ContentError` for a column that cannot be read.
     """
 
     columns: Mapping[str, Column]
     classes: tuple[Any, ...]
     estimator: Any
+    label_bounds: tuple[float, float] | None = None
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row, shape (rows,)."""
-        places = self.estimator.predict(self._encoded(X))
+        """The class of each row, or for a regression its number in the units of the label; shape (rows,)."""
+        places = self.estimator.predict(self.encode(X))
+        if self.label_bounds is not None:
+            return np.asarray(places, dtype=np.float64)
         if len({type(label) for label in self.classes}) == 1:
             return np.asarray(self.classes)[places]
         classes = np.empty(len(self.classes), dtype=object)  # NumPy would turn 1 beside "a" into text
@@ -49,10 +54,13 @@ class ReleasedModel:
         return classes[places]
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes in the order of `classes`, shape (rows, classes)."""
-        return np.asarray(self.estimator.predict_proba(self._encoded(X)))
+        """Probabilities of the classes in the order of `classes`, shape (rows, classes); `ArgumentError` for none."""
+        if self.label_bounds is not None:
+            raise ArgumentError("this model predicts a number: it has no classes, and so no probabilities")
+        return np.asarray(self.estimator.predict_proba(self.encode(X)))
 
-    def _encoded(self, X: Any) -> Array:
+    def encode(self, X: Any) -> Array:
+        """The rows as `estimator` takes them, shape (rows, features)."""
         return encode_columns(table_columns(X, list(self.columns)), self.columns)
 
     def __repr__(self) -> str:

@@ -20,6 +20,7 @@ from dpselect.study.columns.column import Column, Scalar
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.model import ReleasedModel
 from dpselect.study.schema import Positive
+from dpselect.study.target import Target
 
 __all__ = ["load_model", "model_bytes", "read_model"]
 
@@ -53,7 +54,8 @@ class _Description(BaseModel):
     noise: Positive
     nominal_rows: Positive | None
     adjacency: Adjacency
-    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)]
+    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
+    label_bounds: tuple[float, float] | None = None
     columns: Annotated[tuple[_NamedColumn, ...], Field(min_length=1)]
 
 
@@ -64,7 +66,6 @@ def model_bytes(
     parameters: Mapping[str, Any],
     weights: Sequence[Array],
     columns: Mapping[str, Column],
-    classes: Sequence[Any],
 ) -> bytes:
     """The file's bytes (NumPy .npz): the weights and a JSON description. Equal arguments give equal bytes."""
     description = {
@@ -75,7 +76,7 @@ def model_bytes(
         "noise": noise,
         "nominal_rows": recipe.nominal_rows,
         "adjacency": recipe.adjacency.value,
-        "classes": list(classes),
+        **_label(recipe.target),
         "columns": [{"name": name, "facts": column.model_dump(exclude_none=True)} for name, column in columns.items()],
     }
     buffer = io.BytesIO()
@@ -116,6 +117,11 @@ def read_model(content: bytes, shown: str) -> ReleasedModel:
         raise StudyError(f"{shown!r} is not a released model, or is damaged") from None
 
 
+def _label(target: Target) -> dict[str, Any]:
+    """What the description says of the label."""
+    return {"classes": list(target.classes)} if target.bounds is None else {"label_bounds": list(target.bounds)}
+
+
 class _Refused(StudyError):
     """A model of another format."""
 
@@ -129,14 +135,17 @@ def _check_format(document: Any, path: str) -> None:
 
 
 def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> ReleasedModel:
-    """Rebuild the classifier; raises `ArgumentError` where the parts do not belong together."""
+    """Rebuild the estimator; raises `ArgumentError` where the parts do not belong together."""
     columns = {column.name: column.facts for column in description.columns}
     if description.learner not in LEARNERS or len(columns) != len(description.columns):
         raise ArgumentError("no such learner, or two columns of one name")
+    if (description.classes is None) == (description.label_bounds is None):
+        raise ArgumentError("a label has classes or bounds")
+    target = Target(description.classes or (), description.label_bounds)
     recipe = Recipe(
         description.learner,
         description.shared,
-        len(description.classes),
+        target,
         description.nominal_rows or 1.0,
         description.adjacency,
         columns,
@@ -151,4 +160,4 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> 
     if not all(right):
         raise ArgumentError("the weights are not those of this learner")
     estimator.weights_ = tuple(weights)
-    return ReleasedModel(columns, description.classes, estimator)
+    return ReleasedModel(columns, target.classes, estimator, target.bounds)

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import StudyError
-from dpselect.study.cells import positions
 from dpselect.study.data import Rows, load
+from dpselect.study.metrics import metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
 from dpselect.study.settled import Settled
 from dpselect.study.sources import without_password
+from dpselect.study.target import Target
+from dpselect.study.task import DEFAULT_METRICS
 
 __all__ = ["Opened", "PublicTest", "open_rows"]
 
@@ -27,17 +28,31 @@ _LOG = logging.getLogger("dpselect.study")
 
 @dataclass(frozen=True, repr=False)
 class PublicTest:
-    """Public rows as they stand in their source, and the place of each label among the classes, -1 for another one."""
+    """Public rows as they stand in their source, and their labels as `Target.read` gives them."""
 
     source: str
     columns: Mapping[str, Any]
-    labels: NDArray[np.int64]
+    labels: NDArray[Any]
+    target: Target
 
     def of(self, model: Path) -> dict[str, Any]:
-        """What release.json says of the model in this file, which is loaded as by anybody: free, as both are public."""
+        """What release.json says of the model in this file, which is loaded as by anybody: free, as both are public.
+
+        All metrics that the label admits, and by itself the accuracy or the absolute error.
+        """
         loaded = load_model(model)
-        right = positions(loaded.predict(self.columns), loaded.classes) == self.labels
-        return {"source": self.source, "rows": len(self.labels), "accuracy": float(np.mean(right))}
+        features = loaded.encode(self.columns)
+        found = {}
+        for name, metric in metrics_for(self.target).items():
+            cells = metric.cells(loaded.estimator, features, self.labels)
+            found[name] = metric.estimate(cells, noise=None, failure=0.05).value
+        usual = DEFAULT_METRICS[self.target.task]
+        return {
+            "source": self.source,
+            "rows": len(self.labels),
+            usual.replace("-", "_"): found[usual],
+            "metrics": found,
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,4 +82,5 @@ def _public_test(settled: Settled) -> PublicTest | None:
     if study.test is None or table is None:
         return None
     rows = load(study.data, table, settled.columns)
-    return PublicTest(without_password(study.test.source), table.read(list(settled.columns)), rows.labels)
+    cells = table.read(list(settled.columns))
+    return PublicTest(without_password(study.test.source), cells, rows.labels, study.data.target)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpselect.errors import ContentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.study.data import cells_of
 from dpselect.study.model_file import load_model
 from dpselect.study.sources import Form, open_table
@@ -28,6 +28,8 @@ def predict_table(
     cannot read; neither shows a cell.
     """
     loaded = load_model(model)
+    if probabilities and loaded.label_bounds is not None:
+        raise ArgumentError("--probabilities: this model predicts a number, and has no classes")
     table = open_table(source, Path(), "DATA", form=form)
     absent = [name for name in (*loaded.columns, *keep) if name not in table.columns]
     if absent:

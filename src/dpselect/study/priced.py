@@ -16,6 +16,7 @@ from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.learners import Recipe
+from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.settled import Settled, budget_of
@@ -60,6 +61,12 @@ class Priced:
 
     settled: Settled
     price: Price
+
+    @property
+    def score_noise(self) -> ScoreNoise | None:
+        """The noise of a score; None where public rows validate."""
+        epsilon = self.price.score_epsilon
+        return None if epsilon is None else ScoreNoise(epsilon, self.settled.study.privacy.adjacency)
 
     @property
     def request(self) -> SearchRequest:

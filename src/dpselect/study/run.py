@@ -22,6 +22,7 @@ from dpselect.study.priced import admit, price
 from dpselect.study.schema import Study
 from dpselect.study.searched import Watching, search
 from dpselect.study.settled import Place, settle
+from dpselect.study.shown import misleading
 from dpselect.study.written import read_release, write
 
 __all__ = ["StudyRun", "check_study", "run_study"]
@@ -79,7 +80,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     found = admit(price(settled)).price
     if study.output.key_variable is not None:
         key_place(study.output.key_variable).check()
-    recipe, law, bought = settled.recipe, settled.law, found.purchase
+    recipe, law, bought, note = settled.recipe, settled.law, found.purchase, misleading(study)
     return {
         "study": study.name,
         "epsilon": found.epsilon,
@@ -87,7 +88,9 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "adjacency": study.privacy.adjacency.value,
         "theorem": found.search.statement(delta=found.delta).theorem,
         "single_run_epsilon": found.single.epsilon(found.delta),
+        "task": study.data.task,
         "learner": study.learner.name,
+        "metric": study.metric,
         "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},
         "score_epsilon": found.score_epsilon,
         "repetitions": law.describe(),
@@ -96,6 +99,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
+        "notes": [note] if note is not None else [],
     }
 
 

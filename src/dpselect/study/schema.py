@@ -15,6 +15,8 @@ from dpselect.errors import StudyError, public_text
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import Column, Scalar, differ
 from dpselect.study.sources import Form
+from dpselect.study.target import Target
+from dpselect.study.task import DEFAULT_METRICS, task_clashes
 
 __all__ = [
     "FILL_IN",
@@ -43,10 +45,11 @@ def _learner(name: str) -> str:
     return name
 
 
-def _metric(name: str) -> str:
+def _metric(name: str | None) -> str | None:
     from dpselect.study.metrics import METRICS
 
-    METRICS[name]
+    if name is not None:
+        METRICS[name]
     return name
 
 
@@ -71,8 +74,15 @@ class Data(_Strict):
     """Of numbers in a CSV file: "." (the default) or ","."""
     label: str = "target"
     """The label column."""
-    classes: tuple[Scalar, ...] = Field(min_length=2)
-    """The classes of the label, public."""
+    task: Literal["classification", "regression"] = "classification"
+    """Whether the label is one of some classes, or a number."""
+    classes: Annotated[tuple[Scalar, ...], Field(min_length=2)] | None = None
+    """The classes of the label of a classification, public."""
+    class_shares: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None
+    """How large a part of the rows the classes have, where that is public: --check and the report then say what is
+    reached by always giving one answer."""
+    label_bounds: tuple[float, float] | None = None
+    """The bounds of the label of a regression, public; labels beyond are cut off."""
     bounds: tuple[float, float] | None = None
     """Bounds of every feature without an entry in `columns`, public."""
     columns: dict[str, Column] = Field(default_factory=dict)
@@ -85,6 +95,11 @@ class Data(_Strict):
         """How the source is to be read."""
         return Form(self.delimiter, self.encoding, self.decimal, self.table)
 
+    @property
+    def target(self) -> Target:
+        """What is public about the label."""
+        return Target(self.classes or (), self.label_bounds)
+
     @model_validator(mode="after")
     def _consistent(self) -> Data:
         if self.bounds is not None:
@@ -93,7 +108,7 @@ class Data(_Strict):
             raise ValueError("give bounds (for every feature) or a [data.columns] table: they must be public")
         if self.label in self.columns:
             raise ValueError("the label must not be among the feature columns")
-        if not differ(self.classes):
+        if self.classes is not None and not differ(self.classes):
             raise ValueError("classes must differ; 1, 1.0, '1' and true are the same")
         return self
 
@@ -154,8 +169,8 @@ class Validation(_Strict):
     the study declares public.
     """
 
-    metric: Annotated[str, AfterValidator(_metric)] = "accuracy"
-    """By what runs are compared."""
+    metric: Annotated[str | None, AfterValidator(_metric)] = None
+    """By what runs are compared; by default accuracy, or the absolute error of a regression."""
     data: Literal["private", "public"] = "private"
     """Whether runs are scored on private rows, with noise, or on a public file."""
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
@@ -272,11 +287,18 @@ class Study(_Strict):
     output: Output
     """Where the release goes."""
 
+    @property
+    def metric(self) -> str:
+        """The name of the metric by which runs are compared."""
+        return self.validation.metric or DEFAULT_METRICS[self.data.task]
+
 
 def parse_study(document: dict[str, Any]) -> Study:
     """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
     blanks = tuple(_blanks(document))
     lines = [f"{where}: still to be filled in" for where in blanks]
+    clashes = [(where, what) for where, what in task_clashes(document) if where not in blanks]
+    lines += [f"{where}: {what}" for where, what in clashes]
     try:
         parsed = Study.model_validate(document)
         if not lines:

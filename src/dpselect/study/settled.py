@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
@@ -17,6 +19,7 @@ from dpselect.storage import key_place
 from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
 from dpselect.study.learners import Recipe, recipe_of
+from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
 from dpselect.study.sources import Table, open_table
@@ -67,7 +70,13 @@ class Settled:
     public_table: Table | None
     test_table: Table | None
     recipe: Recipe
+    metric: Metric
     payload_bytes: int
+
+    @property
+    def shows_score(self) -> bool:
+        """Whether the winner's noisy figure is released: on public rows there is none that was paid for."""
+        return self.study.validation.release_score and self.study.validation.data == "private"
 
 
 def settle(study: Study, place: Place) -> Settled:
@@ -85,13 +94,22 @@ def settle(study: Study, place: Place) -> Settled:
     table = check.of(lambda: open_table(study.data.source, place.base, form=study.data.form))
     columns = None if table is None else check.of(lambda: plan_columns(study.data, table))
     recipe = check.of(lambda: recipe_of(study, nominal_rows=_trained_rows(study), columns=columns))
+    metric = check.of(lambda: _metric(study))
     tested = None if study.test is None else study.test.source
     public = [
         check.of(partial(_public_table, source, key, study, columns or {}, place.base))
         for source, key in ((study.validation.source, "validation.source"), (tested, "test.source"))
     ]
     check.none()
-    if executor is None or space is None or law is None or table is None or columns is None or recipe is None:
+    if (
+        executor is None
+        or space is None
+        or law is None
+        or table is None
+        or columns is None
+        or recipe is None
+        or metric is None
+    ):
         raise AssertionError("what refused has been raised")
     features = sum(column.width for column in columns.values())
     bought = sum(column.private for column in columns.values())
@@ -107,7 +125,10 @@ def settle(study: Study, place: Place) -> Settled:
         public_table=public[0],
         test_table=public[1],
         recipe=recipe,
-        payload_bytes=len(encode_value(_largest(recipe, space, features))) + 16 * bought + _SPARE_BYTES,
+        metric=metric,
+        payload_bytes=len(encode_value((*_largest(recipe, space, features), np.zeros(metric.noisy_shape, np.int64))))
+        + 16 * bought
+        + _SPARE_BYTES,
     )
 
 
@@ -143,6 +164,13 @@ def law_of(study: Study) -> Repetitions:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"repetitions: {error}") from None
+
+
+def _metric(study: Study) -> Metric:
+    try:
+        return METRICS[study.metric](study.data.target)
+    except ArgumentError as error:
+        raise StudyError(f"validation.metric: {error}") from None
 
 
 def _law_for(study: Study) -> Repetitions:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.study.learners import Recipe
-from dpselect.study.metrics import METRICS, RowMetric
+from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
 from dpselect.study.row_parts import validation_mask
 from dpselect.tuning import TrialOutput
@@ -20,16 +20,16 @@ from dpselect.tuning import TrialOutput
 __all__ = ["StudyObjective", "split"]
 
 Array = NDArray[np.float64]
-Labels = NDArray[np.int64]
+Labels = NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)
 class StudyObjective:
     """The objective of a study: trains on one part of the rows, scores on the other.
 
-    The score is the mean of the study's metric over a public number of rows: with discrete Laplace noise
-    (`score_epsilon`) when the rows are private, without when they are public (`score_epsilon` None). The value is the
-    tuple of weight arrays, and of `beside`, which all runs share. Nothing is drawn but from the trial's source.
+    The score is that of the study's metric: with noise when the rows are private, without when they are public
+    (`noise` None). The value is the tuple of weight arrays, behind them the cells of the metric with their noise if the
+    score is to be released, and `beside`, which all runs share. Nothing is drawn but from the trial's source.
     """
 
     recipe: Recipe
@@ -37,8 +37,9 @@ class StudyObjective:
     training: tuple[Array, Labels]
     validation: tuple[Array, Labels]
     score_rows: float
-    score_epsilon: float | None
-    metric: RowMetric
+    score_noise: ScoreNoise | None
+    metric: Metric
+    shows_score: bool
     beside: tuple[Array, ...] = ()
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
@@ -46,11 +47,12 @@ class StudyObjective:
         model = self.recipe.estimator(self.noise, params, random.spawn("train"))
         model.fit(*self.training)
         features, labels = self.validation
-        total = self.metric.total(model, features, labels)
-        if self.score_epsilon is not None:
-            total = self.metric.noisy(total, epsilon=self.score_epsilon, random=random.spawn("score"))
-        value = (*(np.asarray(w) for w in model.weights_), *self.beside)
-        return TrialOutput(self.metric.score(total, rows=self.score_rows), value)
+        cells = self.metric.cells(model, features, labels)
+        if self.score_noise is not None:
+            cells = self.metric.noisy(cells, self.score_noise, random.spawn("score"))
+        score = self.metric.score(cells, rows=self.score_rows, noise=self.score_noise)
+        shown = (cells,) if self.shows_score else ()
+        return TrialOutput(score, (*(np.asarray(w) for w in model.weights_), *shown, *self.beside))
 
 
 def split(opened: Opened) -> StudyObjective:
@@ -65,14 +67,17 @@ def split(opened: Opened) -> StudyObjective:
         adjacency, fraction = study.privacy.adjacency, study.validation.fraction
         held_out = validation_mask(rows, fraction=fraction, adjacency=adjacency, salt=study.name)
         validation = (rows.features[held_out], rows.labels[held_out])
-        nominal = len(rows.labels) if adjacency is Adjacency.REPLACE_ONE else study.privacy.nominal_rows or 1
-        score_rows = max(1.0, nominal * fraction)
+        if adjacency is Adjacency.REPLACE_ONE:
+            score_rows = max(1.0, float(np.sum(held_out)))  # public, as the rows are dealt by their positions
+        else:
+            score_rows = max(1.0, (study.privacy.nominal_rows or 1) * fraction)
     return StudyObjective(
         recipe=settled.recipe,
         noise=price.noise,
         training=(rows.features[~held_out], rows.labels[~held_out]),
         validation=validation,
         score_rows=score_rows,
-        score_epsilon=price.score_epsilon,
-        metric=METRICS[study.validation.metric],
+        score_noise=opened.priced.score_noise,
+        metric=settled.metric,
+        shows_score=settled.shows_score,
     )

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import dpselect
 from dpselect import report
 from dpselect.errors import StudyError
@@ -19,6 +21,7 @@ from dpselect.study.opened import Opened
 from dpselect.study.prepared import model_parts
 from dpselect.study.priced import Priced
 from dpselect.study.settled import RELEASE, Settled, budget_of
+from dpselect.study.shown import figures, misleading
 from dpselect.tuning import TuneResult
 
 __all__ = ["read_release", "remake_report", "write"]
@@ -30,20 +33,23 @@ def write(opened: Opened, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
     folder, price = settled.place.folder, priced.price
-    test, columns = None, settled.columns
+    test, validation, columns = None, None, settled.columns
     if result.value is not None:
         weights, columns = model_parts(result.value, price.purchase, settled.columns)
+        if settled.shows_score:
+            *weights, cells = weights
+            validation = figures(priced, np.asarray(cells, dtype=np.int64))
         content = model_bytes(
             settled.recipe,
             noise=price.noise,
             parameters=result.params or {},
             weights=weights,
             columns=columns,
-            classes=settled.study.data.classes,
         )
         write_atomically(folder / MODEL, content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
-    release = _release(priced, result, test) | {"preparation": _preparation(priced, columns)}
+    release = _release(priced, result, test=test, validation=validation)
+    release |= {"preparation": _preparation(priced, columns)}
     facts = report.search_facts(
         parts=price.parts,
         search=price.search,
@@ -96,14 +102,17 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
     return content
 
 
-def _release(priced: Priced, result: TuneResult, test: Mapping[str, Any] | None) -> dict[str, Any]:
+def _release(
+    priced: Priced, result: TuneResult, *, test: Mapping[str, Any] | None, validation: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs.
 
     With a ledger also the receipt of the reservation, for `dpselect ledger verify --receipt`; `test` says how the model
-    does on public rows.
+    does on public rows, `validation` what its noisy score says.
     """
     study, price = priced.settled.study, priced.price
     found = result.value is not None
+    note = misleading(study, None if validation is None else validation["rows_by_class"])
     named = study.privacy.ledger is not None
     return {
         "study": study.name,
@@ -111,7 +120,10 @@ def _release(priced: Priced, result: TuneResult, test: Mapping[str, Any] | None)
         "parameters": dict(result.params) if result.params is not None else None,
         "score": result.score if study.validation.release_score else None,
         "model": MODEL if found else None,
+        "task": study.data.task,
+        "validation": validation,
         "test": test,
+        "notes": [note] if note is not None else [],
         "guarantee": price.search.describe(delta=price.delta),
         "replayable": result.replayable,
         "receipt": asdict(result.receipt) if named and result.receipt is not None else None,

@@ -13,12 +13,25 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
+from dpselect.learners.regressor import public_bounds
+from dpselect.learners.rows import class_numbers
 from dpselect.randomness import RandomSource
-from dpselect.study.metrics import METRICS, RowMetric
+from dpselect.study.metrics import METRICS, Metric, RowMetric, ScoreNoise
+from dpselect.study.target import Target
 
 __all__ = ["RowScore", "Scoring", "scoring_of"]
 
 _STEPS: Final = 2**20
+_NAMES: Final = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced-accuracy",
+    "neg_log_loss": "log-loss",
+    "roc_auc": "auc",
+    "r2": "r2",
+    "neg_mean_absolute_error": "absolute-error",
+    "neg_mean_squared_error": "squared-error",
+}
+"""scikit-learn's names of the metrics of studies."""
 
 
 @dataclass(frozen=True)
@@ -62,59 +75,113 @@ class RowScore:
 
 @dataclass(frozen=True, repr=False)
 class Scoring:
-    """The scores of a search: of private rows a sum of whole steps with noise, or any scorer on public rows.
+    """The scores of a search: of private rows sums of whole numbers with noise, or any scorer on public rows.
 
-    `rows` is the public number of rows that a private sum is divided by.
+    `rows` is the public number of rows. `classes` stand for places where the metric is one of classes; `rule` is the
+    caller's own, if there is one.
     """
 
-    rule: RowScore | None
-    scorer: Callable[[Any, Any, Any], float] | None
-    epsilon: float | None
+    metric: Metric | None
+    noise: ScoreNoise | None
     rows: float
+    classes: NDArray[Any] | None = None
+    rule: RowScore | None = None
+    scorer: Callable[[Any, Any, Any], float] | None = None
 
-    def total(self, model: Any, X: Any, y: Any) -> int:
-        """The sum over private rows, in whole steps: correct predictions, or fixed-point scores above `lower`.
+    def total(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
+        """The sums over private rows, of which one row can move only so much.
 
-        A row that the model or the rule fails on counts nothing, and changes nothing for the others.
+        A row that the model or the rule fails on counts as the worst, and changes nothing for the others.
         """
+        if self.metric is None or not len(y):
+            return np.zeros(1, dtype=np.int64)
         try:
             return self.strict_total(model, X, y)
         except Exception:
-            return sum(self._one(model, _safe_indexing(X, [k]), y[k : k + 1]) for k in range(len(y)))
+            rows = (self._one(model, _safe_indexing(X, [k]), y[k : k + 1]) for k in range(len(y)))
+            return np.sum(list(rows), axis=0)
 
-    def strict_total(self, model: Any, X: Any, y: Any) -> int:
+    def strict_total(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
         """The same; raises what the model or the rule raises, and `ArgumentError` for answers of another shape."""
-        return self._metric.total(model, X, y)
+        assert self.metric is not None
+        if self.classes is None:
+            return self.metric.cells(model, X, y)
+        return self.metric.cells(_InPlaces(model, self.classes), X, class_numbers(np.asarray(y), self.classes))
 
-    def _one(self, model: Any, X: Any, y: Any) -> int:
+    def _one(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
+        assert self.metric is not None
         try:
             return self.strict_total(model, X, y)
         except Exception:
-            return 0
+            return self.metric.lost(y if self.classes is None else class_numbers(np.asarray(y), self.classes))
 
-    def noisy(self, total: int, random: RandomSource) -> float:
-        """The released score from the sum: one row moves it by one correct prediction, or by all steps of a score."""
-        assert self.epsilon is not None
-        noisy = self._metric.noisy(total, epsilon=self.epsilon, random=random)
-        return self._metric.score(noisy, rows=self.rows)
-
-    @property
-    def _metric(self) -> RowMetric:
-        rule = self.rule
-        return METRICS["accuracy"] if rule is None else RowMetric(rule.in_steps, _STEPS, rule.lower, rule.upper)
+    def noisy(self, total: NDArray[np.int64], random: RandomSource) -> float:
+        """The score from the sums, with noise for what one row can move; larger is better."""
+        assert self.metric is not None
+        assert self.noise is not None
+        return self.metric.score(self.metric.noisy(total, self.noise, random), rows=self.rows, noise=self.noise)
 
 
-def scoring_of(estimator: Any, scoring: Any, *, public: bool, epsilon: float | None, rows: float) -> Scoring:
+@dataclass(frozen=True, repr=False)
+class _InPlaces:
+    """A classifier whose answers are places in `classes`, -1 for one that is none of them."""
+
+    model: Any
+    classes: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        answers = np.asarray(self.model.predict(X))
+        return class_numbers(answers, self.classes) if answers.ndim == 1 else answers
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        chances = np.asarray(self.model.predict_proba(X), dtype=np.float64)
+        places = class_numbers(np.asarray(getattr(self.model, "classes_", self.classes)), self.classes)
+        found = np.zeros((len(chances), len(self.classes)))
+        found[:, places[places >= 0]] = chances[:, places >= 0]
+        return found
+
+
+def scoring_of(
+    estimator: Any,
+    scoring: Any,
+    *,
+    public: bool,
+    noise: ScoreNoise | None,
+    rows: float,
+    classes: NDArray[Any] | None = None,
+) -> Scoring:
     """The scoring that `scoring` names. Raises `ArgumentError` for one that no noise is known for on private rows."""
     if isinstance(scoring, (Mapping, list, tuple, set)):
         raise ArgumentError("scoring must be one score, by which the best run is chosen: several cannot be compared")
     if public:
-        return Scoring(None, check_scoring(estimator, scoring=scoring), None, rows)
+        return Scoring(None, None, rows, scorer=check_scoring(estimator, scoring=scoring))
     if isinstance(scoring, RowScore):
-        return Scoring(scoring, None, epsilon, rows)
-    if scoring == "accuracy" or (scoring is None and is_classifier(estimator)):
-        return Scoring(None, None, epsilon, rows)
-    raise ArgumentError(
-        f"scoring={scoring!r} on private rows: one row's effect on it is not known, so no noise covers it. Take "
-        '"accuracy", a RowScore (a bounded score of each row), or public_validation=(X, y), which any scorer may see'
-    )
+        return Scoring(RowMetric(scoring.in_steps, _STEPS, scoring.lower, scoring.upper), noise, rows, rule=scoring)
+    if scoring is None and is_classifier(estimator):
+        scoring = "accuracy"
+    name = _NAMES.get(scoring) if isinstance(scoring, str) else None
+    if name is None:
+        raise ArgumentError(
+            f"scoring={scoring!r} on private rows: one row's effect on it is not known, so no noise covers it. Take "
+            f"one of {', '.join(_NAMES)}, a RowScore (a bounded score of each row), or public_validation=(X, y), which "
+            "any scorer may see"
+        )
+    task = "regression" if classes is None else "classification"
+    if METRICS.facts(name)["task"] != task:
+        raise ArgumentError(f"scoring={scoring!r} is not for a {task}")
+    if name in ("log-loss", "auc") and not hasattr(estimator, "predict_proba"):
+        raise ArgumentError(f"scoring={scoring!r} needs an estimator with predict_proba")
+    target = Target(bounds=_label_bounds(estimator, scoring)) if classes is None else Target(tuple(classes.tolist()))
+    return Scoring(METRICS[name](target), noise, rows, classes)
+
+
+def _label_bounds(estimator: Any, scoring: str) -> tuple[float, float]:
+    """The public bounds of the label that a step of the estimator names."""
+    settings = estimator.get_params(deep=True)
+    found = [value for name, value in settings.items() if name.split("__")[-1] == "label_bounds" and value is not None]
+    if len(found) != 1:
+        raise ArgumentError(
+            f"scoring={scoring!r} needs public bounds of the labels: an estimator with label_bounds=(low, high), as "
+            "DPSGDRegressor has them, or a RowScore with bounds of its own"
+        )
+    return public_bounds(found[0])

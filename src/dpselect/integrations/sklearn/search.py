@@ -40,6 +40,7 @@ from dpselect.privacy.promises import refusal
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
+from dpselect.study.metrics import ScoreNoise
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, TuneResult, tune
 
 __all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
@@ -81,7 +82,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
         classes: the labels, public. None: the learner's; or those in y, with a `DataDependentClassesWarning`.
-        scoring: on private rows "accuracy" (the default of classifiers) or a `RowScore`; on public rows, any.
+        scoring: on private rows "accuracy" (the default of classifiers), "balanced_accuracy", "neg_log_loss" (each
+            row's at most ln 100) or "roc_auc"; with an estimator that has label_bounds "neg_mean_absolute_error",
+            "neg_mean_squared_error" or "r2"; or a `RowScore`. On public rows, any.
         score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; with
             folds, a tenth of the price.
         public_validation: (X, y) that are public: they score the runs, without noise, and all private rows train.
@@ -237,8 +240,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             self.estimator,
             self.scoring,
             public=public is not None,
-            epsilon=plan.score_epsilon,
+            noise=None if plan.score_epsilon is None else ScoreNoise(plan.score_epsilon, adjacency),
             rows=max(1.0, nominal * (self.validation_fraction if request.folds is None else 1.0)),
+            classes=classes,
         )
         room = self._room(request, settings, scoring, X, classes, public, rehearsed=self.rehearse and not beside)
         run = SearchRun(

@@ -199,7 +199,7 @@ class SearchRun:
         model = models[0] if len(models) == 1 else average_of_folds(models)
         # before the model sees rows that it is to be scored on: what its predict may keep of them must not leave
         value = random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model)
-        total = 0
+        total: Any = 0
         for each, (_, held_out) in zip(models, self.parts, strict=True):
             X, y, _ = self.rows.at(held_out)
             total += self.scoring.total(each, X, y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpselect.errors import StudyError
 from dpselect.registry import Registry
 
 __all__ = ["LEARNERS", "StudyLearner"]
@@ -12,18 +13,28 @@ __all__ = ["LEARNERS", "StudyLearner"]
 
 @dataclass(frozen=True)
 class StudyLearner:
-    """A private classifier, and which of its parameters decide privacy.
+    """A private learner, and which of its parameters decide privacy.
 
-    `estimator` is a class that keeps `dpselect.testing.learner_contract`: all that it learns is the tuple of arrays
-    `weights_`, and `guarantee()` says what one fit promises. `noise_name` is the parameter that decides its noise;
-    `inverse` says that more noise means a smaller value of it. `priced` are other parameters that enter the guarantee:
-    all runs share them, none is searched.
+    `estimator` is a classifier that keeps `dpselect.testing.learner_contract`: all that it learns is the tuple of
+    arrays `weights_`, and `guarantee()` says what one fit promises. `regressor` is what stands for it where the label
+    is a number, None where there is none: it takes `label_bounds` in place of `classes`. `noise_name` is the parameter
+    that decides the noise of both; `inverse` says that more noise means a smaller value of it. `priced` are other
+    parameters that enter the guarantee: all runs share them, none is searched.
     """
 
     estimator: type[Any]
     noise_name: str
     inverse: bool = False
     priced: frozenset[str] = frozenset()
+    regressor: type[Any] | None = None
+
+    def for_task(self, task: str) -> type[Any]:
+        """The estimator of a classification or a regression; raises `StudyError` where there is none."""
+        found = self.regressor if task == "regression" else self.estimator
+        if found is None:
+            names = ", ".join(name for name in LEARNERS if LEARNERS[name].regressor is not None)
+            raise StudyError(f"learner.name: this one knows no regression; there are {names}")
+        return found
 
 
 LEARNERS: Final = Registry[StudyLearner]("learner", room="dpselect.study.learners")

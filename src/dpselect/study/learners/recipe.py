@@ -18,6 +18,7 @@ from dpselect.study.columns import Column
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
 from dpselect.study.schema import Study
+from dpselect.study.target import Target
 
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
 
@@ -25,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 # set by the study itself, not by the learner's table
-_RESERVED: Final = frozenset({"classes", "nominal_rows", "adjacency", "random", "early_stopping"})
+_RESERVED: Final = frozenset({"classes", "label_bounds", "nominal_rows", "adjacency", "random", "early_stopping"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Recipe:
 
     kind: str
     shared: Mapping[str, Any]
-    classes: int
+    target: Target
     nominal_rows: float | None
     adjacency: Adjacency
     columns: Mapping[str, Column] = field(default_factory=dict)
@@ -58,9 +59,13 @@ class Recipe:
         asked = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
         of_maps = {"map", *map_parameters(*MAPS)}
         settings = {name: value for name, value in asked.items() if name not in of_maps}
+        make = kind.for_task(self.target.task)
         public = {"adjacency": self.adjacency.value, "nominal_rows": self.nominal_rows}
-        settings |= {name: value for name, value in public.items() if name in kind.estimator().get_params()}
-        learner = kind.estimator(**settings, classes=list(range(self.classes)), random=random)
+        settings |= {name: value for name, value in public.items() if name in make().get_params()}
+        label: dict[str, Any] = {"label_bounds": self.target.bounds}
+        if self.target.bounds is None:
+            label = {"classes": list(range(len(self.target.classes)))}
+        learner = make(**settings, **label, random=random)
         return MappedLearner(*map_for(asked["map"], self.columns, asked), learner) if "map" in asked else learner
 
     def guarantee(self, noise: float) -> Guarantee:
@@ -91,8 +96,7 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     if problems:
         raise StudyError("\n  ".join(problems))
     shared = _by_place(study)
-    classes, adjacency = len(study.data.classes), study.privacy.adjacency
-    recipe = Recipe(study.learner.name, shared, classes, nominal_rows, adjacency, columns or {})
+    recipe = Recipe(study.learner.name, shared, study.data.target, nominal_rows, study.privacy.adjacency, columns or {})
     try:
         recipe.guarantee(1.0)
     except AdjacencyError as error:
@@ -102,15 +106,15 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     return recipe
 
 
-def learner_keys(kind: StudyLearner) -> frozenset[str]:
+def learner_keys(kind: StudyLearner, task: str = "classification") -> frozenset[str]:
     """The keys of the learner's table, but for those of a map."""
-    return frozenset({"map", *kind.estimator().get_params()}) - _RESERVED - {kind.noise_name}
+    return frozenset({"map", *kind.for_task(task)().get_params()}) - _RESERVED - {kind.noise_name}
 
 
 def _problems(study: Study, kind: StudyLearner) -> Iterator[str]:
     """What is wrong with the keys of the learner's table and of the space."""
     shared = study.learner.parameters
-    known = learner_keys(kind)
+    known = learner_keys(kind, study.data.task)
     in_learner, in_space = known | map_parameters(*_maps(study)), known - kind.priced
     for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
         for name in names:
@@ -146,10 +150,10 @@ def _by_place(study: Study) -> dict[str, Any]:
         named = shared["class_weights"]
         if not isinstance(named, Mapping):
             raise StudyError("learner.class_weights: give a table from classes to weights")
-        places = positions(list(named), study.data.classes)
+        places = positions(list(named), study.data.target.classes)
         if -1 in places:
             raise StudyError(f"learner.class_weights: {list(named)[list(places).index(-1)]!r} is none of data.classes")
-        weights = [1.0] * len(study.data.classes)
+        weights = [1.0] * len(study.data.target.classes)
         for place, weight in zip(places.tolist(), named.values(), strict=True):
             weights[place] = weight
         shared = {**shared, "class_weights": weights}

@@ -8,17 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.study.metrics.metric import METRICS, RowMetric
+from dpselect.study.metrics.metric import METRICS, Metric
+from dpselect.study.metrics.row_metric import RowMetric
+from dpselect.study.target import Target
 
-__all__ = ["ACCURACY"]
+__all__ = ["accuracy", "answers_of"]
+
+
+def answers_of(model: Any, X: Any, y: Any) -> NDArray[Any]:
+    """The model's answers, shape (rows,); raises `ArgumentError` for another shape.
+
+    A column of answers would be compared with every label, and one row would count many times.
+    """
+    answers = np.asarray(model.predict(X))
+    if answers.shape != (len(y),):
+        raise ArgumentError("the estimator must predict one label for each row")
+    return answers
 
 
 def _right(model: Any, X: Any, y: Any) -> NDArray[np.bool_]:
-    answers = np.asarray(model.predict(X))
-    # a column of answers would be compared with every label, and one row would count many times
-    if answers.shape != (len(y),):
-        raise ArgumentError("the estimator must predict one label for each row")
-    return np.asarray(answers == y, dtype=bool)
+    return np.asarray((answers_of(model, X, y) == y) & (np.asarray(y) >= 0), dtype=bool)
 
 
-ACCURACY = METRICS.register("accuracy")(RowMetric(_right))
+@METRICS.register("accuracy", task="classification")
+def accuracy(target: Target) -> Metric:  # noqa: ARG001
+    """The share of right answers. A row with a label that is none of the classes counts as wrong; see `RowMetric`."""
+    return RowMetric(_right)

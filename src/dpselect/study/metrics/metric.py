@@ -1,52 +1,136 @@
-"""What a score of a model is, with what one row can do to it, and the registry of those that a study can name."""
+"""What a score of a model is, what one row can do to it, the noise that covers it, and what can still be said."""
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.errors import ArgumentError
 from dpselect.mechanisms import noisy_count
+from dpselect.privacy import Adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 from dpselect.registry import Registry
+from dpselect.study.target import Target
 
-__all__ = ["METRICS", "RowMetric"]
+__all__ = ["METRICS", "Estimate", "Metric", "ScoreNoise", "metrics_for"]
+
+Cells = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class RowMetric:
-    """The mean over rows of a bounded number, larger being better, that a row's label and the model's answer decide.
+class Estimate:
+    """A figure with its interval, in the units of the metric; None where there is no bound."""
 
-    `of_rows(model, X, y)` gives whole numbers from 0 to `steps`, shape (rows,); the caller must ensure that each
-    depends on its own row alone. They are cut off there, so that one row moves the sum by at most `steps`, whether it
-    is added, removed or replaced: that is the sensitivity which the noise covers. `steps` stand for the way from
-    `lower` to `upper`.
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class ScoreNoise:
+    """The noise of one score: pure epsilon towards a row, under this adjacency."""
+
+    epsilon: float | Fraction
+    adjacency: Adjacency
+
+    def a_step(self, moved: int) -> Fraction:
+        """The exact epsilon of one step, where one row moves the cells by `moved` steps in all."""
+        return epsilon_used(self.epsilon) / moved
+
+    def added(self, cells: Cells, moved: int, random: RandomSource) -> Cells:
+        """The cells, each with discrete Laplace noise of its own.
+
+        Claim: where neighbours differ by at most `moved` in the sum of the absolute differences of the cells, the
+        result is epsilon-differentially private, however many cells there are. The caller must ensure that bound.
+
+        Proof: with r = exp(-epsilon/moved), cells c become y with probability proportional to the product of
+        r^|y_i - c_i|; the factor that is left out does not depend on c. For neighbours c, c' the ratio is at most
+        r^-(|c_1 - c'_1| + ... + |c_m - c'_m|), which is at most exp(epsilon). QED
+
+        The argument is that of Dwork and Roth (2014), section 3.3, for the discrete law.
+        """
+        each = self.a_step(moved)
+        return np.array([noisy_count(int(cell), epsilon=each, random=random) for cell in cells.ravel()]).reshape(
+            cells.shape
+        )
+
+    def most(self, count: int, moved: int, failure: float) -> float:
+        """What none of `count` such noises is beyond but with probability `failure`.
+
+        P(|Z| > t) = 2 r^(t + 1)/(1 + r) <= 2 r^t for whole t >= 0, and so it is for every t; the rest is a sum.
+        """
+        return math.log(2.0 * count / failure) / float(self.a_step(moved)) * (1.0 + 1e-9)
+
+
+class Metric(ABC):
+    """A score from sums of whole numbers over the rows, of which one row can move only so much.
+
+    `cells` sums a vector of whole numbers that each row gives by itself; `noisy` covers what one row can do to the
+    sums; `score` and `estimate` see nothing but the noisy sums and public numbers, and so cost nothing more. Runs are
+    compared by `score`: it is a function of what was paid for, as is the figure that is released.
+
+    The caller must ensure that the model's answer for a row does not depend on the rows beside it.
     """
 
-    of_rows: Callable[[Any, Any, Any], NDArray[Any]]
-    steps: int = 1
-    lower: float = 0.0
-    upper: float = 1.0
+    @abstractmethod
+    def cells(self, model: Any, X: Any, y: Any) -> Cells:
+        """The sums over these rows; the sums over two parts of the rows add up."""
 
-    def total(self, model: Any, X: Any, y: Any) -> int:
-        """The sum over the rows, in steps."""
-        if not len(y):
-            return 0
-        return int(np.sum(np.clip(np.asarray(self.of_rows(model, X, y)), 0, self.steps).astype(np.int64)))
+    @abstractmethod
+    def lost(self, y: Any) -> Cells:
+        """The sums over rows with these labels for which there is no answer."""
 
-    def noisy(self, total: int, *, epsilon: float, random: RandomSource) -> int:
-        """A sum with discrete Laplace noise: pure epsilon-privacy for one row (see `noisy_count`)."""
-        each = epsilon if self.steps == 1 else epsilon_used(epsilon) / self.steps
-        return noisy_count(total, epsilon=each, random=random)
+    @abstractmethod
+    def moved(self, adjacency: Adjacency) -> int:
+        """How far neighbours' cells are apart at most: the sum of the absolute differences."""
 
-    def score(self, total: int, *, rows: float) -> float:
-        """The mean from a sum and the public number of rows."""
-        return self.lower + (self.upper - self.lower) * (total / self.steps) / rows
+    @abstractmethod
+    def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:
+        """By what runs are compared, larger being better; `rows` is the public number of rows."""
+
+    @abstractmethod
+    def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
+        """The figure, and an interval for it on further rows, which fails with probability at most `failure`.
+
+        The rows are taken for independent draws from those that the model will meet; they must not have trained it.
+        """
+
+    def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
+        """The cells with noise: pure `noise.epsilon` for one row."""
+        return noise.added(cells, self.moved(noise.adjacency), random)
+
+    def rows_by_class(self, cells: Cells) -> list[float] | None:  # noqa: ARG002
+        """How many rows each class has, with noise; None where the cells do not tell."""
+        return None
+
+    @property
+    def noisy_shape(self) -> tuple[int, ...]:
+        """The shape of what `noisy` gives."""
+        return (2,)
 
 
-METRICS: Final = Registry[RowMetric]("metric", room="dpselect.study.metrics")
-"""The metrics by the name that a study gives them: `METRICS.register("name")(RowMetric(...))`."""
+METRICS: Final = Registry[Callable[[Target], Metric]]("metric", room="dpselect.study.metrics")
+"""What makes a metric from the public facts about a label, by the name that a study gives it.
+
+`METRICS.register("name", task="regression")(function)`; without `task`, for both kinds of label. The function raises
+`ArgumentError` for a label that the metric is not for.
+"""
+
+
+def metrics_for(target: Target) -> dict[str, Metric]:
+    """All metrics that such a label admits, by name."""
+    found = {}
+    for name in METRICS:
+        if METRICS.facts(name).get("task", target.task) == target.task:
+            with suppress(ArgumentError):
+                found[name] = METRICS[name](target)
+    return found

@@ -1,0 +1,54 @@
+"""Means of absolute and of squared errors."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError
+from dpselect.study.metrics.accuracy import answers_of
+from dpselect.study.metrics.metric import METRICS, Metric
+from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
+from dpselect.study.target import Target
+
+__all__ = ["absolute_error", "absolute_shares", "squared_error"]
+
+
+def absolute_shares(target: Target, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
+    """The absolute errors as shares of the distance of the bounds, from 0 to 1, shape (rows,).
+
+    Labels and answers beyond the bounds are cut off there; an answer that is no number is 1 off.
+    """
+    answers = np.asarray(answers_of(model, X, y), dtype=np.float64)
+    errors = np.abs(target.shares(answers) - target.shares(np.asarray(y, dtype=np.float64)))
+    return np.where(np.isnan(answers), 1.0, errors)
+
+
+@METRICS.register("absolute-error", task="regression")
+def absolute_error(target: Target) -> Metric:
+    """The mean of |answer - label|, in units of the label, both cut off at its bounds; less is better.
+
+    One row's is at most the distance of the bounds; the rest is proved at `RowMetric`.
+    """
+    return RowMetric(partial(_kept, target, 1), FINE_STEPS, -target.width, 0.0, loss=True)
+
+
+@METRICS.register("squared-error", task="regression")
+def squared_error(target: Target) -> Metric:
+    """The mean of (answer - label)^2, both cut off at the label's bounds; less is better.
+
+    One row's is at most the square of the distance of the bounds; the rest is proved at `RowMetric`. Raises
+    `ArgumentError` where that square is no double.
+    """
+    if not math.isfinite(target.width * target.width):
+        raise ArgumentError("squared-error needs label_bounds less than 1e154 apart: take absolute-error, or r2")
+    return RowMetric(partial(_kept, target, 2), FINE_STEPS, -target.width * target.width, 0.0, loss=True)
+
+
+def _kept(target: Target, power: int, model: Any, X: Any, y: Any) -> NDArray[np.float64]:
+    """What lacks of each row to the largest error, in steps."""
+    return np.asarray(np.floor((1.0 - absolute_shares(target, model, X, y) ** power) * FINE_STEPS))

@@ -1,0 +1,93 @@
+"""Means over rows of a bounded number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import ArgumentError
+from dpselect.privacy import Adjacency
+from dpselect.randomness import RandomSource
+from dpselect.study.metrics.intervals import share_interval
+from dpselect.study.metrics.metric import Cells, Estimate, Metric, ScoreNoise
+
+__all__ = ["FINE_STEPS", "RowMetric"]
+
+FINE_STEPS: Final = 2**16
+"""Steps for a number that is not whole."""
+
+
+@dataclass(frozen=True)
+class RowMetric(Metric):
+    """The mean over rows of a bounded number, larger being better, that a row's label and the model's answer decide.
+
+    `of_rows(model, X, y)` gives whole numbers from 0 to `steps`, shape (rows,); the caller must ensure that each
+    depends on its own row alone. They are cut off there, and stand for the way from `lower` to `upper`. With `loss`,
+    what is shown is the mean with its sign turned.
+
+    The cells are the sum of the numbers v, and that of what lacks to the most, `steps` - v.
+
+    Claim: pure epsilon for one row by noise for `steps`. Proof: a row that is added or removed moves the two cells by
+    v and `steps` - v, together by `steps`: the second one, with which the number of rows need not be public, is free. A
+    row that is replaced moves the first by at most `steps`; only that one gets noise, and the second is what lacks to
+    the public number of all steps. QED
+
+    Under adding or removing, runs are compared by half the difference of the noisy cells, whose noise has half the
+    variance of the first's: the sum of the cells is the same for all runs.
+    """
+
+    of_rows: Callable[[Any, Any, Any], NDArray[Any]]
+    steps: int = 1
+    lower: float = 0.0
+    upper: float = 1.0
+    loss: bool = False
+
+    def cells(self, model: Any, X: Any, y: Any) -> Cells:
+        if not len(y):
+            return np.zeros(2, dtype=np.int64)
+        given = np.asarray(self.of_rows(model, X, y), dtype=np.float64)
+        if given.shape != (len(y),):
+            raise ArgumentError("the score must be one number for each row")
+        total = int(np.sum(np.clip(np.nan_to_num(given, nan=0.0), 0, self.steps).astype(np.int64)))
+        return np.array([total, self.steps * len(y) - total])
+
+    def lost(self, y: Any) -> Cells:
+        return np.array([0, self.steps * len(y)])
+
+    def moved(self, adjacency: Adjacency) -> int:  # noqa: ARG002
+        return self.steps
+
+    def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
+        if noise.adjacency is Adjacency.ADD_OR_REMOVE_ONE:
+            return super().noisy(cells, noise, random)
+        total = noise.added(cells[:1], self.steps, random)[0]
+        return np.array([total, int(np.sum(cells)) - total])
+
+    def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
+        share = 0.5 + float(cells[0] - cells[1]) / (2.0 * self.steps * rows)
+        return self._at(share)
+
+    def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
+        good, total = float(cells[0]), float(np.sum(cells))
+        if not total > 0.0:
+            return self._shown(0.5, (0.0, 1.0))
+        noises = 0 if noise is None else 2 if noise.adjacency is Adjacency.ADD_OR_REMOVE_ONE else 1
+        most = 0.0 if noise is None else noise.most(noises, self.steps, failure / 2.0)
+        # at the worst the one cell has `most` less and the other `most` more, which leaves their sum as it is
+        rows = (total - (noises // 2) * 2.0 * most) / self.steps
+        return self._shown(
+            min(max(good / total, 0.0), 1.0),
+            share_interval((good - most) / total, (good + most) / total, rows, failure / 2.0),
+        )
+
+    def _shown(self, share: float, ends: tuple[float, float]) -> Estimate:
+        sign = -1.0 if self.loss else 1.0
+        value, low, high = (sign * self._at(each) for each in (share, *ends))
+        return Estimate(value + 0.0, min(low, high) + 0.0, max(low, high) + 0.0)
+
+    def _at(self, share: float) -> float:
+        return self.lower + (self.upper - self.lower) * share

@@ -1,0 +1,70 @@
+"""What a release says of how good its model is: figures that were paid for, and what they are to be compared with."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.study.cells import category
+from dpselect.study.priced import Priced
+from dpselect.study.schema import Data, Study
+
+__all__ = ["figures", "misleading"]
+
+_FAILURE: Final = 0.05
+_RARE: Final = 0.1
+"""A class with a smaller part of the rows than this hardly counts in the accuracy."""
+
+
+def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
+    """The winner's figure with its interval, from the noisy cells that were released with it; JSON-able.
+
+    The interval holds with probability 0.95 for further rows like those that validated, although the winner is the best
+    of many noisy ones: each run has its own interval, which fails with probability 0.05/E[K] at most, and K runs, K
+    being independent of the rows, have 0.05 in all.
+    """
+    settled, noise = priced.settled, priced.score_noise
+    failure = _FAILURE / max(1.0, settled.law.mean)
+    found = settled.metric.estimate(cells, noise=noise, failure=failure)
+    counts = settled.metric.rows_by_class(cells)
+    return {
+        "metric": settled.study.metric,
+        **asdict(found),
+        "confidence": 1.0 - _FAILURE,
+        "rows_by_class": None if counts is None else [round(count) for count in counts],
+    }
+
+
+def misleading(study: Study, counts: list[float] | None = None) -> str | None:
+    """What is to be said where one answer for all rows has a high accuracy, as far as is public; None where nothing is.
+
+    `counts`: released numbers of rows by class, with noise.
+    """
+    shares = _declared_shares(study.data) if counts is None else _counted_shares(counts)
+    known = {place: share for place, share in enumerate(shares) if share is not None}
+    if study.data.task == "regression" or len(known) < 2 or min(known.values()) >= _RARE:
+        return None
+    place = max(known, key=known.__getitem__)
+    name = (study.data.classes or ())[place]
+    said = f"always answering {name!r} is right for about {known[place]:.3g} of the rows"
+    if study.metric == "accuracy":
+        other = "balanced-accuracy or auc" if len(shares) == 2 else "balanced-accuracy"
+        return f"{said}: accuracy says little of the rarest class, take validation.metric = {other}"
+    return f"{said}: compare the accuracy of any model with that"
+
+
+def _declared_shares(data: Data) -> list[float | None]:
+    """Of each class; what one that is not named must have follows from the others."""
+    declared = {category(name): share for name, share in (data.class_shares or {}).items()}
+    shares = [declared.get(category(name)) for name in data.classes or ()]
+    rest = max(0.0, 1.0 - sum(declared.values()))
+    return [rest if share is None else share for share in shares] if shares.count(None) == 1 else shares
+
+
+def _counted_shares(counts: list[float]) -> list[float | None]:
+    positive = [max(count, 0.0) for count in counts]
+    total = sum(positive)
+    return [count / total for count in positive] if total > 0.0 else []

@@ -1,0 +1,132 @@
+"""`PrivateSearchCV` with scikit-learn's names of metrics on private rows."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from dpselect.errors import ArgumentError
+from dpselect.integrations.sklearn import PrivateSearchCV, RowScore
+from dpselect.integrations.sklearn.scoring import scoring_of
+from dpselect.learners import DPSGDRegressor, OutputPerturbationClassifier, PrivateRidge
+from dpselect.privacy import Adjacency
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed
+from dpselect.study.metrics import ScoreNoise
+
+CLASSES = ["accuracy", "balanced_accuracy", "neg_log_loss", "roc_auc"]
+NUMBERS = ["neg_mean_absolute_error", "neg_mean_squared_error", "r2"]
+
+
+def rows(count=400, seed=1):
+    random = np.random.default_rng(seed)
+    X = random.uniform(-0.7, 0.7, (count, 2))
+    return X, X[:, 0] * 4.0 + 5.0 + 0.1 * random.normal(size=count)
+
+
+def search(estimator, space, **options):
+    settings = {"repetitions": Fixed(count=3), "nominal_rows": 400, "score_epsilon": 2.0, "release_score": True}
+    return PrivateSearchCV(estimator, space, random=keyed_source(2), **{**settings, **options})
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("labels", [(0, 1), ("well", "ill"), (True, False)])
+def test_classifiers_whatever_their_labels_are(name, labels):
+    X, y = rows()
+    learner = OutputPerturbationClassifier(epsilon=4.0)
+    found = search(learner, {"regularization": [0.01, 0.02]}, scoring=name, classes=list(labels))
+    found.fit(X, np.where(y > 5.0, labels[1], labels[0]))
+    assert found.best_score_ > (-0.75 if name == "neg_log_loss" else 0.7)
+    assert np.mean(found.predict(X) == np.where(y > 5.0, labels[1], labels[0])) > 0.9
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("learner", [DPSGDRegressor(label_bounds=(0, 10)), PrivateRidge(label_bounds=(0, 10))])
+def test_regressors_with_public_bounds(name, learner):
+    X, y = rows()
+    found = search(learner, {"row_norm": [1.0, 1.1]}, scoring=name, delta=1e-5).fit(X, y)
+    assert found.best_score_ > {"r2": 0.0, "neg_mean_absolute_error": -1.5, "neg_mean_squared_error": -6.0}[name]
+    assert np.mean(np.abs(found.predict(X) - y)) < 1.5
+
+
+def test_folds_in_pipelines_add_up_and_cost_the_same_for_every_metric():
+    X, y = rows()
+    learner = make_pipeline(Normalizer(), OutputPerturbationClassifier(epsilon=4.0))
+    space = {"outputperturbationclassifier__regularization": [0.01, 0.02]}
+    prices = set()
+    for name in CLASSES:
+        found = search(learner, space, scoring=name, classes=[0, 1], cv=3).fit(X, (y > 5.0).astype(int))
+        prices.add(found.guarantee_.epsilon(delta=0))
+    assert len(prices) == 1
+
+
+def test_the_ranks_of_a_rare_class_choose_what_accuracy_does_not():
+    """The rarer class is 4 of 100; regularisation that is too strong ranks as well as a coin with its noise."""
+    X, y = rows(2000)
+    rare = (y > 7.6).astype(int)
+    learner = OutputPerturbationClassifier(epsilon=8.0)
+    model = learner.set_params(classes=[0, 1], nominal_rows=2000, random=keyed_source(3)).fit(X, rare)
+    scores = {}
+    for name in ("accuracy", "roc_auc"):
+        scoring = scoring_of(model, name, public=False, noise=None, rows=2000.0, classes=np.array([0, 1]))
+        flipped = scoring.metric.score(scoring.total(model, -X, rare), rows=2000.0, noise=None)
+        right = scoring.metric.score(scoring.total(model, X, rare), rows=2000.0, noise=None)
+        scores[name] = right - flipped
+    assert abs(scores["accuracy"]) < 0.1
+    assert scores["roc_auc"] > 0.8
+
+
+def test_answers_are_put_in_the_order_of_the_public_classes():
+    class Foreign:
+        classes_ = np.array(["c", "a"])
+
+        def predict(self, X):
+            return np.array(["c", "a", "d"])[: len(X)]
+
+        def predict_proba(self, X):
+            return np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])[: len(X)]
+
+    classes, y = np.array(["a", "b", "c"]), np.array(["c", "a", "d"])
+    noise = ScoreNoise(1.0, Adjacency.ADD_OR_REMOVE_ONE)
+    counted = scoring_of(Foreign(), "balanced_accuracy", public=False, noise=noise, rows=3.0, classes=classes)
+    assert counted.total(Foreign(), np.zeros((3, 1)), y).tolist() == [[1, 0, 1], [0, 0, 0]]
+    right = scoring_of(Foreign(), "accuracy", public=False, noise=noise, rows=3.0, classes=classes)
+    assert right.total(Foreign(), np.zeros((3, 1)), y).tolist() == [2, 1]  # what nobody knows is not right
+    loss = scoring_of(Foreign(), "neg_log_loss", public=False, noise=None, rows=3.0, classes=classes)
+    total = loss.total(Foreign(), np.zeros((3, 1)), y)
+    expected = np.mean(np.log([0.9, 0.8, 0.01]))
+    assert loss.metric.score(total, rows=3.0, noise=None) == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("learner", "scoring", "said"),
+    [
+        (OutputPerturbationClassifier(), "f1", "one of accuracy, balanced_accuracy, neg_log_loss, roc_auc, r2"),
+        (OutputPerturbationClassifier(), "r2", "scoring='r2' is not for a classification"),
+        (DPSGDRegressor(label_bounds=(0, 10)), "roc_auc", "scoring='roc_auc' is not for a regression"),
+        (DPSGDRegressor(label_bounds=(0, 10)), None, "scoring=None on private rows"),
+        (DPSGDRegressor(label_bounds=(-1e200, 1e200)), "neg_mean_squared_error", "take absolute-error, or r2"),
+    ],
+)
+def test_what_is_not_for_it_is_refused_before_anything_is_drawn(learner, scoring, said):
+    X, y = rows(40)
+    y = (y > 5.0).astype(int)
+    with pytest.raises(ArgumentError, match=said):
+        search(learner, {"row_norm": [1.0, 2.0]}, scoring=scoring, classes=[0, 1], delta=1e-5).fit(X, y)
+
+
+def test_bounds_and_probabilities_are_asked_for():
+    for name in NUMBERS:
+        with pytest.raises(ArgumentError, match="needs public bounds of the labels"):
+            scoring_of(PrivateRidge(), name, public=False, noise=None, rows=1.0)
+
+    class Silent:
+        def predict(self, X):
+            return X
+
+    with pytest.raises(ArgumentError, match="needs an estimator with predict_proba"):
+        scoring_of(Silent(), "roc_auc", public=False, noise=None, rows=1.0, classes=np.array([0, 1]))
+    model = OutputPerturbationClassifier()
+    with pytest.raises(ArgumentError, match="auc needs two classes"):
+        scoring_of(model, "roc_auc", public=False, noise=None, rows=1.0, classes=np.arange(3))
+    assert scoring_of(PrivateRidge(), RowScore(abs), public=False, noise=None, rows=1.0).rule is not None

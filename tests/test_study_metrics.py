@@ -1,0 +1,364 @@
+"""Metrics of studies: what one row can do to them, over all tiny tables; their noise; their values and intervals."""
+
+import itertools
+import math
+import pickle
+from dataclasses import replace
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn import metrics as peers
+
+from dpselect.errors import ArgumentError
+from dpselect.privacy import Adjacency
+from dpselect.randomness import keyed_source
+from dpselect.study.metrics import METRICS, RowMetric, ScoreNoise, metrics_for
+from dpselect.study.metrics.intervals import curve_error, partial_sums, share_interval
+from dpselect.study.target import Target
+
+ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
+TWO = Target(("no", "yes"))
+NUMBER = Target(bounds=(-3.0, 7.0))
+NAMES = {"classification": TWO, "regression": NUMBER}
+
+
+class Answers:
+    """Answers what stands in the rows: the probability of the second class, or the number itself."""
+
+    def __init__(self, target=TWO):
+        self.target = target
+
+    def predict(self, X):
+        return X[:, 0] if self.target.bounds else (X[:, 0] > 0.5).astype(int)
+
+    def predict_proba(self, X):
+        return np.stack([1.0 - X[:, 0], X[:, 0]], axis=1)
+
+
+def universe(target):
+    """Rows that matter: (answer, label), whatever their kind."""
+    if target.bounds:
+        return list(itertools.product((-3.0, 0.5, 7.0, -1e300, np.inf, np.nan), (-3.0, 2.0, 7.0)))
+    return list(itertools.product((0.0, 0.3, 1.0, np.nan), (-1, 0, 1)))
+
+
+def cells_of(metric, rows):
+    target = NUMBER if rows and isinstance(rows[0][1], float) else TWO
+    X = np.array([[answer] for answer, _ in rows], dtype=np.float64).reshape(-1, 1)
+    y = np.array([label for _, label in rows], dtype=np.float64 if target.bounds else np.int64)
+    return metric.cells(Answers(target), X, y)
+
+
+def tables(target):
+    rows = universe(target)
+    return [(), *((row,) for row in rows), *itertools.product(rows, repeat=2)]
+
+
+def neighbours(target, adjacency):
+    """All pairs of neighbours of up to two rows."""
+    for table in tables(target):
+        for place in range(len(table)):
+            if adjacency is ADD:
+                yield table, table[:place] + table[place + 1 :]
+            else:
+                yield from ((table, (*table[:place], row, *table[place + 1 :])) for row in universe(target))
+
+
+def loss_between(metric, adjacency, first, second):
+    """The largest log-ratio of the laws of what `noisy` gives for these cells, in units of epsilon.
+
+    Whatever noisy counts were drawn are held fixed, the same for both: the ratio at such a point is the product of
+    those of the single noises, each exp(-epsilon_i d_i/moved_i) at the worst, and all else that is given must be a
+    function of the noisy counts.
+    """
+    given, asked = [], []
+    for cells in (first, second):
+        calls = []
+
+        def added(self, cells, moved, random, calls=calls):
+            calls.append((np.array(cells), self.a_step(moved)))
+            return np.arange(cells.size).reshape(cells.shape) * (7 + len(calls)) % 11
+
+        with patch.object(ScoreNoise, "added", added):
+            given.append(metric.noisy(cells, ScoreNoise(1.0, adjacency), keyed_source(1)))
+        asked.append(calls)
+    np.testing.assert_array_equal(*given)
+    return sum(float(rate) * np.sum(np.abs(one - other)) for (one, rate), (other, _) in zip(*asked, strict=True))
+
+
+def worst_loss(metric, target, adjacency):
+    cells = {table: cells_of(metric, table) for table in tables(target)}
+    pairs = neighbours(target, adjacency)
+    seen, worst = set(), 0.0
+    for first, second in pairs:
+        key = (cells[first].tobytes(), cells[second].tobytes())
+        if key not in seen:
+            seen.add(key)
+            worst = max(worst, loss_between(metric, adjacency, cells[first], cells[second]))
+    return worst
+
+
+SHIPPED = [(name, METRICS.facts(name)["task"]) for name in METRICS]
+
+
+def test_there_are_those_that_a_study_can_name():
+    assert list(metrics_for(TWO)) == ["accuracy", "auc", "balanced-accuracy", "log-loss"]
+    assert list(metrics_for(Target(("a", "b", "c")))) == ["accuracy", "balanced-accuracy", "log-loss"]
+    assert list(metrics_for(NUMBER)) == ["absolute-error", "r2", "squared-error"]
+
+
+@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
+@pytest.mark.parametrize(("name", "task"), SHIPPED)
+def test_one_row_costs_epsilon_and_no_more(name, task, adjacency):
+    """Over all pairs of neighbours of up to two rows; some pair attains it, except where a row is two parts of which
+    one cannot move all the way while the other does."""
+    target = NAMES[task]
+    worst = worst_loss(METRICS[name](target), target, adjacency)
+    assert worst <= 1.0 + 1e-12
+    assert worst >= 1.0 - 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "adjacency"),
+    [("balanced-accuracy", REPLACE), ("auc", REPLACE), ("auc", ADD), ("r2", REPLACE), ("r2", ADD)],
+)
+def test_noise_for_less_than_a_row_can_do_is_found(name, adjacency):
+    """The same check on metrics that pretend that a row moves 1 per cent less, or one cell in place of two."""
+    target = NAMES[METRICS.facts(name)["task"]]
+    metric = METRICS[name](target)
+    honest = metric.moved(adjacency)
+    less = honest / 2 if name in ("auc", "balanced-accuracy") and adjacency is REPLACE else honest * 0.99
+    with patch.object(type(metric), "moved", lambda self, adjacency: less):
+        assert worst_loss(metric, target, adjacency) > 1.009
+
+
+def test_a_row_metric_that_forgets_its_steps_is_found():
+    wrong = replace(METRICS["squared-error"](NUMBER), steps=2**16)
+    with patch.object(RowMetric, "noisy", lambda self, cells, noise, random: noise.added(cells, 1, random)):
+        assert worst_loss(wrong, NUMBER, ADD) > 1000.0
+
+
+def test_a_mean_that_keeps_the_number_of_rows_without_noise_is_found():
+    """Under adding or removing, the second cell without noise would tell how many rows there are."""
+    metric = METRICS["accuracy"](TWO)
+
+    def forgetful(self, cells, noise, random):
+        total = noise.added(cells[:1], self.steps, random)[0]
+        return np.array([total, int(np.sum(cells)) - total])
+
+    with patch.object(RowMetric, "noisy", forgetful), pytest.raises(AssertionError):
+        worst_loss(metric, TWO, ADD)
+
+
+@pytest.mark.parametrize(("name", "task"), SHIPPED)
+def test_metrics_travel_to_worker_processes(name, task):
+    metric = METRICS[name](NAMES[task])
+    rows = universe(NAMES[task])
+    np.testing.assert_array_equal(cells_of(pickle.loads(pickle.dumps(metric)), rows), cells_of(metric, rows))
+
+
+@pytest.mark.parametrize(("name", "task"), SHIPPED)
+def test_rows_by_themselves_add_up(name, task):
+    """No row's part depends on those beside it, and a row without an answer counts at the worst end."""
+    metric = METRICS[name](NAMES[task])
+    rows = universe(NAMES[task])
+    whole = cells_of(metric, rows)
+    np.testing.assert_array_equal(whole, sum(cells_of(metric, [row]) for row in rows))
+    labels = np.array([label for _, label in rows if label != -1])
+    lost = metric.lost(labels)
+    assert lost.shape == whole.shape
+    assert metric.score(lost, rows=len(labels), noise=None) <= metric.score(whole, rows=len(rows), noise=None)
+
+
+@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
+def test_the_noise_that_is_drawn_has_the_scale_that_is_said(adjacency):
+    """E|X| of the discrete Laplace law of rate a is 2 q/(1 - q^2), q = exp(-a); 3000 draws, six standard errors."""
+    metric, random = METRICS["balanced-accuracy"](TWO), keyed_source(3)
+    cells = np.array([[5, 1], [0, 40]])
+    drawn = np.array([metric.noisy(cells, ScoreNoise(0.5, adjacency), random) - cells for _ in range(750)])
+    q = math.exp(-0.5 / metric.moved(adjacency))
+    assert np.mean(np.abs(drawn)) == pytest.approx(2 * q / (1 - q * q), rel=0.12)
+    assert abs(np.mean(drawn)) < 6 * 2.9 * metric.moved(adjacency) / math.sqrt(3000)
+
+
+def test_the_two_counts_of_the_area_together_cost_epsilon():
+    first, second = METRICS["auc"](TWO)._noises(ScoreNoise(0.1, ADD))
+    assert first.a_step(1) + second.a_step(1) == ScoreNoise(0.1, ADD).a_step(1)
+
+
+# values
+
+
+def random_rows(rows=400, seed=1):
+    random = np.random.default_rng(seed)
+    y = (random.random(rows) < 0.3).astype(int)
+    p = 1.0 / (1.0 + np.exp(-(random.normal(size=rows) + 1.5 * y - 1.0)))
+    return p[:, None], y
+
+
+def test_without_noise_the_values_are_those_of_scikit_learn():
+    X, y = random_rows()
+    model = Answers()
+    expected = {
+        "accuracy": peers.accuracy_score(y, model.predict(X)),
+        "balanced-accuracy": peers.balanced_accuracy_score(y, model.predict(X)),
+        "log-loss": peers.log_loss(y, np.clip(model.predict_proba(X), 0.01, 1.0)),
+        "auc": peers.roc_auc_score(y, X[:, 0]),
+    }
+    for name, value in expected.items():
+        metric = METRICS[name](TWO)
+        found = metric.estimate(metric.cells(model, X, y), noise=None, failure=0.05)
+        assert found.value == pytest.approx(value, abs=5e-3 if name in ("auc", "log-loss") else 1e-12)
+        assert found.low < found.value < found.high
+    random = np.random.default_rng(2)
+    labels = random.uniform(-3, 7, 300)
+    answers = np.clip(labels + random.normal(size=300), -3, 7)
+    expected = {
+        "absolute-error": peers.mean_absolute_error(labels, answers),
+        "squared-error": peers.mean_squared_error(labels, answers),
+        "r2": peers.r2_score(labels, answers),
+    }
+    for name, value in expected.items():
+        metric = METRICS[name](NUMBER)
+        cells = metric.cells(Answers(NUMBER), answers[:, None], labels)
+        assert metric.estimate(cells, noise=None, failure=0.05).value == pytest.approx(value, abs=5e-3)
+
+
+def test_runs_are_compared_by_what_is_better():
+    X, y = random_rows()
+    worse = np.where(np.arange(len(y))[:, None] % 2, X, 1.0 - X)
+    for metric in metrics_for(TWO).values():
+        scores = [metric.score(metric.cells(Answers(), rows, y), rows=400, noise=None) for rows in (X, worse)]
+        assert scores[0] > scores[1]
+    labels = np.linspace(-3, 7, 50)
+    for metric in metrics_for(NUMBER).values():
+        rows = [labels[:, None], labels[::-1, None]]
+        scores = [metric.score(metric.cells(Answers(NUMBER), each, labels), rows=50, noise=None) for each in rows]
+        assert scores[0] > scores[1]
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1e-300), (-1e300, 1e300), (-1e-9, 1e-9), (-2e6, -1e6)])
+def test_tiny_huge_and_negative_labels(bounds):
+    target = Target(bounds=bounds)
+    low, high = bounds
+    labels = low + (high / 2 - low / 2) * np.linspace(0.0, 2.0, 9)
+    found = metrics_for(target)
+    assert ("squared-error" in found) == (bounds[1] < 1e200)
+    for metric in found.values():
+        cells = metric.cells(Answers(target), labels[:, None], labels)
+        for noise in (None, ScoreNoise(0.5, ADD)):
+            assert math.isfinite(metric.score(cells, rows=9.0, noise=noise))
+            estimate = metric.estimate(cells, noise=noise, failure=0.01)
+            assert all(math.isfinite(end) for end in (estimate.value, estimate.low or 0.0, estimate.high or 0.0))
+        best = metric.upper if isinstance(metric, RowMetric) else 1.0
+        lost = metric.score(metric.lost(labels), rows=9.0, noise=None)
+        assert metric.score(cells, rows=9.0, noise=None) - lost >= 0.9 * (best - lost)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
+def test_constant_answers_one_class_and_no_row(name):
+    """Whatever is missing, a score and an interval are there; a constant answer is worth one half where ranks count."""
+    metric = METRICS[name](TWO)
+    constant = np.full((20, 1), 0.4)
+    halves = np.repeat([0, 1], 10)
+    for y in (halves, np.zeros(20, int), np.ones(20, int), np.full(20, -1), halves[:0]):
+        cells = metric.cells(Answers(), constant[: len(y)], y)
+        for noise in (None, ScoreNoise(0.2, REPLACE)):
+            noisy = cells if noise is None else metric.noisy(cells, noise, keyed_source(4))
+            estimate = metric.estimate(noisy, noise=noise, failure=0.05)
+            assert estimate.low <= estimate.value <= estimate.high
+            assert math.isfinite(metric.score(noisy, rows=20.0, noise=noise))
+    if name in ("auc", "balanced-accuracy"):
+        assert metric.score(metric.cells(Answers(), constant, halves), rows=20.0, noise=None) == pytest.approx(0.5)
+
+
+def test_metrics_refuse_answers_of_another_shape_and_labels_they_are_not_for():
+    class Column(Answers):
+        def predict(self, X):
+            return X
+
+        def predict_proba(self, X):
+            return X
+
+    for metric in metrics_for(TWO).values():
+        with pytest.raises(ArgumentError, match="for each row"):
+            metric.cells(Column(), np.zeros((3, 1)), np.zeros(3, int))
+    with pytest.raises(ArgumentError, match="auc needs two classes: take balanced-accuracy"):
+        METRICS["auc"](Target(("a", "b", "c")))
+    with pytest.raises(ArgumentError, match="squared-error needs label_bounds less than"):
+        METRICS["squared-error"](Target(bounds=(-1e200, 1e200)))
+
+
+# intervals
+
+
+def test_a_share_lies_in_its_interval_by_the_exact_law():
+    for rows, failure in ((7, 0.2), (40, 0.05), (200, 0.01)):
+        ends = [share_interval(k / rows, k / rows, float(rows), failure) for k in range(rows + 1)]
+        worst = 0.0
+        for p in np.linspace(0.001, 0.999, 333):
+            chances = binom.pmf(np.arange(rows + 1), rows, p)
+            worst = max(worst, sum(c for c, (low, high) in zip(chances, ends, strict=True) if not low <= p <= high))
+        assert failure / 30 < worst <= failure
+
+
+def test_no_partial_sum_is_beyond_its_bound_by_the_exact_law():
+    """The law of the largest partial sum of three discrete Laplace variables, by adding up."""
+    rate, failure = 0.7, 0.05
+    bound = partial_sums(3, rate, failure)
+    values = np.arange(-60, 61)
+    each = np.exp(-rate * np.abs(values))
+    each /= np.sum(each)
+    inside = np.where(values == 0, 1.0, 0.0)
+    for _ in range(3):
+        inside = np.convolve(inside, each)[60:181] * (np.abs(values) <= bound)
+    beyond = 1.0 - np.sum(inside)
+    assert failure / 100 < beyond <= failure
+
+
+def test_a_curve_is_within_its_error_of_the_expectation():
+    """Of 400 samples of 50 uniform draws at most 0.05 in expectation 20 are beyond; by chance 45 once in 10**6."""
+    random = np.random.default_rng(5)
+    samples = np.sort(random.random((400, 50)), axis=1)
+    steps = np.arange(51) / 50
+    off = np.maximum(np.max(steps[1:] - samples, axis=1), np.max(samples - steps[:-1], axis=1))
+    assert 1 <= np.sum(off > curve_error(50, 0.05)) <= 45
+
+
+@pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
+@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
+def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):
+    """With much noise: none of 40 fails, at 0.05 each; intervals that forget the noise fail often."""
+    metric, noise = METRICS[name](TWO), ScoreNoise(0.02 if name == "auc" else 0.05, adjacency)
+    X, y = random_rows(40_000, seed=9)
+    whole = metric.estimate(metric.cells(Answers(), X, y), noise=None, failure=0.5).value
+    missed = {True: 0, False: 0}
+    for k in range(40):
+        part = slice(1000 * k, 1000 * (k + 1))
+        noisy = metric.noisy(metric.cells(Answers(), X[part], y[part]), noise, keyed_source(k))
+        for counted in missed:
+            found = metric.estimate(noisy, noise=noise if counted else None, failure=0.05)
+            missed[counted] += not found.low - 1e-3 <= whole <= found.high + 1e-3
+    assert missed[True] == 0
+    assert missed[False] >= 3
+
+
+@pytest.mark.parametrize("name", ["absolute-error", "r2", "squared-error"])
+def test_intervals_of_errors_hold_for_further_rows_and_need_the_noise(name):
+    random = np.random.default_rng(6)
+    labels = random.choice([-3.0, 7.0], 20_000)
+    answers = np.clip(labels + random.normal(size=20_000), -3, 7)
+    metric, noise = METRICS[name](NUMBER), ScoreNoise(0.05, ADD)
+    whole = metric.estimate(metric.cells(Answers(NUMBER), answers[:, None], labels), noise=None, failure=0.5).value
+    missed = {True: 0, False: 0}
+    for k in range(40):
+        part = slice(500 * k, 500 * (k + 1))
+        cells = metric.cells(Answers(NUMBER), answers[part, None], labels[part])
+        noisy = metric.noisy(cells, noise, keyed_source(k))
+        for counted in missed:
+            found = metric.estimate(noisy, noise=noise if counted else None, failure=0.05)
+            missed[counted] += not (-math.inf if found.low is None else found.low) <= whole <= found.high
+    assert missed[True] == 0
+    assert missed[False] >= 3
