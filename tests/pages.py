@@ -13,6 +13,9 @@ SEARCH = worst_of(*[best_of(part, LAW) for part in PARTS])
 FACTS = search_facts(parts=PARTS, search=SEARCH, law=LAW, delta=1e-6)
 RELEASE = {
     "study": "toy",
+    "design": "one-stage",
+    "learner": "dp-sgd",
+    "settings": {"steps": 100},
     "found": True,
     "parameters": {"learning_rate": 0.25, "hidden_units": 32},
     "score": None,

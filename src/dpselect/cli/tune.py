@@ -6,7 +6,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,6 +18,9 @@ from dpselect.numerics import rounded_up
 from dpselect.privacy.nothing_found import nothing_found
 
 __all__ = ["tune"]
+
+
+_WHOLE: Final = {"one-run": "run", "one-stage": "search"}
 
 
 def _schema(asked: bool) -> None:
@@ -104,13 +107,13 @@ def _shown(amount: float) -> str:
 
 
 def _checked(found: dict[str, Any], runs: str) -> str:
-    noise = ", ".join(f"{name} = {value:.4g}" for name, value in found["noise"].items())
+    learner = found["learner"] + _settings({**found["noise"], **found["parameters"]})
     lines = [
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
-        f"the whole search will cost epsilon {_shown(found['epsilon'])} at delta {_shown(found['delta'])}, "
-        f"{found['adjacency']}",
-        f"one run: epsilon {_shown(found['single_run_epsilon'])}; {found['learner']} with {noise}",
-        f"number of runs: {runs}, compared by {found['metric']}",
+        f"the whole {_WHOLE[found['design']]} will cost epsilon {_shown(found['epsilon'])} at delta "
+        f"{_shown(found['delta'])}, {found['adjacency']}",
+        f"one run: epsilon {_shown(found['single_run_epsilon'])}; {learner}",
+        f"number of runs: {runs}{_how_scored(found)}",
         *_bought(found["preparation"]),
         *(f"note: {note}" for note in found["notes"]),
     ]
@@ -124,6 +127,17 @@ def _bought(preparation: dict[str, Any] | None) -> list[str]:
     price = f"epsilon {_shown(preparation['epsilon'])} of it, {_shown(preparation['column_epsilon'])} a column"
     lines = [f"private bounds of {count} column{'s' * (count > 1)}: {price}; they take about {rows} rows"]
     return lines if preparation["warning"] is None else [*lines, f"warning: {preparation['warning']}"]
+
+
+def _settings(found: dict[str, Any]) -> str:
+    shown = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in found.items()}
+    return "".join(f", {name} = {value}" for name, value in shown.items())
+
+
+def _how_scored(found: dict[str, Any]) -> str:
+    if found["design"] == "one-run":
+        return f"; what is released: the model{'' if found['metric'] is None else ' and its ' + found['metric']}"
+    return f", compared by {found['metric']}"
 
 
 def _tested(test: dict[str, Any] | None) -> list[str]:
@@ -145,15 +159,12 @@ def _validated(release: dict[str, Any]) -> list[str]:
 
 
 def _released(release: dict[str, Any], folder: Path) -> str:
-    guarantee = release["guarantee"]
+    guarantee, whole = release["guarantee"], _WHOLE[release["design"]]
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["found"]:
-        chosen = ", ".join(
-            f"{name} = {value:.4g}" if isinstance(value, float) else f"{name} = {value}"
-            for name, value in release["parameters"].items()
-        )
+        chosen = release["learner"] + _settings({**release["settings"], **release["parameters"]})
     lines = [
-        f"the whole search: epsilon {_shown(guarantee['epsilon'])}, delta {_shown(guarantee['delta'])}",
+        f"the whole {whole}: epsilon {_shown(guarantee['epsilon'])}, delta {_shown(guarantee['delta'])}",
         f"adjacency: {guarantee['adjacency']}",
         f"released: {chosen}",
         *_bounds(release["preparation"]),

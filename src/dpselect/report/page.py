@@ -34,27 +34,33 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
     It is a function of these alone, so it cannot depend on the number of runs that was drawn.
     """
+    searched = release["design"] != "one-run"
     return _ENVIRONMENT.get_template("release.html").render(
         release=release,
         facts=facts,
         curve_rows=_curve_rows(facts["curve"]),
         success_rows=_success_rows(facts["law"]),
         plots={
-            "privacy": _privacy_plot(facts),
-            "cost": _cost_plot(facts["costs"]),
-            "law": _law_plot(facts["law"]),
-            "success": _success_plot(facts["law"]),
+            "privacy": _privacy_plot(facts, searched=searched),
+            **(_search_plots(facts) if searched else {}),
             "budget": None if facts["budget"] is None else _budget_plot(facts["budget"]),
         },
     )
 
 
-def _privacy_plot(facts: Mapping[str, Any]) -> str:
+def _search_plots(facts: Mapping[str, Any]) -> dict[str, str]:
+    law = facts["law"]
+    return {"cost": _cost_plot(facts["costs"]), "law": _law_plot(law), "success": _success_plot(law)}
+
+
+def _privacy_plot(facts: Mapping[str, Any], *, searched: bool) -> str:
+    whole = "whole search" if searched else "whole run"
     curve, epsilon, delta = facts["curve"], facts["epsilon"], facts["delta"]
     at = curve["epsilon"]
     with plotting(height=3.6) as axes:
-        axes.plot(at, curve["one_run"], "--", color=COLOURS["run"], label="one run")
-        axes.plot(at, curve["search"], color=COLOURS["search"], label="whole search")
+        if searched:
+            axes.plot(at, curve["one_run"], "--", color=COLOURS["run"], label="one run")
+        axes.plot(at, curve["search"], color=COLOURS["search"], label=whole)
         axes.plot([epsilon], [delta], "o", color=COLOURS["search"])
         axes.set(xlabel="epsilon", ylabel="delta", xlim=(0.0, at[-1] or 1.0), ylim=(0.0, 1.0))
         if curve["log"]:
@@ -65,9 +71,11 @@ def _privacy_plot(facts: Mapping[str, Any]) -> str:
         for i, (left, right) in enumerate(pairwise(ends)):
             axes.axvspan(left, right, facecolor="none", edgecolor="none", gid=f"note-{i}")
             one, search = rounded_up(curve["one_run"][i], digits=4), rounded_up(curve["search"][i], digits=4)
-            notes[f"note-{i}"] = f"epsilon {rounded(at[i])}: one run {one}, whole search {search}"
+            alone = f"one run {one}, " if searched else ""
+            notes[f"note-{i}"] = f"epsilon {rounded(at[i])}: {alone}{whole} {search}"
         stated = f"{rounded_up(epsilon, digits=4)}, {rounded_up(delta, digits=4)}"
-        label = f"Delta falls as epsilon grows, for one run and for the whole search; stated: {stated}"
+        of = "for one run and for the whole search" if searched else "for the whole run"
+        label = f"Delta falls as epsilon grows, {of}; stated: {stated}"
         return picture(axes, label, notes)
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from dpselect.study.schema import FILL_IN
 from dpselect.study.sources import Form
+from dpselect.study.task import DEFAULT_METRICS
 
 __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 
@@ -84,7 +85,7 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
         options=options,
         label=_quoted(label),
         answers=_answers(facts),
-        learner=_LEARNERS["regression" if facts.task == "regression" else "classification"],
+        metric=_quoted(DEFAULT_METRICS["regression" if facts.task == "regression" else "classification"]),
         columns="\n".join(kept),
         left="\n".join(["# Left out:", *left, ""]) if left else "",
         epsilon=facts.epsilon,
@@ -145,36 +146,17 @@ source = {source}
 {columns}
 {left}
 [privacy]
-epsilon = {epsilon}                              # the total for the whole search, about every single row
+epsilon = {epsilon}                              # the total for all that is done, about every single row
 delta = 1e-6                             # below one over the number of rows
 adjacency = "add_or_remove_one"          # hides whether a row is in the table at all
 nominal_rows = {rows}                    # about how many rows there are: a round public figure, not a count
 
-{learner}
-
-[repetitions]                            # how many runs: drawn at random and kept secret
-law = "harmonic"
-limit = 10
+# One model is trained on all rows, with settings by rule. To keep a fifth of the rows for a figure of how good it is,
+# with noise and an interval, take the comment off; where one class is rare, metric = "balanced-accuracy".
+# [validation]
+# metric = {metric}
+# To search instead, say what for, as in docs/study-file.md: [space] map = ...
 
 [output]
 folder = "release"                       # the model, its report, its guarantee
 """
-
-_LEARNERS: Final = {
-    "classification": """\
-[learner]
-name = "dp-sgd"                          # logistic regression by noisy gradients
-sampling_rate = 0.05
-steps = 100
-
-[space]                                  # what each run of the search draws
-learning_rate = { law = "log_uniform", low = 0.5, high = 10.0 }
-""",
-    "regression": """\
-[learner]
-name = "dp-sgd"                          # linear regression by noisy gradients; or "ridge", for many rows a column
-
-[space]                                  # what each run of the search draws
-row_norm = { law = "log_uniform", low = 1.0, high = 4.0 }
-""",
-}

@@ -11,17 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.storage import key_place
 from dpselect.study.opened import Opened, open_rows
 from dpselect.study.prepared import prepared
-from dpselect.study.priced import admit, price
+from dpselect.study.priced import Price, admit, price
 from dpselect.study.schema import Study
 from dpselect.study.searched import Watching, search
-from dpselect.study.settled import Place, settle
+from dpselect.study.settled import Place, Settled, settle
 from dpselect.study.shown import misleading
 from dpselect.study.written import read_release, write
 
@@ -29,6 +30,7 @@ __all__ = ["StudyRun", "check_study", "run_study"]
 
 # what is logged is public: never a count of rows or trials, a score, a key, or the path of one
 _LOG = logging.getLogger("dpselect.study")
+_UNLIKE: Final = frozenset({"map", "hidden_units"})
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     found = admit(price(settled)).price
     if study.output.key_variable is not None:
         key_place(study.output.key_variable).check()
-    recipe, law, bought, note = settled.recipe, settled.law, found.purchase, misleading(study)
+    recipe, law, bought, note = settled.recipe, settled.law, found.purchase, misleading(settled.study)
     return {
         "study": study.name,
         "epsilon": found.epsilon,
@@ -89,8 +91,10 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "theorem": found.search.statement(delta=found.delta).theorem,
         "single_run_epsilon": found.single.epsilon(found.delta),
         "task": study.data.task,
+        "design": settled.design,
         "learner": study.learner.name,
-        "metric": study.metric,
+        "parameters": settled.study.learner.parameters,
+        "metric": settled.study.metric if settled.scored else None,
         "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},
         "score_epsilon": found.score_epsilon,
         "repetitions": law.describe(),
@@ -99,7 +103,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
-        "notes": [note] if note is not None else [],
+        "notes": [said for said in (note, _pays(settled, found)) if said is not None],
     }
 
 
@@ -110,6 +114,18 @@ def _warn_of_bounds(opened: Opened) -> None:
     said = None if purchase is None else purchase.too_few(rows)
     if said is not None:
         _LOG.warning("warning: %s", said)
+
+
+def _pays(settled: Settled, found: Price) -> str | None:
+    """What a search pays beside one run, where a rule knows what it looks for: rates and strengths, but not maps."""
+    if settled.design == "one-run" or set(settled.space.describe()) & _UNLIKE:
+        return None
+    rows = " and all the rows" if settled.study.validation.data == "private" else ""
+    one, alone = (rounded_up(each, digits=4) for each in (found.single.epsilon(found.delta), found.epsilon))
+    return (
+        f"a run of this search is trained at epsilon {one}; one run alone, which a study without [space] and "
+        f"[repetitions] is, would have all of {alone}{rows}"
+    )
 
 
 def _place(study: Study, base: Path, folder: Path | None, resume: bool) -> Place:

@@ -16,7 +16,7 @@ from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import Column, Scalar, differ
 from dpselect.study.sources import Form
 from dpselect.study.target import Target
-from dpselect.study.task import DEFAULT_METRICS, task_clashes
+from dpselect.study.task import DEFAULT_METRICS, design_clashes, task_clashes
 
 __all__ = [
     "FILL_IN",
@@ -26,6 +26,7 @@ __all__ = [
     "Privacy",
     "PrivateBounds",
     "Runs",
+    "SearchDesign",
     "Study",
     "Test",
     "Validation",
@@ -171,8 +172,8 @@ class Validation(_Strict):
 
     metric: Annotated[str | None, AfterValidator(_metric)] = None
     """By what runs are compared; by default accuracy, or the absolute error of a regression."""
-    data: Literal["private", "public"] = "private"
-    """Whether runs are scored on private rows, with noise, or on a public file."""
+    data: Literal["private", "public", "none"] = "private"
+    """Whether runs are scored on private rows, with noise, on a public file, or (one run) not at all."""
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """The share of the private rows that validates."""
     source: str | None = None
@@ -252,6 +253,14 @@ class Runs(_Strict):
         return self
 
 
+class SearchDesign(_Strict):
+    """`[search]`: whether one model is trained, or the best of a random number."""
+
+    design: Literal["auto", "one-run", "one-stage"] = "auto"
+    """One run of settings that are given or follow from a rule; a search of the space in one stage; auto is a search
+    exactly where there is a space."""
+
+
 class Output(_Strict):
     """`[output]`: the folder of the release and where the key of the sealed store is."""
 
@@ -278,10 +287,12 @@ class Study(_Strict):
     """Public rows on which the released model is tried."""
     learner: Learner = Learner()
     """What is trained, with the parameters that every run shares."""
-    space: dict[str, dict[str, Any]]
-    """What each run draws: the law of every searched parameter."""
-    repetitions: dict[str, Any]
-    """The law of the number of runs."""
+    search: SearchDesign = SearchDesign()
+    """One run, or a search."""
+    space: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """What each run of a search draws: the law of every searched parameter."""
+    repetitions: dict[str, Any] = Field(default_factory=dict)
+    """The law of the number of runs of a search."""
     runs: Runs = Runs()
     """Where trials run, and their limits."""
     output: Output
@@ -297,7 +308,8 @@ def parse_study(document: dict[str, Any]) -> Study:
     """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
     blanks = tuple(_blanks(document))
     lines = [f"{where}: still to be filled in" for where in blanks]
-    clashes = [(where, what) for where, what in task_clashes(document) if where not in blanks]
+    found = (*task_clashes(document), *design_clashes(document))
+    clashes = [(where, what) for where, what in found if where not in blanks]
     lines += [f"{where}: {what}" for where, what in clashes]
     try:
         parsed = Study.model_validate(document)

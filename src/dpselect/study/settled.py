@@ -18,6 +18,7 @@ from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
 from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
+from dpselect.study.designed import designed
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
@@ -74,6 +75,16 @@ class Settled:
     payload_bytes: int
 
     @property
+    def design(self) -> str:
+        """One run, or how it is searched."""
+        return self.study.search.design
+
+    @property
+    def scored(self) -> bool:
+        """Whether a run is scored at all."""
+        return self.study.validation.data != "none"
+
+    @property
     def shows_score(self) -> bool:
         """Whether the winner's noisy figure is released: on public rows there is none that was paid for."""
         return self.study.validation.release_score and self.study.validation.data == "private"
@@ -84,6 +95,7 @@ def settle(study: Study, place: Place) -> Settled:
 
     Raises `StudyError` (or `ArgumentError`) that names what is wrong.
     """
+    study = designed(study)
     check = Problems()
     check.of(lambda: _check_folder(place))
     check.of(lambda: _check_budget(study, place))
@@ -156,7 +168,7 @@ def space_of(study: Study) -> Space:
 
 def law_of(study: Study) -> Repetitions:
     """The law of the number of runs; raises `StudyError`."""
-    settings = dict(study.repetitions)
+    settings = dict(designed(study).repetitions)
     name = settings.pop("law", None)
     if not isinstance(name, str):
         raise StudyError("repetitions.law: give the name of a law, such as harmonic")

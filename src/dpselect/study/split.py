@@ -28,14 +28,15 @@ class StudyObjective:
     """The objective of a study: trains on one part of the rows, scores on the other.
 
     The score is that of the study's metric: with noise when the rows are private, without when they are public
-    (`noise` None). The value is the tuple of weight arrays, behind them the cells of the metric with their noise if the
-    score is to be released, and `beside`, which all runs share. Nothing is drawn but from the trial's source.
+    (`noise` None). One run alone need not be scored (`validation` None). The value is the tuple of weight arrays,
+    behind them the cells of the metric with their noise if the score is to be released, and `beside`, which all runs
+    share. Nothing is drawn but from the trial's source.
     """
 
     recipe: Recipe
     noise: float
     training: tuple[Array, Labels]
-    validation: tuple[Array, Labels]
+    validation: tuple[Array, Labels] | None
     score_rows: float
     score_noise: ScoreNoise | None
     metric: Metric
@@ -46,24 +47,27 @@ class StudyObjective:
         """Train and score with these parameters."""
         model = self.recipe.estimator(self.noise, params, random.spawn("train"))
         model.fit(*self.training)
+        weights = tuple(np.asarray(w) for w in model.weights_)
+        if self.validation is None:
+            return TrialOutput(0.0, (*weights, *self.beside))
         features, labels = self.validation
         cells = self.metric.cells(model, features, labels)
         if self.score_noise is not None:
             cells = self.metric.noisy(cells, self.score_noise, random.spawn("score"))
         score = self.metric.score(cells, rows=self.score_rows, noise=self.score_noise)
         shown = (cells,) if self.shows_score else ()
-        return TrialOutput(score, (*(np.asarray(w) for w in model.weights_), *shown, *self.beside))
+        return TrialOutput(score, (*weights, *shown, *self.beside))
 
 
 def split(opened: Opened) -> StudyObjective:
-    """One run of the search: on the parts of the private rows, or on all of them, validated by public rows."""
+    """One run: on the parts of the private rows, or on all of them, validated by public rows or not at all."""
     settled, price, rows = opened.priced.settled, opened.priced.price, opened.rows
     study = settled.study
+    held_out, validation, score_rows = np.zeros(len(rows.labels), dtype=bool), None, 1.0
     if opened.validation is not None:
-        held_out = np.zeros(len(rows.labels), dtype=bool)
         validation = (opened.validation.features, opened.validation.labels)
         score_rows = float(len(opened.validation.labels))
-    else:
+    elif study.validation.data == "private":
         adjacency, fraction = study.privacy.adjacency, study.validation.fraction
         held_out = validation_mask(rows, fraction=fraction, adjacency=adjacency, salt=study.name)
         validation = (rows.features[held_out], rows.labels[held_out])

@@ -1,4 +1,4 @@
-"""What of a study goes with a classification, and what with a regression."""
+"""What of a study goes with a classification, what with a regression; what with one run, and what with a search."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpselect.study.cells import category
 
-__all__ = ["DEFAULT_METRICS", "task_clashes"]
+__all__ = ["DEFAULT_METRICS", "design_clashes", "task_clashes"]
 
 DEFAULT_METRICS: Final = {"classification": "accuracy", "regression": "absolute-error"}
 
@@ -32,6 +32,19 @@ def task_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield "data.label_bounds", 'goes with task = "regression"'
         yield from _classes(data)
     yield from _metric(_table(document, "validation").get("metric"), task)
+
+
+def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
+    design = _table(document, "search").get("design", "auto")
+    searched = [key for key in ("space", "repetitions") if document.get(key)]
+    if design == "one-run":
+        for key in searched:
+            yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
+    elif (design == "one-stage" or "repetitions" in searched) and "space" not in searched:
+        yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
+    if "space" in searched and _table(document, "validation").get("data") == "none":
+        yield "validation.data", "a search compares runs: private or public"
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -116,6 +116,9 @@ def _release(
     named = study.privacy.ledger is not None
     return {
         "study": study.name,
+        "design": priced.settled.design,
+        "learner": study.learner.name,
+        "settings": study.learner.parameters,
         "found": found,
         "parameters": dict(result.params) if result.params is not None else None,
         "score": result.score if study.validation.release_score else None,

@@ -1,0 +1,145 @@
+"""A study says one run or a search; what it leaves open follows from public facts."""
+
+import copy
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpselect.errors import StudyError
+from dpselect.learners import DPSGDClassifier
+from dpselect.randomness import keyed_source
+from dpselect.study import check_study, load_model, parse_study, run_study
+from dpselect.study.designed import designed
+from dpselect.study.opened import open_rows
+from dpselect.study.priced import price
+from dpselect.study.settled import Place, settle
+from dpselect.study.split import StudyObjective, split
+from tests.test_study_schema import STUDY
+
+ONE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "privacy", "output")}
+ONE["privacy"] = {**ONE["privacy"], "nominal_rows": 120}
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+def parsed(**tables):
+    return parse_study({**copy.deepcopy(ONE), **tables, "runs": {"executor": "inline"}})
+
+
+def check(**tables):
+    return check_study(parsed(**tables), base_folder=Path())
+
+
+def objective(tmp_path, **tables):
+    return split(open_rows(price(settle(parsed(**tables), Place(tmp_path, tmp_path / "out")))))
+
+
+def test_one_run_has_all_rows_and_all_of_the_total(tmp_path):
+    found = check()
+    assert found["design"] == "one-run"
+    assert found["max_runs"] == 1
+    assert found["metric"] is None
+    assert found["score_epsilon"] is None
+    assert 0.999 * 3.0 <= found["epsilon"] <= 3.0
+    assert found["single_run_epsilon"] == pytest.approx(found["epsilon"], rel=1e-9)
+    run = objective(tmp_path)
+    assert len(run.training[1]) == 150
+    assert run.validation is None
+
+
+def test_one_run_costs_what_its_learner_promises():
+    found = check()
+    learner = DPSGDClassifier(nominal_rows=120, classes=[0, 1, 2], **found["noise"])
+    assert found["epsilon"] == pytest.approx(learner.guarantee().epsilon(delta=1e-5), rel=1e-6)
+
+
+def test_a_figure_is_released_where_a_part_of_the_rows_validates(tmp_path):
+    study = parsed(validation={"fraction": 0.3})
+    release = run_study(study, base_folder=tmp_path, random=keyed_source(4)).release
+    assert release["validation"]["low"] <= release["validation"]["value"] <= release["validation"]["high"]
+    assert len(objective(tmp_path / "again", validation={"fraction": 0.3}).training[1]) < 150
+
+
+def test_the_model_of_one_run_is_good_and_the_page_speaks_of_no_search(tmp_path):
+    """Iris with bounds that nobody looked for: a class in three is a third, a line between two reaches two."""
+    release = run_study(parsed(test={"source": "sklearn:iris"}), base_folder=tmp_path, random=keyed_source(7)).release
+    assert release["parameters"] == {}
+    assert release["settings"] == {"map": "joint"}
+    assert release["test"]["accuracy"] > 0.8
+    page = (tmp_path / "out" / "report.html").read_text().partition("</style>")[2]
+    assert "search" not in re.sub("<[^>]*>", "", page)
+    assert "whole run" in page
+    model = load_model(tmp_path / "out" / "model.npz")
+    assert model.predict(np.array([[5.0, 3.4, 1.5, 0.2]]))[0] == 0
+
+
+def test_a_run_that_is_interrupted_goes_on_and_is_charged_once(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    whole = run_study(parsed(output={"folder": "whole"}), base_folder=tmp_path, random=keyed_source(7)).release
+    with monkeypatch.context() as patch:
+        patch.setattr(StudyObjective, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(parsed(), base_folder=tmp_path, random=keyed_source(7))
+    resumed = run_study(parsed(), base_folder=tmp_path, resume=True).release
+    assert resumed == whole
+    models = [load_model(tmp_path / name / "model.npz").estimator.weights_ for name in ("out", "whole")]
+    assert all(np.array_equal(a, b) for a, b in zip(*models, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("tables", "named"),
+    [
+        ({"search": {"design": "one-run"}, "space": STUDY["space"]}, "space: goes with a search"),
+        ({"search": {"design": "one-run"}, "repetitions": STUDY["repetitions"]}, "repetitions: goes with a search"),
+        ({"search": {"design": "one-stage"}}, "space: needed for a search"),
+        ({"repetitions": STUDY["repetitions"]}, "space: needed for a search"),
+        ({"space": STUDY["space"], "validation": {"data": "none"}}, "validation.data: a search compares runs"),
+        ({"search": {"design": "three-stage"}}, "search.design"),
+    ],
+)
+def test_what_does_not_go_together_is_named(tables, named):
+    with pytest.raises(StudyError) as refused:
+        parsed(**tables)
+    assert named in str(refused.value)
+
+
+def test_a_space_alone_is_a_search_of_a_harmonic_number_of_runs():
+    found = designed(parsed(space=STUDY["space"]))
+    assert found.search.design == "one-stage"
+    assert found.repetitions == {"law": "harmonic", "limit": 10}
+    assert found.validation.data == "private"
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ({}, "joint"),
+        ({"learner": {"name": "dp-sgd", "class_weights": {"0": 2.0}}}, "joint"),
+        ({"privacy": {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 1200}}, "cos4"),
+        ({"learner": {"name": "dp-sgd", "map": "direction"}}, "direction"),
+        ({"learner": {"name": "dp-sgd", "steps": 30}}, None),
+        ({"learner": {"name": "ridge"}}, None),
+    ],
+)
+def test_the_map_follows_from_public_facts_where_nothing_is_said(tables, expected):
+    assert designed(parsed(**tables)).learner.parameters.get("map") == expected
+
+
+def test_a_design_that_is_filled_in_is_filled_in_once():
+    for study in (parsed(), parsed(space=STUDY["space"]), parsed(validation={"fraction": 0.3})):
+        assert designed(designed(study)) == designed(study)
+
+
+def test_a_search_of_rates_hears_of_one_run_and_one_of_maps_does_not():
+    maps = {"map": {"law": "categorical", "choices": ["cos4", "direction"]}}
+    (said,) = check(space=STUDY["space"], repetitions=STUDY["repetitions"])["notes"]
+    assert said.startswith("a run of this search is trained at epsilon ")
+    assert check(space=maps, repetitions=STUDY["repetitions"])["notes"] == []
