@@ -59,7 +59,7 @@ def run(tmp_path, study, folder):
 def test_the_check_says_that_accuracy_misleads(tmp_path, table, shares):
     with unpriced():
         found = check_study(parse_study(document(shares=shares)), base_folder=tmp_path, folder=tmp_path / "out")
-    (note,) = found["notes"]
+    note = found["notes"][0]
     assert note == (
         "always answering 'well' is right for about 0.98 of the rows: accuracy says little of the rarest class, take "
         "validation.metric = balanced-accuracy or auc"
@@ -74,7 +74,7 @@ def test_the_check_says_that_accuracy_misleads(tmp_path, table, shares):
 def test_without_a_public_share_or_with_common_classes_nothing_is_said(tmp_path, table, shares):
     with unpriced():
         found = check_study(parse_study(document(shares=shares)), base_folder=tmp_path, folder=tmp_path / "out")
-    assert found["notes"] == []
+    assert not [note for note in found["notes"] if "accuracy" in note]
 
 
 def test_weights_and_a_metric_that_counts_classes_find_the_positives(tmp_path, table):
