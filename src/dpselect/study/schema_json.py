@@ -20,7 +20,7 @@ def study_schema() -> dict[str, Any]:
     of columns and the price by `check_study`.
 
     >>> study_schema()["required"]
-    ['data', 'privacy', 'space', 'repetitions', 'output']
+    ['data', 'privacy', 'output']
     """
     found = _without_null(Study.model_json_schema())
     properties = found["properties"]

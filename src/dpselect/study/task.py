@@ -41,7 +41,7 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if design == "one-run":
         for key in searched:
             yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
-    elif (design == "one-stage" or "repetitions" in searched) and "space" not in searched:
+    elif (design == "one-stage" or "repetitions" in searched) and "space" not in document:
         yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
     if "space" in searched and _table(document, "validation").get("data") == "none":
         yield "validation.data", "a search compares runs: private or public"

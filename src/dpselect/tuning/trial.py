@@ -70,7 +70,7 @@ class Preparation:
     ...     lambda random: lambda params, _, total=3 + random.laplace(1)[0]: (0.0, total), pure_dp(epsilon=1.0)
     ... )
     >>> run = {"space": {"x": Categorical([1])}, "base": pure_dp(epsilon=0.5), "repetitions": Fixed(count=1)}
-    >>> tune(noisy_sum, **run).guarantee.epsilon(delta=0)
+    >>> round(tune(noisy_sum, **run).guarantee.epsilon(delta=0), 9)
     1.5
     """
 

@@ -21,7 +21,7 @@ def share_interval(low: float, high: float, rows: float, failure: float) -> tupl
     2.1, with the convexity of exp for numbers that are not 0 or 1.
 
     >>> [round(end, 3) for end in share_interval(0.9, 0.9, 1000.0, 0.05)]
-    [0.873, 0.924]
+    [0.872, 0.924]
     """
     low, high = min(max(low, 0.0), 1.0), min(max(high, 0.0), 1.0)
     if not rows > 0.0:
