@@ -143,3 +143,14 @@ def test_a_search_of_rates_hears_of_one_run_and_one_of_maps_does_not():
     (said,) = check(space=STUDY["space"], repetitions=STUDY["repetitions"])["notes"]
     assert said.startswith("a run of this search is trained at epsilon ")
     assert check(space=maps, repetitions=STUDY["repetitions"])["notes"] == []
+
+
+def test_rows_that_are_images_have_the_map_of_images():
+    """As docs/one-run.md says; a shape alone was refused, and the smooth map of tables is worth less on images."""
+    data = {"source": "sklearn:digits", "classes": list(range(10)), "bounds": [0, 16]}
+    found = check(data=data, learner={"image_shape": [8, 8]})
+    assert found["parameters"] == {"image_shape": [8, 8], "map": "oriented-gradients"}
+    named = check(data=data, learner={"image_shape": [8, 8], "map": "oriented-gradients"})
+    assert found == named
+    with pytest.raises(StudyError, match="cell"):
+        check(data=data, learner={"cell": 4})

@@ -20,6 +20,8 @@ _ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _OWN_CHOICE: Final = frozenset({"class_weights"})
 """Keys of the learner's table that go with the default of all others."""
+_IMAGES: Final = frozenset({"image_shape", "cell", "orientations"})
+"""Keys that say that rows are images, and how their gradients are counted."""
 _FEW_SIGNALS: Final = 200.0
 
 
@@ -40,8 +42,10 @@ def designed(study: Study) -> Study:
     elif "release_score" not in scored.model_fields_set:
         scored = scored.model_copy(update={"release_score": True})
     filled = _with(study, design="one-run", repetitions=_ONE_RUN, validation=scored)
-    if study.learner.name == "dp-sgd" and set(study.learner.parameters) <= _OWN_CHOICE:
-        filled = filled.model_copy(update={"learner": study.learner.model_copy(update={"map": smooth_map(study)})})
+    told = set(study.learner.parameters)
+    if study.learner.name == "dp-sgd" and told <= _OWN_CHOICE | _IMAGES:
+        chosen = "oriented-gradients" if "image_shape" in told else smooth_map(study)
+        filled = filled.model_copy(update={"learner": study.learner.model_copy(update={"map": chosen})})
     return filled
 
 
