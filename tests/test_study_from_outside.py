@@ -49,7 +49,7 @@ def open_made_up(origin):
 DOCUMENT = {
     "data": {"source": "made-up:corners/80", "label": "label", "classes": [0, 1], "bounds": [0, 1], "row_key": "row"},
     "privacy": {"epsilon": 8.0, "delta": 1e-5, "nominal_rows": 80},
-    "validation": {"metric": "test-halves", "release_score": True},
+    "validation": {"metric": "test-halves"},
     "learner": {"name": "test-halved"},
     "space": {"regularization": {"law": "log_uniform", "low": 0.01, "high": 0.1}},
     "repetitions": {"law": "fixed", "count": 2},

@@ -135,9 +135,9 @@ def _settings(found: dict[str, Any]) -> str:
 
 
 def _how_scored(found: dict[str, Any]) -> str:
-    if found["design"] == "one-run":
-        return f"; what is released: the model{'' if found['metric'] is None else ' and its ' + found['metric']}"
-    return f", compared by {found['metric']}"
+    compared = "" if found["design"] == "one-run" else f", compared by {found['metric']}"
+    shown = f" and its {found['metric']}, at no further price" if found["score_released"] else ""
+    return f"{compared}; what is released: the model{shown}"
 
 
 def _tested(test: dict[str, Any] | None) -> list[str]:

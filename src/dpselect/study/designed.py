@@ -28,8 +28,8 @@ _FEW_SIGNALS: Final = 200.0
 def designed(study: Study) -> Study:
     """The same study with its design, its law, its map and how it is scored; one that says them all is unchanged.
 
-    Without `[space]` it is one run: all rows train, and none scores unless there is a `[validation]` table, whose noisy
-    figure is then released. With `[space]` and without `[repetitions]` it is a search of a harmonic number of runs.
+    Without `[space]` it is one run: all rows train, and none scores unless there is a `[validation]` table. With
+    `[space]` and without `[repetitions]` it is a search of a harmonic number of runs.
     """
     if study.repetitions:
         design = "one-run" if study.repetitions == _ONE_RUN and not study.space else "one-stage"
@@ -39,8 +39,6 @@ def designed(study: Study) -> Study:
     scored = study.validation
     if "validation" not in study.model_fields_set:
         scored = scored.model_copy(update={"data": "none"})
-    elif "release_score" not in scored.model_fields_set:
-        scored = scored.model_copy(update={"release_score": True})
     filled = _with(study, design="one-run", repetitions=_ONE_RUN, validation=scored)
     told = set(study.learner.parameters)
     if study.learner.name == "dp-sgd" and told <= _OWN_CHOICE | _IMAGES:

@@ -180,8 +180,8 @@ class Validation(_Strict):
     """The public file, with data = "public"."""
     score_epsilon: Positive | None = None
     """Epsilon of one score; by default what the total allows."""
-    release_score: bool = False
-    """Release the winner's noisy score too."""
+    release_score: bool = True
+    """Release the winner's score with it: its noise is part of the total already, so that this costs nothing more."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Validation:
