@@ -411,7 +411,7 @@ def test_ragged_parts_keep_the_law() -> None:
 
 def test_scores_that_change_between_passes_are_noticed() -> None:
     passes = itertools.count()
-    parts = ScoreChunks(lambda: [np.zeros(100) - 10 * (next(passes) == 2)])
+    parts = ScoreChunks(lambda: [np.zeros(3 * CHUNK) - 10 * (next(passes) == 2)])
     with pytest.raises(RuntimeError, match="changed"):
         exponential_mechanism(parts, sensitivity=1.0, epsilon=1.0, random=keyed_source(1))
 

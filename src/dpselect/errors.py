@@ -115,7 +115,7 @@ def number(
     >>> number("epsilon", 1, above=0)
     1.0
     """
-    if isinstance(value, _NOT_NUMBERS):
+    if type(value) is not float and isinstance(value, _NOT_NUMBERS):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         parsed = float(value)
@@ -161,7 +161,7 @@ def integer(name: str, value: SupportsIndex | float, *, at_least: int | None = N
     >>> integer("count", 3.0, at_least=1)
     3
     """
-    if isinstance(value, _NOT_NUMBERS):
+    if type(value) is not int and isinstance(value, _NOT_NUMBERS):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     try:
         whole = operator.index(value)  # type: ignore[arg-type]

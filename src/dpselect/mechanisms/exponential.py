@@ -81,8 +81,9 @@ def exponential_mechanism(
     finite sensitivity otherwise).
 
     Raises `ArgumentError` or `TypeError` for parameters, shapes and dtypes; never because of what the scores are.
-    What the scores can influence is the time it takes: a chunk of `CHUNK` scores is read again for each proposal, of
-    which 1 to 8 are needed on average, and a pass is some per cent slower when NaN or +inf occurs.
+    What the scores can influence is the time it takes: where there are several chunks of `CHUNK` scores, one is read
+    again for each proposal, of which 1 to 8 are needed on average, and a pass is some per cent slower when NaN or +inf
+    occurs.
 
     >>> from dpselect.randomness import keyed_source
     >>> exponential_mechanism([0.0, 90.0, 3.0], sensitivity=1.0, epsilon=1.0, random=keyed_source(1))
@@ -90,7 +91,7 @@ def exponential_mechanism(
     """
     check_method(method)
     mechanism = ExponentialMechanism(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return int(mechanism(scores, spender=spender, label=label, random=random).value)
+    return int(mechanism.value(scores, spender=spender, label=label, random=random))
 
 
 def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> int:
@@ -106,16 +107,17 @@ def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> in
     if scores.best == -math.inf:
         return random.below(scores.count)
     best = Fraction(scores.best)
-    found = [
-        (len(chunk), int(weights.sum()) * (len(chunk) // len(weights))) for chunk, weights in _proposals(scores, rate)
-    ]
+    found: list[tuple[int, int]] = []
+    for chunk, weights in _proposals(scores, rate):
+        found.append((len(chunk), int(weights.sum()) * (len(chunk) // len(weights))))
     starts = list(accumulate((length for length, _ in found), initial=0))
     sums = [total for _, total in found]
     totals = list(accumulate(sums))
     while True:
         target = random.below(totals[-1])
         block = bisect_right(totals, target)
-        chunk, weights = next(_proposals(scores, rate, block))
+        if len(found) > 1:
+            chunk, weights = next(_proposals(scores, rate, block))
         members = len(chunk) // len(weights)
         place, target = divmod(target - (totals[block] - sums[block]), members)
         running = np.cumsum(weights)

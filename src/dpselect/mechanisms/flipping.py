@@ -68,7 +68,7 @@ def permute_and_flip(
     """
     check_method(method)
     mechanism = PermuteAndFlip(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return int(mechanism(scores, spender=spender, label=label, random=random).value)
+    return int(mechanism.value(scores, spender=spender, label=label, random=random))
 
 
 def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) -> int:

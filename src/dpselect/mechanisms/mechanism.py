@@ -71,3 +71,9 @@ class Mechanism(ABC):
         name = type(self).__name__ if label is None else label
         public = {"spender": spender, "label": name, "replayable": source.replayable}
         return paid(lambda: run(source), mechanism.guarantee, form=mechanism.form(*data), **public)
+
+    def value(self, *data: Any, spender: Spender | None, label: str, random: RandomSource | None, **public: Any) -> Any:
+        """The released value alone, as the function forms give it: without a spender, no guarantee is worked out."""
+        if spender is None:
+            return self.draw(*data, random=random, **public)
+        return self(*data, spender=spender, label=label, random=random, **public).value

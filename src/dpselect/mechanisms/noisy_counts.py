@@ -96,4 +96,4 @@ def noisy_count(
     mechanism = NoisyCount(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
     if spender is None:  # many are drawn inside of what is priced as a whole
         return int(mechanism.draw(count, random=random))
-    return int(mechanism(count, spender=spender, label=label, random=random).value)
+    return int(mechanism.value(count, spender=spender, label=label, random=random))

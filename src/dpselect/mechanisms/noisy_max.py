@@ -85,7 +85,7 @@ def report_noisy_max(
     """
     check_method(method)
     mechanism = ReportNoisyMax(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, noise=noise)
-    return int(mechanism(scores, spender=spender, label=label, random=random).value)
+    return int(mechanism.value(scores, spender=spender, label=label, random=random))
 
 
 def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:

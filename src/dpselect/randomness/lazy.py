@@ -52,9 +52,10 @@ def exponential_enclosure(exponent: Fraction, bits: int) -> tuple[Fraction, Frac
     digits = _digits(bits) + len(str(int(exponent)))
     near = _context(digits, decimal.ROUND_HALF_EVEN)
     # copy_negate and not a minus sign, which would round to the thread's default precision
-    low = near.next_minus(near.exp(_divide(exponent, digits, decimal.ROUND_CEILING).copy_negate()))
-    high = near.next_plus(near.exp(_divide(exponent, digits, decimal.ROUND_FLOOR).copy_negate()))
-    return Fraction(low), min(Fraction(high), Fraction(1))
+    longest, shortest = (_divide(exponent, digits, way) for way in (decimal.ROUND_CEILING, decimal.ROUND_FLOOR))
+    smallest = near.exp(longest.copy_negate())
+    largest = smallest if longest == shortest else near.exp(shortest.copy_negate())
+    return Fraction(near.next_minus(smallest)), min(Fraction(near.next_plus(largest)), Fraction(1))
 
 
 def _minus_log(value: Fraction, digits: int, *, upwards: bool) -> Fraction:
@@ -87,9 +88,9 @@ class LazyUniform:
         value, bits = self.extend(_STEP)
         while True:
             low, high = enclosure(bits + 2)
-            if value + 1 <= low * (1 << bits):
+            if (value + 1) * low.denominator <= low.numerator << bits:
                 return True
-            if value >= high * (1 << bits):
+            if value * high.denominator >= high.numerator << bits:
                 return False
             value, bits = self.extend(bits + 1)
 

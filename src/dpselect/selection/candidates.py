@@ -6,7 +6,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpselect.mechanisms import Mechanism
 from dpselect.privacy import Guarantee, Release
@@ -57,9 +57,8 @@ class PrivateCandidate:
         return self.run(random)
 
 
-@dataclass(frozen=True, repr=False)
-class Outcome:
-    """One run that did not fail. Secret, unless it wins."""
+class Outcome(NamedTuple):
+    """One run that did not fail. Secret, unless it wins: no repr."""
 
     score: float
     tag: int
@@ -67,11 +66,16 @@ class Outcome:
 
     def beats(self, other: Outcome | None) -> bool:
         """Larger scores win, NaN ranks below every number, and a random tag decides ties."""
-        return other is None or self._rank() > other._rank()
+        if other is None:
+            return True
+        score, best = self.score, other.score
+        is_number, best_is_number = score == score, best == best
+        if is_number and best_is_number and score != best:
+            return score > best
+        return self.tag > other.tag if is_number == best_is_number else is_number
 
-    def _rank(self) -> tuple[bool, float, int]:
-        is_number = self.score == self.score
-        return is_number, self.score if is_number else 0.0, self.tag
+    def __repr__(self) -> str:
+        return "<Outcome>"
 
 
 def or_nothing(form: Callable[..., Release], no_runs: float) -> Callable[..., Release]:
