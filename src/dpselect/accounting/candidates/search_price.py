@@ -6,10 +6,18 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpselect.errors import BoundUnavailableError
+from dpselect.mechanisms import sparse_vector_guarantee
+from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
+from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, epsilon_at
 
 __all__ = ["PriceByOutput", "first_positive_price", "something_found"]
+
+Array = NDArray[np.float64]
 
 
 def something_found(value: Any) -> bool:
@@ -31,6 +39,28 @@ class PriceByOutput:
         return replace(self.by_output.worst(), theorem=self.theorem, terms=dict(self.terms))
 
 
+@dataclass(frozen=True)
+class _OutsideFailure(SymmetricProfile):
+    """failure + (1 - failure) times a profile: that of two laws which share a part of this mass, and differ there."""
+
+    inside: PrivacyProfile
+    failure: float
+
+    @property
+    def theorem(self) -> str:
+        """That of the profile."""
+        return str(getattr(self.inside, "theorem", ""))
+
+    def at(self, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0, rounded up."""
+        return np.minimum((self.failure + (1.0 - self.failure) * self.inside.remove(epsilons)) * ROUND_UP, 1.0)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon of the profile at what is left of delta, rounded up."""
+        left = (delta - self.failure) / (1.0 - self.failure) * (2.0 - ROUND_UP)
+        return epsilon_at(self.inside, left) if left > 0.0 else float("inf")
+
+
 def first_positive_price(
     *, epsilon: float, tests: int | None, failure: float, adjacency: Adjacency, theorem: str, terms: Mapping[str, Any]
 ) -> PriceByOutput:
@@ -38,8 +68,9 @@ def first_positive_price(
 
     epsilon for a positive and epsilon/2 for none, tight as the number of tests grows. A single test costs epsilon/4
     both ways: the probability that the difference of the two noises reaches x falls no faster than exp(-x /
-    (4S/epsilon)), by the larger of their scales. `failure` is the probability that some statistic moves by more than S.
-    Raises `BoundUnavailableError` when it reaches 1. Source: Hartmann et al. 2022, Lemma 8.
+    (4S/epsilon)), by the larger of their scales. `failure` is the probability that some statistic moves by more than S;
+    outside of it the search is a game of coins, which says what a delta saves. Raises `BoundUnavailableError` when it
+    reaches 1. Source: Hartmann et al. 2022, Lemma 8; docs/theory/sparse-vector.md, Theorem 6.
     """
     if not failure < 1.0:
         raise BoundUnavailableError(
@@ -51,4 +82,24 @@ def first_positive_price(
         prices = dict.fromkeys(prices, 0.25 * epsilon)
         theorem = f"{theorem}; a single test, exact"
     output = OutputGuarantee(cell=something_found, epsilons=prices, delta=failure, adjacency=adjacency)
-    return PriceByOutput(output, theorem, terms)
+    if tests == 1:  # both answers cost that much: nothing is left for a delta to save
+        return PriceByOutput(output, theorem, terms)
+    played = sparse_vector_guarantee(
+        epsilon_threshold=0.5 * epsilon,
+        epsilon_queries=0.5 * epsilon,
+        max_positives=1,
+        monotonic=False,
+        max_queries=tests,
+        adjacency=adjacency,
+    ).worst()
+    profile = played.profile
+    if failure > 0.0 and profile is not None:
+        profile = _OutsideFailure(profile, failure)
+    ordinary = replace(
+        played,
+        pure_epsilon=output.worst_epsilon,
+        failure=output.delta,
+        profile=profile,
+        lower_profile=None,  # the strategy that attains it needs statistics that move by S wherever they are
+    )
+    return PriceByOutput(replace(output, ordinary=ordinary), theorem, terms)

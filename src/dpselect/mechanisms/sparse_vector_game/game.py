@@ -12,6 +12,8 @@ __all__ = ["SHIFTS", "Orientation", "SparseVectorGame"]
 
 _MOST_LIMITED = 10_000
 """Queries times positives up to which a limit of queries is priced."""
+_MOST_EACH = 50
+"""Queries for each positive from which on a limit saves nothing that is worth the time: see the tests."""
 
 SHIFTS = tuple(j / 40.0 for j in range(41))
 """The shifts of the threshold noise, in sensitivities, that are tried; each gives a bound by itself."""
@@ -85,7 +87,9 @@ class SparseVectorGame:
         """Whether the number of queries is so small that it is priced; else any number is."""
         most = self.queries
         plain = not self.restarts and self.release_epsilon == 0.0
-        return plain and most is not None and most * min(self.positives, most) <= _MOST_LIMITED
+        if not plain or most is None or most > _MOST_EACH * self.positives:
+            return False
+        return most * min(self.positives, most) <= _MOST_LIMITED
 
     @property
     def orientations(self) -> tuple[Orientation, ...]:

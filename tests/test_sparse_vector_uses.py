@@ -1,0 +1,130 @@
+"""Where a sparse vector is part of another algorithm: its price as a game, against laws that are worked out exactly."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from dpselect.accounting.candidates.percentile_sparse_vector import percentile_sparse_vector
+from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, smoothed_odds
+from dpselect.accounting.candidates.search_price import first_positive_price
+from dpselect.ledger import Ledger
+from dpselect.mechanisms import sparse_vector_guarantee
+from dpselect.privacy import Adjacency, compose, pure_dp
+from dpselect.privacy.profile import RandomizedResponseProfile
+from dpselect.selection import PercentileSparseVector
+from tests.sparse_vector_adversaries import hockey_stick, laplace_nodes, laplace_tail
+
+
+def first_positive(gaps, *, epsilon, noise=None):
+    """The law of the place of the first positive (the last entry: none), by quadrature over the threshold's noise.
+
+    `gaps` lists threshold - value in units of the sensitivity; the noises are those of a search of this epsilon.
+    """
+    threshold = laplace_nodes(epsilon / 2) if noise is None else noise
+    tail, law = laplace_tail(epsilon / 4), np.zeros(len(gaps) + 1)
+    for r, p in threshold:
+        alive = p
+        for place, gap in enumerate(gaps):
+            law[place] += alive * tail(gap + r)
+            alive *= 1.0 - tail(gap + r)
+        law[-1] += alive
+    return law
+
+
+def neighbours(level, spread, queries):
+    """Queries that move by a sensitivity each, up and down in turn, and stay as far from the target on average."""
+    signs = np.array([1 if i % 2 else -1 for i in range(queries)])
+    return list(level + spread * signs), list(level - spread * signs)
+
+
+def price(epsilon, *, tests=None, failure=0.0):
+    return first_positive_price(
+        epsilon=epsilon, tests=tests, failure=failure, adjacency=Adjacency.REPLACE_ONE, theorem="test", terms={}
+    ).guarantee
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 6", exact=True)
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
+def test_no_search_exceeds_its_game(epsilon):
+    epsilons = np.linspace(0.0, epsilon, 12)
+    bound, closest = price(epsilon).delta(epsilons), 0.0
+    for level in np.array([-2.0, 0.0, 2.0, 6.0]) / epsilon:
+        for pair in (neighbours(level, 0.5, 60), ([level - 0.5] * 60, [level + 0.5] * 60)):
+            laws = [first_positive(gaps, epsilon=epsilon) for gaps in pair]
+            for one, other in (laws, laws[::-1]):
+                attained = np.array([hockey_stick(one, other, e) for e in epsilons])
+                assert np.all(attained <= bound + 1e-9)
+                closest = max(closest, float(np.max(attained[:6] / bound[:6])))
+    assert closest > 0.3
+    # far less than the pure price says
+    assert bound[3] < 0.75 * RandomizedResponseProfile(epsilon).at(epsilons[3:4])[0]
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 6", exact=True)
+def test_noise_taken_for_twice_as_wide_is_caught():
+    """The price of a search whose queries had twice the noise, half of it on the threshold: a factor of 2 dropped."""
+    epsilon, level = 1.0, 0.0
+    cheap = sparse_vector_guarantee(
+        epsilon_threshold=epsilon / 4, epsilon_queries=epsilon / 8, max_positives=1, monotonic=False
+    ).worst()
+    laws = [first_positive(gaps, epsilon=epsilon) for gaps in neighbours(level, 0.5, 60)]
+    assert hockey_stick(*laws, 0.1) > cheap.delta(0.1)
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 6", exact=True, sharp=True)
+@pytest.mark.parametrize("failure", [1e-6, 1e-3, 0.2])
+def test_statistics_that_are_seldom_far_apart(failure):
+    """With the failure's probability the first statistic gives the data set away; else the queries are the game's."""
+    epsilon, epsilons = 1.0, np.linspace(0.0, 1.0, 8)
+    guarantee = price(epsilon, tests=60, failure=failure)
+    assert guarantee.failure == failure
+    there, here = neighbours(0.0, 0.5, 59)
+    far = 1e3
+    laws = []
+    for gaps, sign in ((there, -1), (here, 1)):
+        near = first_positive([far, *gaps], epsilon=epsilon)
+        laws.append(failure * first_positive([sign * far, *gaps], epsilon=epsilon) + (1 - failure) * near)
+    attained = np.array([hockey_stick(*laws, e) for e in epsilons])
+    assert np.all(attained <= guarantee.delta(epsilons) + 1e-9)
+    assert attained[-1] > 0.99 * guarantee.delta(1.0)  # a bound one per cent smaller is false
+    forgotten = price(epsilon, tests=60).delta(epsilons)
+    assert attained[-1] > forgotten[-1]
+    found = guarantee.epsilon(delta=2 * failure)
+    assert guarantee.delta(found) <= 2 * failure * (1 + 1e-9)
+    assert guarantee.epsilon(delta=0.5 * failure) == math.inf
+
+
+def test_few_queries_cost_less_and_one_costs_a_quarter():
+    found = [price(1.0, tests=tests).epsilon(1e-2) for tests in (2, 5, 40, None)]
+    assert found == sorted(found)
+    assert found[0] < 0.97 * found[-1]
+    assert price(1.0, tests=1).epsilon(1e-2) < 0.25
+    assert price(1.0, tests=1).renyi_curve is not None
+    # a limit that saves nothing is not played out
+    assert price(1.0, tests=10**6).epsilon(1e-2) == found[-1]
+
+
+def test_searches_compose_by_the_game(tmp_path):
+    once = percentile_sparse_vector(pure_dp(epsilon=0.1), epsilon=0.1).guarantee
+    assert once.epsilon(0.0) == 0.1
+    assert compose(*[once] * 20).epsilon(1e-6) < 0.75  # 1.79 by their pure prices
+    base = pure_dp(epsilon=0.5)
+    counts = smoothed_odds(base, samples=5000, max_queries=10, delta=1e-7, slack=0.25)
+    sampled = sampled_sparse_vector(base, statistic=counts, epsilon=0.1, max_queries=10).guarantee
+    assert sampled.epsilon(1e-2) < 0.02 < 0.08 < pure_dp(epsilon=0.1).epsilon(1e-2)
+    with Ledger.open(str(tmp_path / "ledger.db")) as ledger:
+        divergences = ledger.create_budget("renyi", epsilon=0.6, delta=1e-6, accounting="renyi")
+        for _ in range(8):  # 0.8 by their pure prices
+            PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=0.1, spender=divergences).close()
+        pure = ledger.create_budget("pure", epsilon=1, delta=1e-6)
+        PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=0.1, spender=pure).close()
+        assert float(pure.spent().epsilon) == 0.05
+
+
+def test_what_a_search_promises_can_be_changed_only_as_a_whole():
+    found = price(1.0, tests=40, failure=1e-3)
+    assert found.lower_profile is None
+    assert found.profile.remove(np.array([0.3]))[0] >= 1e-3
+    assert dataclasses.replace(found, profile=None).delta(0.5) >= found.delta(0.5)
