@@ -1,0 +1,180 @@
+"""Tables on which models are compared: what is public of each is written down here, and not taken from its rows."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine, make_friedman1
+
+from benchmarks.learners import BREAST_CANCER_LARGEST, BREAST_CANCER_LEAST
+
+Array = NDArray[Any]
+
+# rounded ends of the measuring scales; of wine and iris, as their descriptions in scikit-learn give the ranges
+WINE = [
+    *((11, 15), (0.7, 5.8), (1.3, 3.3), (10, 30), (70, 162), (0.9, 3.9), (0.3, 5.1)),
+    *((0.1, 0.7), (0.4, 3.6), (1.2, 13), (0.4, 1.8), (1.2, 4), (270, 1680)),
+]
+IRIS = [(4.3, 7.9), (2.0, 4.4), (1.0, 6.9), (0.1, 2.5)]
+BREAST_CANCER = list(zip(BREAST_CANCER_LEAST, BREAST_CANCER_LARGEST, strict=True))
+ADULT = {
+    "age": (17, 90),
+    "education-num": (1, 16),
+    "capital-gain": (0, 15_000),
+    "capital-loss": (0, 3_000),
+    "hours-per-week": (1, 99),
+}
+ADULT_WITHOUT = ("fnlwgt", "education", "Salary")
+
+
+@dataclass(frozen=True)
+class ModelTable:
+    """A table: its columns in their order, the answers, and what a study may say of it.
+
+    `facts` are keys of `[data]`; `image` those of `[learner]` that say that rows are images. `maps` are unlike ones, of
+    which a person who knows nothing of the rows would have a search choose.
+    """
+
+    name: str
+    columns: Mapping[str, Array]
+    answers: Array
+    facts: Mapping[str, Any]
+    maps: Sequence[str] = ("centered", "cos4", "direction", "bins")
+    image: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def regression(self) -> bool:
+        """Whether the answers are numbers."""
+        return "label_bounds" in self.facts
+
+    @property
+    def encoded(self) -> Array:
+        """The columns as numbers from -1 to 1, or as one indicator for each category."""
+        parts = []
+        for name, cells in self.columns.items():
+            known = self.facts["columns"][name] if "columns" in self.facts else self.facts
+            if "categories" in known:
+                parts.append((cells[:, None] == np.array(known["categories"])).astype(float))
+            else:
+                low, high = known["bounds"]
+                parts.append(np.clip((2 * cells - low - high) / (high - low), -1, 1)[:, None])
+        return np.hstack(parts)
+
+
+def classes_of(answers: Array) -> dict[str, Any]:
+    return {"classes": sorted(set(answers.tolist()))}
+
+
+def numbers_of(low: float, high: float) -> dict[str, Any]:
+    return {"task": "regression", "label_bounds": [low, high]}
+
+
+def table_of(
+    name: str,
+    X: Array,
+    answers: Array,
+    target: Mapping[str, Any],
+    bounds: Sequence[tuple[float, float]],
+    names: Sequence[str] = (),
+) -> ModelTable:
+    """A table of numbers."""
+    kept = list(names) or [f"feature {place}" for place in range(X.shape[1])]
+    facts = {each: {"bounds": list(ends)} for each, ends in zip(kept, bounds, strict=True)}
+    return ModelTable(name, dict(zip(kept, X.T, strict=True)), answers, {**target, "columns": facts})
+
+
+def digits() -> ModelTable:
+    X, y = load_digits(return_X_y=True)
+    pixels = {f"pixel {place // 8} {place % 8}": column for place, column in enumerate(X.T)}
+    maps = ("centered", "standardized", "oriented-gradients")
+    return ModelTable("digits", pixels, y, {**classes_of(y), "bounds": [0, 16]}, maps, {"image_shape": [8, 8]})
+
+
+def bundled(name: str, load: Callable[..., Any], bounds: Sequence[tuple[float, float]]) -> ModelTable:
+    found = load()
+    target = numbers_of(25, 346) if name == "diabetes" else classes_of(found.target)
+    return table_of(name, found.data, found.target, target, bounds, [str(each) for each in found.feature_names])
+
+
+def friedman() -> ModelTable:
+    X, y = make_friedman1(1500, noise=1.0, random_state=11)
+    return table_of("Friedman, 1,500 rows", X, y, numbers_of(0, 30), [(0, 1)] * X.shape[1])
+
+
+def waves() -> ModelTable:
+    """Two classes that a sum of bent columns tells apart."""
+    random = np.random.default_rng(41)
+    X = random.normal(size=(5000, 20))
+    logits = np.sin(2 * X[:, :5]).sum(axis=1) + np.abs(X[:, 5:10]).sum(axis=1) - 4
+    y = np.where(random.random(len(X)) < 1 / (1 + np.exp(-2 * logits)), "yes", "no")
+    names = [f"w{19 - place:02d}" for place in range(20)]
+    return table_of("waves, 5,000 rows", 50 + 10 * X, y, classes_of(y), [(20, 80)] * 20, names)
+
+
+def orders() -> ModelTable:
+    """Three classes; amounts of which most are small, and words, that both matter; the columns in no order."""
+    random = np.random.default_rng(42)
+    rows = 3000
+    amount, weight = np.exp(random.normal(3, 1, rows)), np.exp(random.normal(0, 0.7, rows))
+    place = random.choice(["north", "east", "west"], rows)
+    kind = random.choice(["letter", "box", "crate", "drum"], rows)
+    age = random.uniform(0, 10, rows)
+    late = (place == "west") * 1.5 + (kind == "crate") * 1.2 + np.log(weight) - 0.2 * age + random.normal(0, 0.7, rows)
+    dear = np.log(amount) - 3 + (kind == "drum") * 1.0 + random.normal(0, 0.5, rows)
+    y = np.where(dear > 1, "checked", np.where(late > 1, "late", "fine"))
+    columns = {"weight": weight, "kind": kind, "amount": amount, "place": place, "age": age}
+    facts = {
+        "weight": {"bounds": [0, 12]},
+        "kind": {"categories": ["letter", "drum", "crate", "box"]},
+        "amount": {"bounds": [0, 500]},
+        "place": {"categories": ["west", "north", "east"]},
+        "age": {"bounds": [0, 10]},
+    }
+    maps = ("centered", "log", "cos4", "bins")
+    return ModelTable("orders, 3,000 rows", columns, y, {**classes_of(y), "columns": facts}, maps)
+
+
+def rents() -> ModelTable:
+    """A number that grows evenly with some columns, and bends with others."""
+    random = np.random.default_rng(43)
+    rows = 8000
+    X = random.uniform(size=(rows, 8))
+    y = 300 + 900 * X[:, 3] + 300 * X[:, 1] * X[:, 3] + 200 * (X[:, 6] - 0.5) ** 2 - 250 * X[:, 0]
+    y += random.normal(0, 120, rows)
+    names = ["year", "floor", "zone", "size", "noise", "ceiling", "distance", "balcony"]
+    return table_of("rents, 8,000 rows", X * 100, y, numbers_of(0, 2000), [(0, 100)] * 8, names)
+
+
+def adult(path: Path) -> ModelTable:
+    """The 32,561 rows of the training part of the UCI data set, which is not part of this repository."""
+    with path.open(newline="", encoding="utf-8") as file:
+        records = list(csv.DictReader(file, skipinitialspace=True))
+    columns: dict[str, Array] = {}
+    facts: dict[str, Any] = {}
+    for name in (each for each in records[0] if each not in ADULT_WITHOUT):
+        cells = [record[name] for record in records]
+        columns[name] = np.array(cells, dtype=float if name in ADULT else str)
+        # the categories of the data set's description
+        facts[name] = {"bounds": ADULT[name]} if name in ADULT else {"categories": sorted(set(cells))}
+    y = np.array([record["Salary"] for record in records])
+    return ModelTable("Adult", columns, y, {**classes_of(y), "columns": facts}, ("cos4", "direction", "bins"))
+
+
+def tables(adult_file: Path | None = None) -> Iterator[ModelTable]:
+    """All of them; Adult where its file is given. The three after Friedman were made when the rules stood."""
+    yield digits()
+    yield bundled("breast cancer", load_breast_cancer, BREAST_CANCER)
+    yield bundled("wine", load_wine, WINE)
+    yield bundled("iris", load_iris, IRIS)
+    yield bundled("diabetes", load_diabetes, [(-0.14, 0.2)] * 10)
+    yield friedman()
+    for make in (waves, orders, rents):
+        yield make()
+    if adult_file is not None:
+        yield adult(adult_file)
