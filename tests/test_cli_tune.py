@@ -135,7 +135,7 @@ def test_keys_of_a_study_are_not_taken_for_flags(monkeypatch, capsys, nothing_ru
     name = written({key: value for key, value in STUDY.items() if key != "output"} | {"nam": "x"})
     status, _, err = dpselect_command(monkeypatch, capsys, "tune", "--check", name)
     assert status == 2
-    assert "\n  output: Field required" in err
+    assert "\n  output: needed" in err
     assert "--output" not in err
 
 

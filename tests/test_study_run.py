@@ -229,7 +229,7 @@ def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(StudyError, match="the study has changed"):
         run(tmp_path, changed("learner.steps", 21), resume=True)
-    with pytest.raises(StudyError, match="resume it"):
+    with pytest.raises(StudyError, match="by --resume"):
         run(tmp_path)
 
 

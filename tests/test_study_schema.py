@@ -188,3 +188,102 @@ def test_all_that_is_wrong_before_a_price_is_said_at_once(tmp_path):
         "repetitions: ",
     ):
         assert said in str(caught.value)
+
+
+MISTAKES = """
+nmae = "people"
+[data]
+source = "people.csv"
+label = "mvoed"
+classes = ["no", "yes"]
+class_shares = { maybe = 0.5 }
+[data.columns]
+age = { bounds = [90, 17] }
+job = { category = ["a", "b"] }
+pay.gross = { bounds = [0, 1e6] }
+wealth = { bounds = [0, 1], scale = "logarithmic" }
+[privacy]
+epsilon = 3.0
+noise_multiplier = 2.0
+delta = 1e-3
+nominal_rows = 20000
+ledger = "none.db"
+budget = "people"
+[validation]
+metric = "acuracy"
+data = "public"
+source = "test.csv"
+[learner]
+name = "dp-sgd"
+steps = 0
+momentum = 2.0
+sampling_rates = 0.1
+class_weights = { perhaps = 2.0 }
+[space]
+learning_rate = { law = "log_uniform", low = 0.0, high = 1.0 }
+hidden_units = { law = "categorical", choices = [0, -3] }
+map = { law = "categorical", choices = ["cos4", "cosines"] }
+rate = { law = "uniform", low = 0, high = 1 }
+[repetitions]
+law = "harmonical"
+limit = 10
+[runs]
+executor = "loky"
+workers = 1
+[output]
+folder = "out"
+key_variable = "DPSELECT_KEY_THAT_IS_ABSENT"
+"""
+
+SAID = (
+    "nmae: unknown key; there are data, learner, name, ",
+    "data.class_shares: 'maybe' is none of data.classes",
+    "data: no such column: 'mvoed'; there are 'age', 'job', 'pay.gross', 'wealth', 'moved'",
+    "data.columns.age: bounds must be two finite numbers, the lower one first",
+    "data.columns.job.category: unknown key; there are bounds, categories, ",
+    'data.columns.pay.gross: a name with a dot is one name in quotation marks: "pay.gross"',
+    "data.columns.wealth: scale: unknown name 'logarithmic'; one of bins, linear, log",
+    "privacy.epsilon: give exactly one of epsilon (for the whole search) and noise_multiplier",
+    "privacy.delta: must be below one over nominal_rows",
+    "none.db",
+    "validation.metric: metric: unknown name 'acuracy'; one of absolute-error, accuracy, ",
+    "cannot read validation.source 'test.csv'",
+    "learner.steps: steps must be a whole number at least 1",
+    "learner.momentum: momentum must be a finite number at least 0 and below 1",
+    "learner.sampling_rates: unknown key for dp-sgd; there are activation, ",
+    "learner.class_weights: 'perhaps' is none of data.classes, 'no', 'yes'",
+    "space.learning_rate: low must be a finite number above 0",
+    "space.hidden_units: hidden_units must be a whole number at least 0",
+    "space.map: no such map; one of bins, ",
+    "space.rate: unknown key for dp-sgd; there are ",
+    "repetitions: law: unknown name 'harmonical'; one of ",
+    "runs.workers: executor = 'loky' needs at least 2 workers",
+    "already holds a release",
+    "DPSELECT_KEY_THAT_IS_ABSENT",
+)
+
+
+def test_mistakes_of_all_kinds_are_said_in_one_round(tmp_path, monkeypatch):
+    """Of keys, values, classes, columns, laws, files, the ledger, the folder: each once, with what would do."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("age,job,pay.gross,wealth,moved\n40,a,1,1,no\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "release.json").write_text("{}")
+    (tmp_path / "study.toml").write_text(MISTAKES)
+    with pytest.raises(StudyError) as caught:
+        load_study(tmp_path / "study.toml")
+    said = str(caught.value)
+    assert [line for line in SAID if said.count(line) != 1] == []
+    assert len(said.splitlines()) - 1 == len(SAID), "nothing is said that follows from another mistake"
+
+
+def test_a_mistake_hides_no_other_mistake_of_its_table():
+    document = changed("privacy.nominal_rows", "many")
+    document["data"] = {"source": 3, "classes": [1, True], "label": "a", "columns": {"a": {"bounds": [0, 1]}}}
+    document["output"] = "out"
+    document["privacy"]["ledger"] = "money.db"
+    with pytest.raises(StudyError) as caught:
+        parse_study(document)
+    places = {line.split(":")[0].strip() for line in str(caught.value).splitlines()[1:]}
+    wrong = {"data.source", "privacy.nominal_rows", "output", "data.label", "data.classes", "privacy.ledger"}
+    assert places == wrong

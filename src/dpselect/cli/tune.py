@@ -60,7 +60,7 @@ def tune(
 
     if quiet and operator_progress:
         raise ArgumentError("--quiet and --operator-progress exclude each other")
-    parsed = load_study(study)
+    parsed = load_study(study, folder=output, resume=resume)
     base_folder = study.resolve().parent
     law = law_of(parsed)
     if check:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,11 @@ from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
 from dpselect.study.sources.table import Table
 
-__all__ = ["Rows", "cells_of", "encode_columns", "load", "plan_columns"]
+__all__ = ["Rows", "absent", "cells_of", "encode_columns", "load", "plan_columns"]
 
 Array = NDArray[np.float64]
+_SHOWN: Final = 20
+"""More names of columns are too many to read."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,11 +48,20 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     special = {data.label, *([data.row_key] if data.row_key else [])}
     missing = [name for name in (*special, *data.columns) if name not in table.columns]
     if missing:
-        raise StudyError(f"data: no such column: {', '.join(repr(m) for m in missing)}")
+        raise StudyError(f"data: {absent(missing, table.columns)}")
     if data.bounds is None:
         return {name: data.columns[name] for name in table.columns if name in data.columns}
     shared = Column(bounds=data.bounds)
     return {name: data.columns.get(name, shared) for name in table.columns if name not in special}
+
+
+def absent(names: Iterable[str], there: Sequence[str]) -> str:
+    """What is said of columns that a table lacks: with those that it has, or of many the most alike."""
+    missing = list(names)
+    alike = [close for name in missing for close in get_close_matches(name, there, n=3, cutoff=0.5)]
+    shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
+    more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
+    return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"
 
 
 def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) -> Rows:

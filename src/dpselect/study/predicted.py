@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.study.data import cells_of
+from dpselect.study.data import absent, cells_of
 from dpselect.study.model_file import load_model
 from dpselect.study.sources import Form, open_table
 
@@ -31,9 +31,9 @@ def predict_table(
     if probabilities and loaded.label_bounds is not None:
         raise ArgumentError("--probabilities: this model predicts a number, and has no classes")
     table = open_table(source, Path(), "DATA", form=form)
-    absent = [name for name in (*loaded.columns, *keep) if name not in table.columns]
-    if absent:
-        raise ContentError(f"DATA: no such column: {', '.join(map(repr, absent))}")
+    missing = [name for name in (*loaded.columns, *keep) if name not in table.columns]
+    if missing:
+        raise ContentError(f"DATA: {absent(missing, table.columns)}")
     columns = cells_of(table, [*loaded.columns, *keep])
     header = [*keep, "prediction"]
     results: list[Any] = [*(columns[name] for name in keep), loaded.predict(columns)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from dpselect.errors import ArgumentError, ContentError, StudyError
@@ -16,20 +16,31 @@ Value = TypeVar("Value")
 class Problems:
     """Steps that may refuse, and what they said."""
 
-    def __init__(self) -> None:
+    def __init__(self, wrong: Sequence[str] = ()) -> None:
+        """`wrong` are keys that are known to be wrong: what depends on one of them is not looked at."""
+        self._wrong = tuple(wrong)
         self._found: list[Exception] = []
 
-    def of(self, step: Callable[[], Value]) -> Value | None:
-        """What a step returns; None for one that refuses, which is kept."""
+    def of(self, step: Callable[[], Value], *keys: str) -> Value | None:
+        """What a step returns that depends on these keys or tables; None for one that refuses, which is kept."""
+        if any(
+            f"{key}.".startswith(f"{wrong}.") or wrong.startswith(f"{key}.") for key in keys for wrong in self._wrong
+        ):
+            return None
         try:
             return step()
         except (ArgumentError, ContentError, LedgerError) as error:
             self._found.append(error)
             return None
 
+    @property
+    def lines(self) -> list[str]:
+        """What was kept, each once."""
+        return list(dict.fromkeys(map(str, self._found)))
+
     def none(self) -> None:
         """Raise what was kept: one as it is, several as a `StudyError`."""
         if len(self._found) == 1:
             raise self._found[0] from None
         if self._found:
-            raise StudyError("the study cannot run:\n  " + "\n  ".join(map(str, self._found)))
+            raise StudyError("the study cannot run:\n  " + "\n  ".join(self.lines))

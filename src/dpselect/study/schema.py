@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic_core import PydanticCustomError
 
-from dpselect.errors import StudyError, public_text
+from dpselect.errors import public_text
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import Column, Scalar, differ
 from dpselect.study.sources import Form
 from dpselect.study.target import Target
-from dpselect.study.task import DEFAULT_METRICS, design_clashes, task_clashes
+from dpselect.study.task import DEFAULT_METRICS
 
 __all__ = [
+    "CLASHES",
     "FILL_IN",
+    "KEYS_ALONE",
     "Data",
     "Learner",
     "Output",
@@ -30,12 +30,15 @@ __all__ = [
     "Study",
     "Test",
     "Validation",
-    "load_study",
-    "parse_study",
 ]
 
 FILL_IN: Final = "FILL IN"
 """Stands in a draft for what only a person can know."""
+KEYS_ALONE: Final = {"clashes": False}
+"""As the context of a validation: what goes together is not looked at."""
+CLASHES: Final = "clashes"
+"""The type of an error of several keys of one table; its context lists them, `of`."""
+Clashes = Iterator[tuple[str, str]]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -54,8 +57,25 @@ def _metric(name: str | None) -> str | None:
     return name
 
 
+def _bounds(ends: tuple[float, float]) -> tuple[float, float]:
+    Column(bounds=ends)
+    return ends
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="after")
+    def _consistent(self, info: ValidationInfo) -> Self:
+        clashes = [] if info.context == KEYS_ALONE else list(self._clashes())
+        if clashes:
+            lines = "; ".join(what for _, what in clashes)
+            raise PydanticCustomError(CLASHES, "{lines}", {"lines": lines, "of": clashes})
+        return self
+
+    def _clashes(self) -> Clashes:
+        """What does not go together: (the key, what is wrong with it)."""
+        return iter(())
 
 
 class Data(_Strict):
@@ -84,7 +104,7 @@ class Data(_Strict):
     reached by always giving one answer."""
     label_bounds: tuple[float, float] | None = None
     """The bounds of the label of a regression, public; labels beyond are cut off."""
-    bounds: tuple[float, float] | None = None
+    bounds: Annotated[tuple[float, float], AfterValidator(_bounds)] | None = None
     """Bounds of every feature without an entry in `columns`, public."""
     columns: dict[str, Column] = Field(default_factory=dict)
     """What is public about single features. Without `bounds`, other columns are left out."""
@@ -101,17 +121,13 @@ class Data(_Strict):
         """What is public about the label."""
         return Target(self.classes or (), self.label_bounds)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Data:
-        if self.bounds is not None:
-            Column(bounds=self.bounds)
+    def _clashes(self) -> Clashes:
         if self.bounds is None and not self.columns:
-            raise ValueError("give bounds (for every feature) or a [data.columns] table: they must be public")
+            yield "bounds", "give bounds (for every feature) or a [data.columns] table: they must be public"
         if self.label in self.columns:
-            raise ValueError("the label must not be among the feature columns")
+            yield "label", "the label must not be among the feature columns"
         if self.classes is not None and not differ(self.classes):
-            raise ValueError("classes must differ; 1, 1.0, '1' and true are the same")
-        return self
+            yield "classes", "classes must differ; 1, 1.0, '1' and true are the same"
 
 
 class Privacy(_Strict):
@@ -132,20 +148,19 @@ class Privacy(_Strict):
     budget: Annotated[str, AfterValidator(partial(public_text, "budget"))] | None = None
     """The budget in it."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Privacy:
+    def _clashes(self) -> Clashes:
         if (self.epsilon is None) == (self.noise_multiplier is None):
-            raise ValueError("give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)")
+            yield "epsilon", "give exactly one of epsilon (for the whole search) and noise_multiplier (of one run)"
         if (self.ledger is None) != (self.budget is None):
-            raise ValueError("ledger (a file or URL) and budget (a name in it) go together")
+            yield "ledger", "ledger (a file or URL) and budget (a name in it) go together"
         if self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and self.nominal_rows is None:
-            raise ValueError(
+            yield (
+                "nominal_rows",
                 "nominal_rows is needed under add_or_remove_one: the true row count is private, so a public figure "
-                "must set the sampling rate, the delta check and the scale of the score"
+                "must set the sampling rate, the delta check and the scale of the score",
             )
         if self.nominal_rows is not None and self.delta >= 1.0 / self.nominal_rows:
-            raise ValueError("delta must be below one over nominal_rows")
-        return self
+            yield "delta", "must be below one over nominal_rows"
 
 
 class PrivateBounds(_Strict):
@@ -156,11 +171,9 @@ class PrivateBounds(_Strict):
     share: Annotated[float, Field(gt=0, lt=1)] | None = None
     """In place of epsilon: the share of the total, in squares of the noise that it allows; without delta of epsilon."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> PrivateBounds:
+    def _clashes(self) -> Clashes:
         if self.epsilon is not None and self.share is not None:
-            raise ValueError("give epsilon or share, not both")
-        return self
+            yield "share", "give epsilon or share, not both"
 
 
 class Validation(_Strict):
@@ -183,11 +196,9 @@ class Validation(_Strict):
     release_score: bool = True
     """Release the winner's score with it: its noise is part of the total already, so that this costs nothing more."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Validation:
+    def _clashes(self) -> Clashes:
         if (self.data == "public") != (self.source is not None):
-            raise ValueError('give source exactly when data = "public"')
-        return self
+            yield "source", 'give source exactly when data = "public"'
 
 
 class Test(_Strict):
@@ -238,19 +249,18 @@ class Runs(_Strict):
     failure_is_private: bool = False
     """Declares that the price covers whether a trial fails; limits need it."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Runs:
+    def _clashes(self) -> Clashes:
         if self.executor not in ("dask", "ray") and (self.address is not None or self.resources):
-            raise ValueError('address and resources go with executor = "dask" or "ray"')
+            yield "executor", 'address and resources go with executor = "dask" or "ray"'
         if self.executor == "dask" and self.address is None:
-            raise ValueError('executor = "dask" needs the address of a scheduler, such as "tcp://127.0.0.1:8786"')
+            yield "address", 'executor = "dask" needs the address of a scheduler, such as "tcp://127.0.0.1:8786"'
         if self.executor in ("loky", "dask", "ray") and self.workers < 2:
-            raise ValueError(f"executor = {self.executor!r} needs at least 2 workers")
+            yield "workers", f"executor = {self.executor!r} needs at least 2 workers"
         if (self.limit_seconds or self.limit_bytes) and not self.failure_is_private:
-            raise ValueError(
-                "limit_seconds and limit_bytes need failure_is_private = true: no noise protects a failure"
+            yield (
+                "failure_is_private",
+                "limit_seconds and limit_bytes need failure_is_private = true: no noise protects a failure",
             )
-        return self
 
 
 class SearchDesign(_Strict):
@@ -302,60 +312,3 @@ class Study(_Strict):
     def metric(self) -> str:
         """The name of the metric by which runs are compared."""
         return self.validation.metric or DEFAULT_METRICS[self.data.task]
-
-
-def parse_study(document: dict[str, Any]) -> Study:
-    """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
-    blanks = tuple(_blanks(document))
-    lines = [f"{where}: still to be filled in" for where in blanks]
-    found = (*task_clashes(document), *design_clashes(document))
-    clashes = [(where, what) for where, what in found if where not in blanks]
-    lines += [f"{where}: {what}" for where, what in clashes]
-    try:
-        parsed = Study.model_validate(document)
-        if not lines:
-            return parsed
-    except ValidationError as error:
-        for problem in error.errors():
-            where = ".".join(str(part) for part in problem["loc"]) or "study"
-            if any(f"{where}.".startswith(f"{blank}.") for blank in blanks):
-                continue
-            what = problem["msg"].removeprefix("Value error, ")
-            if problem["type"] == "extra_forbidden":
-                what = f"unknown key; there are {', '.join(_keys(problem['loc'][:-1]))}"
-            lines.append(f"{where}: {what}")
-    raise StudyError("the study is not valid:\n  " + "\n  ".join(lines))
-
-
-def _keys(place: Iterable[Any]) -> list[str]:
-    """The keys of the table at this place."""
-    table: type[BaseModel] = Study
-    for part in place:
-        if part in table.model_fields:
-            kind = table.model_fields[part].annotation
-            table = next(one for one in (kind, *get_args(kind)) if isinstance(one, type) and issubclass(one, BaseModel))
-    return sorted(table.model_fields)
-
-
-def _blanks(part: Any, where: str = "") -> Iterator[str]:
-    """Where a draft has a blank; lists are named as a whole, and so is a column."""
-    if isinstance(part, dict) and not re.fullmatch(r"data\.columns\..*", where):
-        for key, value in part.items():
-            yield from _blanks(value, f"{where}.{key}" if where else key)
-    elif FILL_IN in str(part):
-        yield where
-
-
-def load_study(path: Path) -> Study:
-    """Read and check a study file (TOML). Raises `StudyError`."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise StudyError(f"the study {str(path)!r} is not UTF-8 text") from None
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"the study {str(path)!r} is not valid TOML: {error}") from None
-    return parse_study(document)

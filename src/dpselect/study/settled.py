@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from dpselect.ledger import Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
 from dpselect.study.columns import Column
-from dpselect.study.data import plan_columns
+from dpselect.study.data import absent, plan_columns
 from dpselect.study.designed import designed
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.metrics import METRICS, Metric
@@ -36,7 +36,7 @@ from dpselect.tuning import (
     parse_space,
 )
 
-__all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of"]
+__all__ = ["RELEASE", "Place", "Settled", "budget_of", "law_of", "settle", "space_of", "unsettled"]
 
 RELEASE: Final = "release.json"
 _SPARE_BYTES: Final = 256
@@ -97,22 +97,42 @@ def settle(study: Study, place: Place) -> Settled:
     """
     study = designed(study)
     check = Problems()
-    check.of(lambda: _check_folder(place))
-    check.of(lambda: _check_budget(study, place))
-    check.of(lambda: _check_key(study, place))
-    executor = check.of(lambda: _executor(study.runs))
+    settled = _settled(study, place, check)
+    check.none()
+    if settled is None:
+        raise AssertionError("what refused has been raised")
+    return settled
+
+
+def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:
+    """What `settle` would refuse of a study without its wrong keys, and does not depend on them."""
+    check = Problems(wrong)
+    designed_study = check.of(lambda: designed(study), "privacy", "learner", "data.task")
+    _settled(study if designed_study is None else designed_study, place, check)
+    return check.lines
+
+
+def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
+    data, tested = study.data, None if study.test is None else study.test.source
+    check.of(lambda: _check_folder(place), "output.folder")
+    check.of(lambda: _check_budget(study, place), "privacy.ledger", "privacy.budget")
+    check.of(lambda: _check_key(study, place), "output.key_variable")
+    executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
-    law = check.of(lambda: _law_for(study))
-    table = check.of(lambda: open_table(study.data.source, place.base, form=study.data.form))
-    columns = None if table is None else check.of(lambda: plan_columns(study.data, table))
-    recipe = check.of(lambda: recipe_of(study, nominal_rows=_trained_rows(study), columns=columns))
-    metric = check.of(lambda: _metric(study))
-    tested = None if study.test is None else study.test.source
+    law = check.of(lambda: _law_for(study), "repetitions", "runs.constant", "search")
+    form = ("data.table", "data.delimiter", "data.encoding", "data.decimal")
+    table = check.of(lambda: open_table(data.source, place.base, form=data.form), "data.source", *form)
+    columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
+    label = ("data.task", "data.classes", "data.label_bounds")
+    recipe = check.of(
+        lambda: recipe_of(study, nominal_rows=_trained_rows(study), columns=columns),
+        *(*label, "learner.name", "learner.class_weights", "privacy.adjacency"),
+    )
+    metric = check.of(lambda: _metric(study), "validation.metric", *label)
     public = [
-        check.of(partial(_public_table, source, key, study, columns or {}, place.base))
+        check.of(partial(_public_table, source, key, study, columns or {}, place.base), key, "data.label", *form)
         for source, key in ((study.validation.source, "validation.source"), (tested, "test.source"))
     ]
-    check.none()
     if (
         executor is None
         or space is None
@@ -122,9 +142,12 @@ def settle(study: Study, place: Place) -> Settled:
         or recipe is None
         or metric is None
     ):
-        raise AssertionError("what refused has been raised")
+        return None
     features = sum(column.width for column in columns.values())
-    bought = sum(column.private for column in columns.values())
+    largest = check.of(lambda: _largest(recipe, space, features), "data")
+    if largest is None:
+        return None
+    bought = 16 * sum(column.private for column in columns.values())
     return Settled(
         study=study,
         place=place,
@@ -138,9 +161,7 @@ def settle(study: Study, place: Place) -> Settled:
         test_table=public[1],
         recipe=recipe,
         metric=metric,
-        payload_bytes=len(encode_value((*_largest(recipe, space, features), np.zeros(metric.noisy_shape, np.int64))))
-        + 16 * bought
-        + _SPARE_BYTES,
+        payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
     )
 
 
@@ -160,10 +181,15 @@ def budget_of(study: Study, place: Place) -> Iterator[tuple[Ledger, Budget] | No
 
 def space_of(study: Study) -> Space:
     """The space that parameters are drawn from; raises `StudyError`."""
-    try:
-        return parse_space(study.space)
-    except ArgumentError as error:
-        raise StudyError(str(error)) from None
+    problems = []
+    for name, law in study.space.items():
+        try:
+            parse_space({name: law})
+        except ArgumentError as error:
+            problems.append(f"space.{name}: {str(error).removeprefix(f'space parameter {name!r}: ')}")
+    if problems:
+        raise StudyError("\n  ".join(problems))
+    return parse_space(study.space)
 
 
 def law_of(study: Study) -> Repetitions:
@@ -215,14 +241,17 @@ def _check_folder(place: Place) -> None:
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
         raise StudyError(f"{shown} is not writable: {str(there)!r} is no folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise StudyError(f"{shown} is not writable")
+    try:
+        with TemporaryFile(dir=there):
+            pass  # permissions alone say little: of root, and of file systems such as /proc
+    except OSError:
+        raise StudyError(f"{shown} is not writable: nothing can be made in {str(there)!r}") from None
     if place.resume:
         return
     if (folder / RELEASE).exists():
         raise StudyError(f"{shown} already holds a release: choose another folder")
     if place.store.exists() and place.store.stat().st_size:
-        raise StudyError(f"{place.store} already holds a search; resume it, or choose another folder")
+        raise StudyError(f"{place.store} already holds a search: go on with it by --resume, or choose another folder")
 
 
 def _executor(runs: Runs) -> Executor:
@@ -254,7 +283,7 @@ def _public_table(
     table = open_table(source, folder, key, form=study.data.form, shared=True)
     missing = [name for name in (*columns, study.data.label) if name not in table.columns]
     if missing:
-        raise StudyError(f"{key} {source!r}: no such column: {', '.join(map(repr, missing))}")
+        raise StudyError(f"{key} {source!r}: {absent(missing, table.columns)}")
     return table
 
 

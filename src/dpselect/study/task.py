@@ -76,7 +76,7 @@ def _classes(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return
     unknown = [name for name in shares if category(name) not in known]
     if unknown:
-        yield "data.class_shares", f"{unknown[0]!r} is none of data.classes"
+        yield "data.class_shares", f"{unknown[0]!r} is none of data.classes, {', '.join(map(repr, classes))}"
     if not math.fsum(shares.values()) <= 1.0 + 1e-9:
         yield "data.class_shares", "the shares add up to more than 1"
 

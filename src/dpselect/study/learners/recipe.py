@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpselect.study.learners.kind import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameters
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
+from dpselect.tuning import parse_space
 
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
 
@@ -78,6 +79,19 @@ class Recipe:
             )
         return guarantee
 
+    def refuse(self, drawn: Mapping[str, Any]) -> None:
+        """Raise what a run with these parameters would, whatever its rows are. Rows of one feature stand for them."""
+        self.guarantee(1.0)
+        learner = self.estimator(1.0, drawn, None)
+        if isinstance(learner, MappedLearner):
+            features = sum(column.width for column in self.columns.values())
+            if features:
+                learner.rows_map.fit(np.zeros((0, features)))
+            learner = learner.learner
+        if "steps" in learner.get_params():
+            learner.set_params(steps=1)
+        learner.fit(np.zeros((0, 1)), np.zeros(0, dtype=np.int64))
+
     def empty_fit(self, noise: float, drawn: Mapping[str, Any], features: int) -> Any:
         """An estimator fitted to no rows: the shape of what a run returns, made without data."""
         estimator = self.estimator(noise, drawn, None)
@@ -92,18 +106,70 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     `columns`: the public facts about the feature columns, needed where there is a map.
     """
     kind = LEARNERS[study.learner.name]
-    problems = list(_problems(study, kind))
+    wrong = list(_wrong_keys(study, kind))
+    problems = [f"{table}.{name}: {what}" for table, name, what in wrong]
+    shared = dict(study.learner.parameters)
+    if "class_weights" in shared:
+        try:
+            shared["class_weights"] = _by_place(shared["class_weights"], study.data.target.classes)
+        except StudyError as error:
+            problems.append(str(error))
+            shared.pop("class_weights")
+    unusable = {name for table, name, _ in wrong if table == "learner"}
+    shared = {name: value for name, value in shared.items() if name not in unusable}
+    recipe = Recipe(study.learner.name, shared, study.data.target, nominal_rows, study.privacy.adjacency, columns or {})
+    searched = {name: law for name, law in study.space.items() if ("space", name) not in {each[:2] for each in wrong}}
+    try:
+        problems += _wrong_values(recipe, searched)
+    except AdjacencyError as error:
+        problems.append(str(error))
     if problems:
         raise StudyError("\n  ".join(problems))
-    shared = _by_place(study)
-    recipe = Recipe(study.learner.name, shared, study.data.target, nominal_rows, study.privacy.adjacency, columns or {})
-    try:
-        recipe.guarantee(1.0)
-    except AdjacencyError as error:
-        raise StudyError(str(error)) from None
-    except (ArgumentError, TypeError) as error:
-        raise StudyError(f"learner: {error}") from None
     return recipe
+
+
+def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
+    """What a run would refuse of the values, key by key and then together; of laws, the ends and the choices."""
+    alone = {name: value for name, value in recipe.shared.items() if name == "map"}
+    refused = {
+        name: said
+        for name, value in recipe.shared.items()
+        if (said := _refusal(replace(recipe, shared={**alone, name: value}), {})) is not None and name in said
+    }
+    yield from (f"learner.{name}: {said}" for name, said in refused.items())
+    rest = {name: value for name, value in recipe.shared.items() if name not in refused}
+    if "map" in refused:
+        return
+    said = _refusal(replace(recipe, shared=rest), {})
+    if said is not None:
+        yield f"learner: {said}"
+        return
+    for name, law in searched.items():
+        for value in _extremes(name, law):
+            said = _refusal(replace(recipe, shared=rest), {name: value})
+            if said is not None:
+                yield f"space.{name}: {said}"
+                break
+
+
+def _extremes(name: str, law: Mapping[str, Any]) -> list[Any]:
+    """The choices or the ends of a law; nothing of one that is none, which is refused elsewhere."""
+    try:
+        known = parse_space({name: law}).describe()[name]
+    except ArgumentError:
+        return []
+    return list(known["choices"]) if "choices" in known else [known["low"], known["high"]]
+
+
+def _refusal(recipe: Recipe, drawn: Mapping[str, Any]) -> str | None:
+    """Why a run with these parameters fails whatever its rows are; None where it does not."""
+    try:
+        recipe.refuse(drawn)
+    except AdjacencyError:
+        raise
+    except (ArgumentError, TypeError) as error:
+        return str(error)
+    return None
 
 
 def learner_keys(kind: StudyLearner, task: str = "classification") -> frozenset[str]:
@@ -111,50 +177,47 @@ def learner_keys(kind: StudyLearner, task: str = "classification") -> frozenset[
     return frozenset({"map", *kind.for_task(task)().get_params()}) - _RESERVED - {kind.noise_name}
 
 
-def _problems(study: Study, kind: StudyLearner) -> Iterator[str]:
-    """What is wrong with the keys of the learner's table and of the space."""
+def _wrong_keys(study: Study, kind: StudyLearner) -> Iterator[tuple[str, str, str]]:
+    """What is wrong with the keys of the learner's table and of the space: (the table, the key, what)."""
     shared = study.learner.parameters
     known = learner_keys(kind, study.data.task)
-    in_learner, in_space = known | map_parameters(*_maps(study)), known - kind.priced
+    maps = [name for _, name in _maps(study)]
+    for table, name in _maps(study):
+        if not isinstance(name, str) or name not in MAPS:
+            maps = list(MAPS)  # any of them may be meant
+            yield table, "map", f"no such map; one of {', '.join(MAPS)}"
+    in_learner, in_space = known | map_parameters(*maps), known - kind.priced
     for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
         for name in names:
             if name == kind.noise_name:
-                yield f"{table}.{name}: the noise follows from the [privacy] table"
+                yield table, name, "the noise follows from the [privacy] table"
             elif table == "space" and name in kind.priced:
-                yield f"space.{name}: enters the guarantee, so every run must share it; put it under [learner]"
+                yield table, name, "enters the guarantee, so every run must share it; put it under [learner]"
             elif name not in here:
-                yield f"{table}.{name}: unknown key for {study.learner.name}; there are {', '.join(sorted(here))}"
+                yield table, name, f"unknown key for {study.learner.name}; there are {', '.join(sorted(here))}"
             elif table == "space" and name in shared:
-                yield f"space.{name}: is under [learner] too"
+                yield table, name, "is under [learner] too"
 
 
-def _maps(study: Study) -> list[str]:
-    """The maps that the study names; raises `StudyError` for what is none."""
-    named = study.learner.parameters
-    found = [("learner.map", named["map"])] if "map" in named else []
+def _maps(study: Study) -> Iterator[tuple[str, Any]]:
+    """The maps that the study names, each with the table that it stands in."""
+    if "map" in study.learner.parameters:
+        yield "learner", study.learner.parameters["map"]
     if "map" in study.space:
         law = study.space["map"]
-        if law.get("law") != "categorical":
-            raise StudyError('space.map: needs the law "categorical", with names of maps as choices')
-        found += [("space.map", choice) for choice in law.get("choices") or ()]
-    for key, name in found:
-        if name not in MAPS:
-            raise StudyError(f"{key}: no such map; one of {', '.join(MAPS)}")
-    return [name for _, name in found]
+        choices = law.get("choices") if law.get("law") == "categorical" else None
+        yield from (("space", choice) for choice in (choices if isinstance(choices, list) else [None]))
 
 
-def _by_place(study: Study) -> dict[str, Any]:
-    """The shared parameters, with the weights of classes in the order of the classes."""
-    shared = study.learner.parameters
-    if "class_weights" in shared:
-        named = shared["class_weights"]
-        if not isinstance(named, Mapping):
-            raise StudyError("learner.class_weights: give a table from classes to weights")
-        places = positions(list(named), study.data.target.classes)
-        if -1 in places:
-            raise StudyError(f"learner.class_weights: {list(named)[list(places).index(-1)]!r} is none of data.classes")
-        weights = [1.0] * len(study.data.target.classes)
-        for place, weight in zip(places.tolist(), named.values(), strict=True):
-            weights[place] = weight
-        shared = {**shared, "class_weights": weights}
-    return shared
+def _by_place(named: Any, classes: tuple[Any, ...]) -> list[Any]:
+    """The weights of classes in the order of the classes."""
+    if not isinstance(named, Mapping):
+        raise StudyError("learner.class_weights: give a table from classes to weights")
+    places = positions(list(named), classes)
+    if -1 in places:
+        unknown = list(named)[list(places).index(-1)]
+        raise StudyError(f"learner.class_weights: {unknown!r} is none of data.classes, {', '.join(map(repr, classes))}")
+    weights: list[Any] = [1.0] * len(classes)
+    for place, weight in zip(places.tolist(), named.values(), strict=True):
+        weights[place] = weight
+    return weights

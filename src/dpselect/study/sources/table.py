@@ -56,7 +56,7 @@ class Origin:
 
     def option(self, part: str) -> str:
         """How a part of the form is called where the source is: a key of the study, or a flag of the command line."""
-        return f"{self.key.partition('.')[0]}.{part}" if "." in self.key else f"--{part}"
+        return f"data.{part}" if "." in self.key else f"--{part}"
 
     def __str__(self) -> str:
         return f"{self.key} {without_password(self.source)!r}"

@@ -1,0 +1,171 @@
+"""From a study file to a `Study`: everything that is wrong with it is said at once."""
+
+from __future__ import annotations
+
+import copy
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from dpselect.errors import StudyError
+from dpselect.study.columns import Column
+from dpselect.study.schema import CLASHES, FILL_IN, KEYS_ALONE, Study
+from dpselect.study.task import design_clashes, task_clashes
+
+__all__ = ["load_study", "parse_study"]
+
+_STAND_IN: Final = {"bounds": [0, 1]}
+"""For a column of which nothing can be used."""
+
+
+def parse_study(document: dict[str, Any]) -> Study:
+    """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
+    read = _Reading.of(document)
+    if read.wrong:
+        raise _invalid(read.lines)
+    return read.study
+
+
+def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) -> Study:
+    """Read and check a study file (TOML).
+
+    Raises `StudyError`. Where a key is wrong it also names what `check_study` would refuse of the other keys, but for
+    the price: files, columns, laws, and the output folder, for which `folder` may stand.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f"cannot read the study {str(path)!r}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise StudyError(f"the study {str(path)!r} is not UTF-8 text") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"the study {str(path)!r} is not valid TOML: {error}") from None
+    read = _Reading.of(document)
+    if not read.wrong:
+        return read.study
+    from dpselect.study.settled import Place, unsettled  # loads learners and ledgers, which keys do not need
+
+    place = Place(path.resolve().parent, Path(read.study.output.folder) if folder is None else folder, resume)
+    raise _invalid([*read.lines, *unsettled(read.study, place, tuple(read.wrong))])
+
+
+def _invalid(lines: Iterable[str]) -> StudyError:
+    return StudyError("the study is not valid:\n  " + "\n  ".join(lines))
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A study without its wrong keys, and what is wrong with each of those."""
+
+    study: Study
+    wrong: Mapping[str, str]
+
+    @property
+    def lines(self) -> list[str]:
+        return [f"{where}: {what}" for where, what in self.wrong.items()]
+
+    @classmethod
+    def of(cls, document: dict[str, Any]) -> _Reading:
+        """Validate again and again, each time without what was wrong, until nothing is."""
+        wrong = dict.fromkeys(_blanks(document), "still to be filled in")
+        for where, what in (*task_clashes(document), *design_clashes(document)):
+            wrong.setdefault(where, what)
+        rest, before = copy.deepcopy(document), None
+        while rest != before:
+            before = copy.deepcopy(rest)
+            try:
+                return cls(Study.model_validate(rest), wrong)
+            except ValidationError as error:
+                for problem in error.errors():
+                    for where, what in _said(problem, rest):
+                        if not _known(where, what if problem["type"] in (CLASHES, "value_error") else "", wrong):
+                            wrong[where] = what
+                    _mend(rest, problem)
+        return cls(Study.model_validate(rest, context=KEYS_ALONE), wrong)
+
+
+def _said(problem: Any, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys that one error of the schema is about, each with what is wrong with it."""
+    place = _place(problem, document)
+    if problem["type"] == CLASHES:
+        yield from ((".".join((*place, key)), what) for key, what in problem["ctx"]["of"])
+        return
+    what = re.sub(r"^Value error, ", "", problem["msg"]).replace(" or instance of", ",")
+    what = re.sub(r"^Input should be a valid dictionary.*", "must be a table", what)
+    if problem["type"] == "missing":
+        what = "needed"
+    if problem["type"] == "extra_forbidden":
+        what = f"unknown key; there are {', '.join(sorted(_table(place[:-1]).model_fields))}"
+        if _table(place[:-1]) is Column and isinstance(problem["input"], Mapping):
+            what = f"a name with a dot is one name in quotation marks: {'.'.join(place[2:])!r}".replace("'", '"')
+    yield ".".join(place) or "study", what
+
+
+def _known(where: str, what: str, wrong: Mapping[str, str]) -> bool:
+    """Whether a wrong key explains this already: it is the same or its table, or of the same table and spoken of."""
+    table = where.rpartition(".")[0]
+    named = {key.rpartition(".")[2] for key in wrong if key.rpartition(".")[0] == table} - {""}
+    above = any(f"{where}.".startswith(f"{key}.") for key in wrong)
+    if re.fullmatch(r"data\.columns\.\w+", where) and "exactly one of bounds and categories" in what:
+        above |= any(key.startswith(f"{where}.") for key in wrong)  # one of them is probably misspelt
+    return above or any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", what) for name in named)
+
+
+def _place(problem: Any, document: Any) -> tuple[str, ...]:
+    """Where in the document an error is: the schema's own parts of a place, such as the kinds of a union, left out."""
+    place: list[str] = []
+    last = len(problem["loc"]) - 1
+    for number, part in enumerate(problem["loc"]):
+        new = number == last and problem["type"] == "missing"
+        if not isinstance(document, dict) or (part not in document and not new):
+            break
+        place.append(part)
+        document = document.get(part)
+    return tuple(place)
+
+
+def _mend(document: dict[str, Any], problem: Any) -> None:
+    """Take out what is wrong, and put in what must be there."""
+    place = _place(problem, document)
+    if problem["type"] == CLASHES or not place:
+        return
+    table = document
+    for part in place[:-1]:
+        table = table[part]
+    if problem["type"] == "missing":
+        kind = _table(place[:-1]).model_fields[place[-1]].annotation
+        table[place[-1]] = "" if kind is str else {}
+    elif place[:2] != ("data", "columns") or len(place) < 3:
+        table.pop(place[-1])
+    elif problem["type"] != "extra_forbidden":
+        document["data"]["columns"][place[2]] = dict(_STAND_IN)
+    elif isinstance(problem["input"], Mapping):
+        document["data"]["columns"].pop(place[2], None)  # the begin of a name with a dot
+    else:
+        table.pop(place[-1])
+
+
+def _table(place: Iterable[str]) -> type[BaseModel]:
+    """The schema of the table at this place."""
+    table: type[BaseModel] = Study
+    for part in place:
+        if part in table.model_fields and table is not Column:  # whose name may be that of one of its keys
+            kind = table.model_fields[part].annotation
+            table = next(one for one in (kind, *get_args(kind)) if isinstance(one, type) and issubclass(one, BaseModel))
+    return table
+
+
+def _blanks(part: Any, where: str = "") -> Iterator[str]:
+    """Where a draft has a blank; lists are named as a whole, and so is a column."""
+    if isinstance(part, dict) and not re.fullmatch(r"data\.columns\..*", where):
+        for key, value in part.items():
+            yield from _blanks(value, f"{where}.{key}" if where else key)
+    elif FILL_IN in str(part):
+        yield where
