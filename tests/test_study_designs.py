@@ -69,6 +69,7 @@ def test_a_figure_is_released_where_a_part_of_the_rows_validates(tmp_path):
 def test_the_model_of_one_run_is_good_and_the_page_speaks_of_no_search(tmp_path):
     """Iris with bounds that nobody looked for: a class in three is a third, a line between two reaches two."""
     release = run_study(parsed(test={"source": "sklearn:iris"}), base_folder=tmp_path, random=keyed_source(7)).release
+    assert release["score"] is None  # no rows gave it one
     assert release["parameters"] == {}
     assert release["settings"] == {"map": "joint"}
     assert release["test"]["accuracy"] > 0.8

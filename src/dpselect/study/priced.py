@@ -72,7 +72,7 @@ class Priced:
     def request(self) -> SearchRequest:
         """What is searched, as the tuner asks for it."""
         settled = self.settled
-        scored, beside = settled.study.validation.release_score, self.price.beside
+        scored, beside = settled.releases_score, self.price.beside
         base, law = self.price.parts, settled.law
         return SearchRequest(space=settled.space, base=base, repetitions=law, declare_score=scored, beside=beside)
 

@@ -85,9 +85,14 @@ class Settled:
         return self.study.validation.data != "none"
 
     @property
+    def releases_score(self) -> bool:
+        """Whether the winner's score is released, where there is one."""
+        return self.scored and self.study.validation.release_score
+
+    @property
     def shows_score(self) -> bool:
         """Whether the winner's noisy figure is released: on public rows there is none that was paid for."""
-        return self.study.validation.release_score and self.study.validation.data == "private"
+        return self.releases_score and self.study.validation.data == "private"
 
 
 def settle(study: Study, place: Place) -> Settled:

@@ -121,7 +121,7 @@ def _release(
         "settings": study.learner.parameters,
         "found": found,
         "parameters": dict(result.params) if result.params is not None else None,
-        "score": result.score if study.validation.release_score else None,
+        "score": result.score,
         "model": MODEL if found else None,
         "task": study.data.task,
         "validation": validation,
