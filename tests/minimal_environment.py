@@ -21,13 +21,27 @@ from dpselect.errors import MissingExtraError
 
 # what each extra brings; "polars" and "jax" have no entry below, for their objects come from the caller
 PACKAGES = (
-    *("pyarrow", "psycopg", "duckdb", "polars", "optuna", "torch", "opacus", "jax_privacy", "dask", "ray"),
-    "diffprivlib",
+    *(
+        "starlette",
+        "uvicorn",
+        "pyarrow",
+        "psycopg",
+        "duckdb",
+        "polars",
+        "optuna",
+        "torch",
+        "opacus",
+        "jax_privacy",
+        "dask",
+        "ray",
+    ),
+    *("diffprivlib", "starlette", "uvicorn"),
 )
 NEEDS_EXTRA = {
     "dpselect.integrations.optuna.wrapper": "optuna",
     "dpselect.integrations.optuna.trial": "optuna",
     "dpselect.integrations.opacus.training": "torch",
+    "dpselect.holdout.server.app": "server",
 }
 
 

@@ -45,6 +45,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "holdout create": ("dpselect holdout create labels.csv --to pets.holdout --questions 100",),
     "holdout score": ("dpselect holdout score guesses.csv --holdout pets.holdout --claim 0.87",),
     "holdout status": ("dpselect holdout status pets.holdout",),
+    "holdout serve": ("dpselect holdout serve pets.holdout my.gate --listen 127.0.0.1:8080",),
+    "holdout invite": ("dpselect holdout invite Ada --questions 100 --answers 3",),
+    "holdout revoke": ("dpselect holdout revoke Ada",),
+    "holdout submit": ("dpselect holdout submit guesses.csv --to https://example.org/boards/pets --claim 0.87",),
     "gate plan": ("dpselect gate plan --tasks 500 --consultations 20",),
     "gate create": (
         "dpselect gate create incumbent.csv --to my.gate --consultations 20 --bound-failure-probability 0.05",

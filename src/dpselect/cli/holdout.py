@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpselect.cli.holdout_server import invite, revoke, serve, submit
 from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
@@ -24,6 +25,9 @@ holdout_app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+for _command in (serve, invite, revoke, submit):
+    holdout_app.command()(_command)
 
 _Questions = Annotated[int, typer.Option(help="How many questions may be asked.")]
 _Answers = Annotated[

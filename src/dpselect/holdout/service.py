@@ -206,6 +206,11 @@ class Holdout(Unrepeatable):
         """What may be asked, and what is certified and promised."""
         return self._terms
 
+    @property
+    def identifier(self) -> str:
+        """Random, public, fixed."""
+        return self._record.identifier
+
     def score(
         self,
         *,

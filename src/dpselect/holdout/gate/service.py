@@ -142,6 +142,11 @@ class Gate(Session):
         return self._terms
 
     @property
+    def identifier(self) -> str:
+        """Random, public, fixed."""
+        return self._record.identifier
+
+    @property
     def purse(self) -> float:
         """What is left of the failure probability: public, rounded down. 0 when nothing more can be asked."""
         return _down(self._state().purse.left)

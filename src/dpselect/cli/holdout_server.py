@@ -1,0 +1,143 @@
+"""`dpselect holdout serve`, and what its operator and its submitters need: invite, revoke, submit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import urllib.parse
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dpselect.cli.options import AsJson
+from dpselect.errors import ArgumentError, ContentError
+from dpselect.holdout.files import read_columns
+from dpselect.holdout.gate.files import read_outcomes
+from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, serve as run_server
+
+__all__ = ["invite", "revoke", "serve", "submit"]
+
+_People = Annotated[Path, typer.Option("--submitters", help="The file of submitters: their quotas, hashes of tokens.")]
+_SUBMITTERS = Path("submitters.db")
+
+
+def serve(
+    boards: Annotated[
+        list[Path], typer.Argument(metavar="HOLDOUT_OR_GATE...", help="Files, or folders of .holdout and .gate files.")
+    ],
+    listen: Annotated[str, typer.Option(help="Address and port.")] = "127.0.0.1:8080",
+    submitters: _People = _SUBMITTERS,
+    root_path: Annotated[str, typer.Option(help="The path below which a proxy shows the server.")] = "",
+    trust_proxy: Annotated[
+        str, typer.Option(help="Addresses of proxies whose forwarded headers are believed, by commas.")
+    ] = "",
+    max_bytes: Annotated[int, typer.Option(help="Of the body of a submission.")] = 16 << 20,
+    rate: Annotated[float, typer.Option(help="Requests a minute of one submitter.")] = 60.0,
+    address_rate: Annotated[float, typer.Option(help="Requests a minute from one address.")] = 600.0,
+) -> None:
+    """Serve holdouts and gates: submissions over HTTP, a leaderboard for people, openapi.json for programs.
+
+    Stops on SIGTERM or Ctrl-C, once the requests that have begun are answered. Needs the extra "server".
+    """
+    settings = ServerSettings(
+        max_bytes=max_bytes, rate=rate, address_rate=address_rate, root_path=root_path, trusted_proxies=trust_proxy
+    )
+    run_server(
+        boards,
+        submitters=submitters,
+        listen=listen,
+        settings=settings,
+        ready=lambda url: print(f"dpselect: serving at {url}{root_path}", file=sys.stderr),
+    )
+
+
+def invite(
+    name: Annotated[str, typer.Argument(help="Public: it stands on leaderboards.")],
+    questions: Annotated[int, typer.Option(help="How many, to each holdout or gate.")],
+    answers: Annotated[
+        int | None, typer.Option(help="How many of them may be answered by a score. [default: all]")
+    ] = None,
+    board: Annotated[
+        list[str] | None,
+        typer.Option(help="A holdout or gate that they may submit to; may be repeated. [default: all]"),
+    ] = None,
+    own_stakes: Annotated[bool, typer.Option(help="They may say what they stake of a gate's purse.")] = False,
+    submitters: _People = _SUBMITTERS,
+    as_json: AsJson = False,
+) -> None:
+    """Make a token for a submitter, and print it. It is kept nowhere else."""
+    with Submitters(submitters) as people:
+        token = people.invite(name, questions=questions, answers=answers, boards=board or (), own_stakes=own_stakes)
+    typer.echo(json.dumps({"submitter": name, "token": token}) if as_json else token)
+
+
+def revoke(
+    name: Annotated[str, typer.Argument(help="The submitter.")],
+    submitters: _People = _SUBMITTERS,
+) -> None:
+    """End a submitter's token. Invited again, they have what is left of their quota."""
+    with Submitters(submitters) as people:
+        people.revoke(name)
+    typer.echo(f"{name}: the token is no longer valid")
+
+
+def submit(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Ids and predictions, or ids and outcomes.")],
+    to: Annotated[str, typer.Option(help="The URL of the holdout's or gate's leaderboard.")],
+    claim: Annotated[float | None, typer.Option(help="For a holdout: the score you take it to be.")] = None,
+    prediction_column: Annotated[str, typer.Option(help="For a holdout: the column of predictions.")] = "prediction",
+    stake: Annotated[str | None, typer.Option(help='For a gate: a number or "all", where you may.')] = None,
+    content: Annotated[
+        Path | None, typer.Option(help="For a gate: the candidate itself; the same content is not charged again.")
+    ] = None,
+    token_variable: Annotated[str, typer.Option(help="The environment variable with your token.")] = "DPSELECT_TOKEN",
+    as_json: AsJson = False,
+) -> None:
+    """Submit to a server. Exit status 2 for a file of another form, which is not charged; 3 when nothing is left."""
+    url, slash, name = to.rstrip("/").rpartition("/boards/")
+    if not slash or not name:
+        raise ArgumentError(f"to must be a leaderboard's URL, as https://example.org/boards/pets, got {to!r}")
+    token = os.environ.get(token_variable)
+    if not token:
+        raise ArgumentError(f"the environment variable {token_variable} must hold your token")
+    client, name = HoldoutClient(url, token=token), urllib.parse.unquote(name)
+    about = client.board(name)
+    try:
+        if about["kind"] == "gate":
+            named = None if content is None else hashlib.sha256(content.read_bytes()).hexdigest()
+            outcomes = read_outcomes(file, about["id_column"], about["outcome_columns"])
+            accepted = client.ask(name, outcomes, stake=_stake(stake), candidate=named)
+            found: dict[str, Any] = {"verdict": "accepted" if accepted else "rejected"}
+        else:
+            ids, values = read_columns(file, [about["id_column"], prediction_column])
+            found = client.score(name, ids=ids, predictions=values, claim=claim)
+    except ContentError as malformed:
+        raise ArgumentError(str(malformed)) from None
+    except FileNotFoundError as absent:
+        raise ArgumentError(f"{absent.filename} cannot be read") from None
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    typer.echo(found["verdict"] if "verdict" in found else _score(found, about["metric"], claim))
+
+
+def _score(found: dict[str, Any], metric: str, claim: float | None) -> str:
+    said = f"yes: {metric} {claim:g} is confirmed" if found["agrees"] else f"{metric} {found['value']:.4g}"
+    lines = [said if found["agrees"] or claim is None else f"no: {said}"]
+    if found["interval"] is not None:
+        low, high = found["interval"]
+        lines.append(f"the population's {metric} is between {low:.4g} and {high:.4g}")
+    again = "asked before, not charged again; " if found["repeated"] else ""
+    return "\n".join([*lines, f"{again}{found['questions_left']} questions left, {found['answers_left']} with a score"])
+
+
+def _stake(text: str | None) -> float | str | None:
+    if text in (None, "all"):
+        return text
+    try:
+        return float(str(text))
+    except ValueError:
+        raise ArgumentError(f'stake must be a number or "all", got {str(text)[:40]!r}') from None

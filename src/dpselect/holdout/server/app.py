@@ -1,0 +1,261 @@
+"""The server's routes. What goes wrong is one JSON object with a code and a message; nothing else is said or logged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
+from dpselect.holdout.server.boards import Board, BoardAnswer
+from dpselect.holdout.server.limits import TooLargeError, TooOften, read_body
+from dpselect.holdout.server.openapi import openapi
+from dpselect.holdout.server.pages import CSP, board_page, index_page
+from dpselect.holdout.server.settings import ServerSettings
+from dpselect.holdout.server.submitters import QuotaError, Submitter, Submitters
+from dpselect.holdout.server.uploads import MEDIA, Upload
+
+try:
+    import anyio
+    from anyio.to_thread import run_sync
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import HTMLResponse, JSONResponse, Response
+    from starlette.routing import Route
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ImportError:
+    raise missing_extra("server", "serving holdouts and gates") from None
+
+__all__ = ["LOG", "make_app"]
+
+LOG: Final = logging.getLogger("dpselect.server")
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": CSP,
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class _RefusedError(Exception):
+    """A request that gets no answer."""
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(code)
+        self.response = _problem(status, code, message, headers)
+
+
+def _problem(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status, dict(headers or {}))
+
+
+class _Server:
+    """What the routes share."""
+
+    def __init__(self, boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> None:
+        self._boards, self._submitters, self._settings = boards, submitters, settings
+        self._by_address = TooOften(settings.address_rate)
+        self._by_name = TooOften(settings.rate)
+        # a holdout or gate gives one answer at a time: who comes later waits here, not for a lock on a file
+        self._lines = {name: anyio.CapacityLimiter(1) for name in boards}
+        self._waiting = dict.fromkeys(boards, 0)
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.index),
+            Route("/boards/{board}", self.page),
+            Route("/api/boards", self.list),
+            Route("/api/boards/{board}", self.show),
+            Route("/api/boards/{board}/quota", self.quota),
+            Route("/api/boards/{board}/submissions", self.submit, methods=["POST"]),
+            Route("/openapi.json", self.document),
+            Route("/healthz", self.health),
+        ]
+
+    async def index(self, request: Request) -> Response:
+        self._count(request)
+        boards = await run_sync(lambda: [board.describe() for board in self._boards.values()])
+        return HTMLResponse(index_page(boards))
+
+    async def page(self, request: Request) -> Response:
+        self._count(request)
+        board = self._board(request)
+        return HTMLResponse(board_page(await run_sync(self._described, board)))
+
+    async def list(self, request: Request) -> Response:
+        self._count(request)
+        return JSONResponse(await run_sync(lambda: [board.describe() for board in self._boards.values()]))
+
+    async def show(self, request: Request) -> Response:
+        self._count(request)
+        return JSONResponse(await run_sync(self._described, self._board(request)))
+
+    async def quota(self, request: Request) -> Response:
+        self._count(request)
+        who, board = await self._who(request), self._board(request)
+        questions, answers = await run_sync(self._submitters.left, who, board.identifier)
+        return JSONResponse({"submitter": who.name, "questions_left": questions, "answers_left": answers})
+
+    async def document(self, request: Request) -> Response:
+        self._count(request)
+        return JSONResponse(openapi(request.scope.get("root_path", "")))
+
+    async def health(self, request: Request) -> Response:  # noqa: ARG002 - every route has one
+        return JSONResponse({"status": "ok"})
+
+    async def submit(self, request: Request) -> Response:
+        self._count(request)
+        who, board = await self._who(request), self._board(request)
+        if not who.may(board.name):
+            raise _RefusedError(403, "not_yours", "this token is not for this holdout or gate")
+        media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media not in MEDIA:
+            raise _RefusedError(415, "media", f"the body must be one of {', '.join(MEDIA)}")
+        body, query = await self._body(request), dict(request.query_params)
+        if len(query) != len(request.query_params.multi_items()):
+            raise _RefusedError(422, "malformed", "an option stands in the query twice")
+        if self._waiting[board.name] >= self._settings.waiting:
+            raise _RefusedError(429, "busy", "too many submissions are waiting", {"Retry-After": "5"})
+        self._waiting[board.name] += 1
+        try:
+            return JSONResponse(await self._answered(who, board, lambda: Upload(body, media, query)))
+        finally:
+            self._waiting[board.name] -= 1
+
+    async def _answered(self, who: Submitter, board: Board, upload: Callable[[], Upload]) -> dict[str, Any]:
+        try:
+            question = await run_sync(lambda: board.question(upload(), who.name, own_stakes=who.own_stakes))
+            opened = await run_sync(self._submitters.begin, who, board.identifier, question.fingerprint)
+
+            def ask() -> BoardAnswer:
+                try:
+                    answer = question.ask()
+                except StudyError:
+                    raise  # the record failed, perhaps after it was charged
+                except (ContentError, ArgumentError, BudgetError):
+                    self._submitters.give_back(opened)
+                    raise
+                self._submitters.finish(opened, answer)
+                return answer
+
+            answer = await run_sync(ask, limiter=self._lines[board.name])
+        except StudyError:
+            raise _RefusedError(
+                503, "unavailable", "the record cannot be used now; ask again", {"Retry-After": "5"}
+            ) from None
+        except QuotaError as refused:
+            raise _RefusedError(409, "quota", str(refused)) from None
+        except BudgetError as refused:
+            raise _RefusedError(409, "budget", str(refused)) from None
+        except (ContentError, ArgumentError) as malformed:
+            raise _RefusedError(422, "malformed", f"{malformed}; nothing was charged") from None
+        if "repeated" in answer.body:  # that somebody else has asked the same is nobody's business
+            return {**answer.body, "repeated": bool(answer.body["repeated"] and opened.again)}
+        return answer.body
+
+    def _described(self, board: Board) -> dict[str, Any]:
+        found = board.describe()
+        if board.kind == "gate":
+            return {**found, "leaderboard": self._submitters.accepted(board.identifier)}
+        standing = self._submitters.standing(board.identifier, smaller_is_better=found["smaller_is_better"])
+        return {**found, "leaderboard": standing}
+
+    def _count(self, request: Request) -> None:
+        if self._by_address.hit(request.client.host if request.client else ""):
+            raise _too_often()
+
+    def _board(self, request: Request) -> Board:
+        board = self._boards.get(request.path_params["board"])
+        if board is None:
+            raise _RefusedError(404, "not_found", "there is no holdout or gate of this name")
+        return board
+
+    async def _who(self, request: Request) -> Submitter:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        who = None
+        if scheme.lower() == "bearer" and token:
+            who = await run_sync(self._submitters.by_token, token.strip())
+        if who is None:
+            raise _RefusedError(
+                401,
+                "unauthorized",
+                "a valid token is needed: Authorization: Bearer TOKEN",
+                {"WWW-Authenticate": "Bearer"},
+            )
+        if self._by_name.hit(who.name):
+            raise _too_often()
+        return who
+
+    async def _body(self, request: Request) -> bytes:
+        try:
+            if int(request.headers.get("content-length", "0")) > self._settings.max_bytes:
+                raise TooLargeError
+            with anyio.fail_after(self._settings.body_seconds):
+                return await read_body(request.stream(), self._settings.max_bytes)
+        except TooLargeError:
+            raise _RefusedError(
+                413, "too_large", f"a body may hold {self._settings.max_bytes} bytes", {"Connection": "close"}
+            ) from None
+        except TimeoutError:
+            raise _RefusedError(408, "too_slow", "the body took too long", {"Connection": "close"}) from None
+        except ClientDisconnect:
+            raise _RefusedError(400, "disconnected", "the body is not complete") from None
+
+
+def _too_often() -> _RefusedError:
+    return _RefusedError(429, "rate", "too many requests; wait a little", {"Retry-After": "30"})
+
+
+def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> ASGIApp:
+    """The server as an ASGI application."""
+
+    async def refused(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
+        assert isinstance(error, _RefusedError)
+        return error.response
+
+    async def no_route(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
+        assert isinstance(error, HTTPException)
+        code = {404: "not_found", 405: "method"}.get(error.status_code, "refused")
+        return _problem(error.status_code, code, "see openapi.json for what is served", error.headers)
+
+    routes = _Server(boards, submitters, settings).routes()
+
+    async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
+        return _problem(500, "failed", "the server failed; nothing was shown")
+
+    handlers: dict[Any, Any] = {_RefusedError: refused, HTTPException: no_route, Exception: failed}
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    return _Guarded(app, settings.root_path)
+
+
+class _Guarded:
+    """Headers for every response, one line of log, and no word about an error that nobody foresaw."""
+
+    def __init__(self, app: ASGIApp, root_path: str) -> None:
+        self._app, self._root_path = app, root_path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        if self._root_path:  # some proxies take it off, others do not
+            shown = scope["path"].startswith(f"{self._root_path}/")
+            path = scope["path"] if shown else self._root_path + scope["path"]
+            scope = {**scope, "root_path": self._root_path, "path": path}
+        status = 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                extra = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+                message["headers"] = [*message["headers"], *extra]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        except Exception as error:
+            # the kind alone: a message could hold what somebody has sent
+            LOG.error("a request failed: %s", type(error).__name__)
+        route = scope.get("route")
+        LOG.info("%s %s %d", scope["method"], getattr(route, "path", "-"), status)

@@ -1,0 +1,191 @@
+"""Holdouts and gates by name: what is public about each, what a submission to it asks, and what the answer may say."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from dpselect.errors import ArgumentError, StudyError
+from dpselect.holdout.gate.service import Gate
+from dpselect.holdout.server.uploads import Upload
+from dpselect.holdout.service import Holdout
+from dpselect.numerics import rounded_down
+
+__all__ = ["Board", "BoardAnswer", "BoardQuestion", "open_boards"]
+
+_SUFFIXES: Final = (".holdout", ".gate")
+_FRESH: Final = 1.0
+"""Seconds that what is public is kept for: reading it takes the record's lock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardAnswer:
+    """What the submitter is told, and what is kept for the leaderboard and the quota.
+
+    `scored`: whether it counts as an answer with a score. `value`: what is confirmed, with its interval; None for
+    gates.
+    """
+
+    body: dict[str, Any]
+    scored: bool = True
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    accepted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardQuestion:
+    """A submission whose form is right. `fingerprint`: the same for what is the same question; None where none is."""
+
+    fingerprint: bytes | None
+    ask: Callable[[], BoardAnswer]
+
+
+class Board(Protocol):
+    """One holdout or gate. `question` raises `ContentError` and `ArgumentError`, and charges nothing."""
+
+    name: str
+    kind: str
+    identifier: str
+
+    def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion: ...
+
+    def describe(self) -> dict[str, Any]:
+        """All that anybody may know."""
+        ...
+
+
+class HoldoutBoard:
+    """A holdout: predictions, with or without a claim, for an answer with its interval."""
+
+    kind = "holdout"
+
+    def __init__(self, name: str, holdout: Holdout) -> None:
+        self.name, self.identifier = name, holdout.identifier
+        self._holdout = holdout
+        self._public = _RecentTerms(self._described)
+
+    def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:  # noqa: ARG002 - gates'
+        ids, values = upload.predictions(self._holdout.terms.id_column)
+        claim = upload.number("claim")
+        upload.check_taken()
+
+        plan = self._holdout.terms.plan
+
+        def ask() -> BoardAnswer:
+            found = self._holdout.score(ids=ids, predictions=values, claim=claim)
+            return BoardAnswer(
+                body=found.describe(),
+                scored=plan.answers == plan.questions or found.agrees is not True,
+                value=found.value,
+                interval=found.interval,
+            )
+
+        named = json.dumps([sorted(zip(ids, values, strict=True)), claim]).encode()
+        return BoardQuestion(fingerprint=hashlib.sha256(named).digest(), ask=ask)
+
+    def describe(self) -> dict[str, Any]:
+        return self._public.now()
+
+    def _described(self) -> dict[str, Any]:
+        terms, status = self._holdout.terms, self._holdout.status()
+        status.pop("asked"), status.pop("answered")
+        about = {"name": self.name, "kind": self.kind, "open": status.pop("open")}
+        return {**about, "smaller_is_better": terms.metric.bounded, "id_column": terms.id_column, **status}
+
+
+class GateBoard:
+    """A gate: outcomes of a candidate for one word."""
+
+    kind = "gate"
+
+    def __init__(self, name: str, gate: Gate) -> None:
+        self.name, self.identifier = name, gate.identifier
+        self._gate = gate
+        self._public = _RecentTerms(self._described)
+
+    def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:
+        terms = self._gate.terms
+        columns = terms.id_column, terms.outcome_columns
+        outcomes, incumbent = upload.outcomes("outcomes", *columns), upload.outcomes("incumbent", *columns)
+        stake, candidate = upload.stake(), upload.text("candidate")
+        upload.check_taken()
+        if stake is not None and not own_stakes:
+            raise ArgumentError("stake is not taken from this submitter: leave it out for an even share of the purse")
+        # of each submitter's own: that somebody else has asked about a candidate is nobody's business
+        name = None if candidate is None else json.dumps([submitter, candidate])
+
+        def ask() -> BoardAnswer:
+            accepted = self._gate.ask(outcomes, stake, candidate=name, incumbent=incumbent)  # type: ignore[arg-type]
+            return BoardAnswer(body={"verdict": "accepted" if accepted else "rejected"}, accepted=accepted)
+
+        return BoardQuestion(fingerprint=None, ask=ask)
+
+    def describe(self) -> dict[str, Any]:
+        return self._public.now()
+
+    def _described(self) -> dict[str, Any]:
+        terms, status = self._gate.terms, self._gate.status()
+        shown = ("purse", "next_stake", "open", "accepted", "claim", "retired")
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            **terms.fields(),
+            **{name: status[name] for name in shown},
+            "purse_shown": rounded_down(status["purse"]),
+        }
+
+
+class _RecentTerms:
+    """What is public, read again when it is a second old."""
+
+    def __init__(self, read: Callable[[], dict[str, Any]]) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._last, self._at = read(), time.monotonic()
+
+    def now(self) -> dict[str, Any]:
+        with self._lock:
+            if time.monotonic() - self._at > _FRESH:
+                self._last, self._at = self._read(), time.monotonic()
+            return self._last
+
+
+def open_boards(paths: Iterable[Path]) -> dict[str, Board]:
+    """The holdouts and gates in these files, and in the files of these folders that end in .holdout or .gate, by name.
+
+    A board's name is its file's, without the ending. Raises `StudyError` for what cannot be opened, `ArgumentError` for
+    names that are not different or nothing to serve.
+    """
+    files = [one for path in paths for one in _files(Path(path))]
+    boards = [_opened(path) for path in files]
+    names = [board.name for board in boards]
+    if len(set(names)) != len(names):
+        raise ArgumentError("the files to serve must have different names, without their endings")
+    if not boards:
+        raise ArgumentError("there is nothing to serve: no file ends in .holdout or .gate")
+    return {board.name: board for board in boards}
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
+
+
+def _opened(path: Path) -> Board:
+    if path.suffix == ".gate":
+        return GateBoard(path.stem, Gate.open(path))
+    try:
+        return HoldoutBoard(path.stem, Holdout.open(path))
+    except StudyError as no_holdout:
+        try:
+            return GateBoard(path.stem, Gate.open(path))
+        except StudyError:
+            raise no_holdout from None

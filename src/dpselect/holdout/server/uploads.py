@@ -1,0 +1,122 @@
+"""What a submission's body holds: a CSV file, JSON lines or one JSON object. Errors name columns and fields only."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from dpselect.errors import ArgumentError, ContentError, public_text
+from dpselect.holdout.files import read_columns
+from dpselect.holdout.gate.files import read_outcomes
+
+__all__ = ["MEDIA", "Upload"]
+
+_Read = TypeVar("_Read")
+MEDIA: Final = {"text/csv": ".csv", "application/x-ndjson": ".jsonl", "application/json": ".json"}
+"""What bodies are taken, and how a file with the same content would be called."""
+
+
+class Upload:
+    """One body with the options beside it, which a JSON object holds itself and other bodies have in the query."""
+
+    def __init__(self, body: bytes, media: str, query: Mapping[str, str]) -> None:
+        self._body, self._suffix = body, MEDIA[media]
+        self._fields: dict[str, Any] | None = _object(body) if self._suffix == ".json" else None
+        self._options: dict[str, Any] = dict(query if self._fields is None else self._fields)
+        if self._fields is not None and query:
+            raise ArgumentError("the query must be empty: a JSON body holds the options itself")
+
+    def predictions(self, id_column: str) -> tuple[list[str], list[str]]:
+        """Ids and predictions, from the columns of these names or from the field "predictions"."""
+        if self._fields is not None:
+            given = self._mapping("predictions")
+            if given is None:
+                raise ContentError('the field "predictions" must hold an object: a prediction for each id')
+            if not all(isinstance(value, (str, int, float)) for value in given.values()):
+                raise ContentError('the field "predictions" must hold a text or a number for each id')
+            ids, values = list(given), [str(value) for value in given.values()]
+        elif self._suffix == ".csv":
+            ids, values = self._read(lambda path: read_columns(path, [id_column, "prediction"]))
+        else:
+            raise ContentError("predictions must be a CSV file or a JSON object")
+        try:
+            "".join((*ids, *values)).encode()
+        except UnicodeEncodeError:
+            broken = True
+        else:
+            broken = False
+        if broken:  # raised here, so that no traceback shows the text
+            raise ContentError("ids and predictions must be text that can be written in UTF-8")
+        return ids, values
+
+    def outcomes(self, field: str, id_column: str, columns: Sequence[str]) -> Mapping[str, Any] | None:
+        """Outcomes by id, from a field; or those of the candidate from the columns of these names."""
+        if self._fields is not None:
+            given = self._mapping(field)
+            if given is None and field == "outcomes":
+                raise ContentError(
+                    'the field "outcomes" must hold an object: an outcome, or a list of them, for each id'
+                )
+            return given
+        return self._read(lambda path: read_outcomes(path, id_column, columns)) if field == "outcomes" else None
+
+    def number(self, option: str) -> float | None:
+        """A finite number, or None where the option is absent."""
+        given = self._options.pop(option, None)
+        if given is None:
+            return None
+        found = math.nan
+        if isinstance(given, (str, int, float)) and not isinstance(given, bool) and "_" not in str(given):
+            with suppress(ValueError, OverflowError):
+                found = float(given)
+        if not math.isfinite(found):
+            raise ArgumentError(f"{option} must be a finite number")
+        return found
+
+    def stake(self) -> float | str | None:
+        """A number or "all", or None."""
+        return self._options.pop("stake") if self._options.get("stake") == "all" else self.number("stake")
+
+    def text(self, option: str) -> str | None:
+        """A short printable text, or None."""
+        given = self._options.pop(option, None)
+        return None if given is None else public_text(option, given)
+
+    def check_taken(self) -> None:
+        """Raise `ArgumentError` for an option that nobody has asked for."""
+        if self._options:
+            raise ArgumentError("the submission has an option or a field that is not taken here")
+
+    def _mapping(self, field: str) -> dict[str, Any] | None:
+        given = self._options.pop(field, None)
+        if given is not None and not isinstance(given, dict):
+            raise ContentError(f'the field "{field}" must hold an object with a value for each id')
+        return given
+
+    def _read(self, read: Callable[[Path], _Read]) -> _Read:
+        """By what reads files."""
+        with tempfile.TemporaryDirectory(prefix="dpselect-") as folder:
+            path = Path(folder, f"submission{self._suffix}")
+            path.write_bytes(self._body)
+            return read(path)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    found: Any = None
+    with suppress(ValueError, RecursionError):
+        found = json.loads(body.decode("utf-8"), object_pairs_hook=_once)
+    if not isinstance(found, dict):  # raised here, so that no traceback shows the text
+        raise ContentError("the body must be a JSON object in UTF-8, no name in it twice")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
