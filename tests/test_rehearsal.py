@@ -441,3 +441,47 @@ def test_an_estimator_that_takes_whole_number_seeds_only_is_refused_before_anyth
     with pytest.raises(ArgumentError, match="random_state takes whole numbers only"):
         tried.fit(np.linspace(0, 1, 60)[:, None], np.arange(60) % 2)
     assert charges(tmp_path / "budget.db") == []
+
+
+class OwnEntropy(ClassifierMixin, BaseEstimator):
+    """As interpret's DP-EBM: None is the system's entropy, anything else must be a whole number."""
+
+    def __init__(self, noise_multiplier=1.0, random_state=None):
+        self.noise_multiplier = noise_multiplier
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        state = np.random.default_rng(None if self.random_state is None else operator.index(self.random_state))
+        self.classes_, self.edge_ = np.array([0, 1]), state.laplace(scale=self.noise_multiplier)
+        return self
+
+    def predict(self, X):
+        return (np.asarray(X)[:, 0] > self.edge_).astype(int)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("refit", [False, True])
+def test_where_random_state_takes_whole_numbers_only_it_stays_none_and_runs_draw_by_themselves(n_jobs, refit):
+    """A seed of 31 bits that came from the run's key would be found by trying all of them: the noise must not have one."""
+    X, y = np.linspace(0, 1, 60)[:, None], np.arange(60) % 2
+
+    def fitted():
+        tried = PrivateSearchCV(
+            OwnEntropy(), {}, base=pure_dp(epsilon=1.0), repetitions=Fixed(count=2), nominal_rows=60,
+            classes=[0, 1], random=keyed_source(1), n_jobs=n_jobs, refit=refit,
+        )  # fmt: skip
+        return tried.fit(X, y).best_estimator_
+
+    first, second = fitted(), fitted()
+    assert first.random_state is None
+    assert first.edge_ != second.edge_  # although the search's own source is the same
+
+
+def test_whole_number_seeds_take_a_declared_base():
+    class Promising(OwnEntropy):
+        def guarantee(self):
+            return pure_dp(epsilon=1.0)
+
+    tried = PrivateSearchCV(Promising(), {}, repetitions=Fixed(count=2), nominal_rows=60, classes=[0, 1])
+    with pytest.raises(ArgumentError, match="declare by base="):
+        tried.fit(np.linspace(0, 1, 60)[:, None], np.arange(60) % 2)

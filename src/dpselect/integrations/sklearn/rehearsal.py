@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
 
-__all__ = ["refuse_whole_number_seeds", "rehearse"]
+__all__ = ["draws_by_itself", "rehearse"]
 
 _ROWS: Final = 32
 _FEWER: Final = (13, 1)
@@ -63,37 +64,40 @@ def rehearse(
     return max(sizes)
 
 
-def refuse_whole_number_seeds(
-    estimator: Any, space: Space, settings: Settings, X: Any, classes: NDArray[Any] | None
-) -> None:
-    """Raise `ArgumentError` for an estimator whose `random_state` takes whole numbers but no generator.
+def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, classes: NDArray[Any] | None) -> bool:
+    """Whether the last step's `random_state` takes whole numbers but no generator, and is to stay None.
 
-    Every run of it would fail in silence. A whole number would do for it and not for privacy: there are 2**32 of them,
-    few enough to try them all, and whoever has the model could find the noise. Tried on made-up rows, also without a
+    A whole number would do for such an estimator and not for privacy: there are 2**32 of them, few enough to try them
+    all, and whoever has the model could find the noise. With None it draws from the system's entropy, which `base`
+    declares; without `base`, or where None does not do either, `ArgumentError`. Tried on made-up rows, also without a
     rehearsal; if the estimator can be trained on them with neither, nothing is said.
     """
     places = settings.steps(clone(estimator))
     if not any(_draws_by_state_alone(place.step.get_params(deep=False)) for place in places):
-        return
+        return False
     rows = _rows_like(X, classes)
     if rows is None:
-        return
+        return False
 
-    def trains(state_of: Callable[[RandomSource], Any]) -> bool:
+    def trains(state_of: Callable[[RandomSource], Any], known: Settings = settings) -> bool:
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 params = next(iter(_ends(space)))
-                train(estimator, params, settings, rows.at(range(_ROWS)), keyed_source("rehearsal"), state_of=state_of)
+                train(estimator, params, known, rows.at(range(_ROWS)), keyed_source("rehearsal"), state_of=state_of)
         except Exception:
             return False
         return True
 
-    if not trains(numpy_source) and trains(lambda source: source.bits(31)):
-        raise ArgumentError(
-            "the estimator's random_state takes whole numbers only, which are few enough to try them all: whoever has "
-            "the model could find its noise. Give it a parameter random (a dpselect RandomSource) that its fit draws "
-            "from, or one that takes a numpy RandomState; nothing was drawn or charged"
-        )
+    if trains(numpy_source) or not trains(lambda source: source.bits(31)):
+        return False
+    if settings.base is not None and trains(numpy_source, replace(settings, own_entropy=True)):
+        return True
+    raise ArgumentError(
+        "the estimator's random_state takes whole numbers only, which are few enough to try them all: whoever has "
+        "the model could find its noise. Give it a parameter random (a dpselect RandomSource) that its fit draws "
+        "from, or one that takes a numpy RandomState; or, where it draws from the system's entropy while random_state "
+        "is None, declare by base= what such a fit promises. Nothing was drawn or charged"
+    )
 
 
 def _draws_by_state_alone(has: Mapping[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refu
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.public import PublicTransformer
-from dpselect.integrations.sklearn.rehearsal import refuse_whole_number_seeds, rehearse
+from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearse
 from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
@@ -77,7 +77,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         max_runs: the largest limit of the harmonic law that `epsilon` alone may choose.
         base: what one fit of the estimator (of a pipeline: of its last step) promises, where it cannot say so itself; a
             `Guarantee` that holds whatever the searched parameters, or a function from the estimator to one. The caller
-            must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each run sets.
+            must ensure it, and that its noise comes from its parameter `random` or `random_state`, which each run sets;
+            where `random_state` takes whole numbers only it stays None, and must then mean the system's entropy.
         adjacency: "add_or_remove_one" or "replace_one"; set on private steps that have such a parameter. None: theirs.
         nominal_rows: a public figure for the number of rows, needed for learners that have such a parameter. None: X's
             own, with a warning; refused where the price follows from it, as for `DPSGDClassifier` without `steps`.
@@ -236,6 +237,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
         refuse_too_many_rows(clone(self.estimator), request.space, settings, count)
+        own_entropy = draws_by_itself(self.estimator, request.space, settings, X, classes)
+        settings = replace(settings, own_entropy=own_entropy)
         scoring = scoring_of(
             self.estimator,
             self.scoring,
@@ -374,7 +377,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     ) -> int:
         """Public room for one run's value."""
         size = None
-        refuse_whole_number_seeds(self.estimator, request.space, settings, X, classes)
         if rehearsed:
             size = rehearse(self.estimator, request.space, settings, scoring, X, classes, public)
         if self.payload_bytes is not None:

@@ -43,7 +43,8 @@ class Settings:
     """What the search sets on every private step that has such a parameter, beside the searched ones.
 
     `noise` is the noise multiplier of the only private step, or one over its epsilon; with more private steps it is the
-    common factor of theirs. `nominal_rows` is the public number of rows of one training, or None.
+    common factor of theirs. `nominal_rows` is the public number of rows of one training, or None. `own_entropy`: the
+    last step, of which `base` is declared, keeps `random_state` None and draws from the system's entropy.
     """
 
     adjacency: Adjacency | None
@@ -52,6 +53,7 @@ class Settings:
     noise: float | None
     base: Base | None
     columns: int | None
+    own_entropy: bool = False
 
     def steps(self, estimator: Any) -> list[PrivateStep]:
         """The private steps of an unfitted estimator, which is changed, with everything set."""
@@ -144,7 +146,7 @@ def train(
         has = place.step.get_params(deep=False)
         if "random" in has:
             place.step.set_params(random=source)
-        if "random_state" in has:
+        if "random_state" in has and not (settings.own_entropy and place is places[-1]):
             place.step.set_params(random_state=state_of(source))
         if has.get("verbose"):
             place.step.set_params(verbose=0)  # compiled code prints past what is silenced, once for every run
