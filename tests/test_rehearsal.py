@@ -462,7 +462,7 @@ class OwnEntropy(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("refit", [False, True])
 def test_where_random_state_takes_whole_numbers_only_it_stays_none_and_runs_draw_by_themselves(n_jobs, refit):
-    """A seed of 31 bits that came from the run's key would be found by trying all of them: the noise must not have one."""
+    """A seed of 31 bits, though from the run's key, would be found by trying all of them: the noise must have none."""
     X, y = np.linspace(0, 1, 60)[:, None], np.arange(60) % 2
 
     def fitted():
