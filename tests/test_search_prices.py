@@ -116,3 +116,14 @@ def test_nobody_else_calibrates_the_noise_of_a_search():
     for name in ("dpselect.study.priced", "dpselect.integrations.sklearn.plan", "dpselect.tuning.plan"):
         names = vars(importlib.import_module(name))
         assert not {"best_of", "calibrate", "adaptive_best_of"} & set(names), name
+
+
+def test_the_least_noise_takes_few_sharp_prices_and_uses_the_total(monkeypatch):
+    asked = []
+    sharp = SearchPrice.epsilon
+    monkeypatch.setattr(SearchPrice, "epsilon", lambda self, delta: asked.append(sharp(self, delta)) or asked[-1])
+    noise = least_noise(
+        "a run", lambda s: SearchPrice((gaussian(noise_multiplier=s),), Harmonic(limit=7)), epsilon=2.5, delta=1e-6
+    )
+    assert len(asked) <= 4
+    assert 2.5 * 0.999 <= SearchPrice((gaussian(noise_multiplier=noise),), Harmonic(limit=7)).epsilon(1e-6) <= 2.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, SupportsFloat
 
 from dpselect.errors import BudgetError, number
@@ -106,65 +106,101 @@ def least_parameter(
     relative: float,
     low: float = _SMALLEST,
     high: float = _LARGEST,
+    unspent: float = 0.0,
 ) -> float:
-    """`calibrate` for prices."""
+    """`calibrate` for prices.
+
+    A parameter whose price leaves at most the share `unspent` of epsilon is taken as it is, without looking whether a
+    smaller one would do.
+    """
 
     def full(parameter: float) -> float:
         return price(parameter).epsilon(delta)
 
-    start = min(max(1.0, low), high)
-    if not price(start).has_profile:
-        return _search(full, epsilon, start, low, high, relative)
-    try:
-        start = _search(lambda value: price(value).by_renyi(delta), epsilon, start, low, high, max(relative, 1e-2))
-    except BudgetError:
-        start = min(max(start, math.sqrt(low * high)), high)
-    return _search(full, epsilon, start, low, high, relative)
+    def near(parameter: float) -> float:
+        return price(parameter).by_renyi(delta)
+
+    start, exponent = min(max(1.0, low), high), None
+    search = _Search(epsilon, low, high, relative, unspent)
+    if price(start).has_profile:
+        try:
+            start = replace(search, relative=max(relative, 1e-2)).least(near, start)
+            exponent = _exponent((start, near(start)), (1.02 * start, near(1.02 * start)))
+        except BudgetError:
+            start = min(max(start, math.sqrt(low * high)), high)
+    return search.least(full, start, exponent)
 
 
-def _search(
-    price: Callable[[float], float], target: float, start: float, lowest: float, highest: float, relative: float
-) -> float:
-    """Bracket from `start`, then secant steps in log-log coordinates; bisection where four of them gained little."""
-    safe = unsafe = start
-    safe_price = unsafe_price = price(start)
-    # a price that is close to the target is left in small steps, which then grow
-    ratio = safe_price / target
-    factor = 2.0 if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), 8.0)
-    while safe_price > target:
-        if safe >= highest:
-            raise BudgetError(
-                f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: "
-                f"the smallest epsilon there is {rounded_up(safe_price)}"
-            )
-        unsafe, unsafe_price = safe, safe_price
-        safe, factor = min(safe * factor, highest), factor * factor
-        safe_price = price(safe)
-    while unsafe_price <= target:
-        if unsafe <= lowest:
-            return unsafe
-        safe, safe_price = unsafe, unsafe_price
-        unsafe, factor = max(unsafe / factor, lowest), factor * factor
-        unsafe_price = price(unsafe)
-    # the line goes through the last two prices, which are the nearest ones once it is a good guess
-    before, last = (unsafe, unsafe_price), (safe, safe_price)
-    spans: list[float] = []
-    while safe > unsafe * (1.0 + relative) and len(spans) < _MOST_STEPS:
-        spans.append(math.log(safe / unsafe))
-        guess = _crossing(before, last, target)
-        if not unsafe < guess < safe or (len(spans) > 4 and spans[-1] > 0.5 * spans[-5]):
-            guess = math.sqrt(unsafe) * math.sqrt(safe)
-        share = math.log(guess / unsafe) / spans[-1]
-        # past the crossing from the end that is nearer, so that the other end moves as well
-        share += (0.4 if share < 0.5 else -0.4) * relative / spans[-1]
-        margin = min(0.2 * relative / spans[-1], 0.25)
-        trial = unsafe * math.exp(spans[-1] * min(max(share, margin), 1.0 - margin))
-        before, last = last, (trial, price(trial))
-        if last[1] > target:
-            unsafe = trial
-        else:
-            safe = trial
-    return safe
+@dataclass(frozen=True)
+class _Search:
+    """What a search for a parameter is after, and where."""
+
+    target: float
+    lowest: float
+    highest: float
+    relative: float
+    unspent: float = 0.0
+
+    def _met(self, price: float) -> bool:
+        return self.target * (1.0 - self.unspent) <= price <= self.target
+
+    def least(self, price: Callable[[float], float], start: float, exponent: float | None = None) -> float:
+        """Bracket from `start`, then secant steps in log-log coordinates; bisection where four of them gained little.
+
+        The price goes about as the parameter to the power of `exponent`, where that is known.
+        """
+        target, lowest, highest, relative = self.target, self.lowest, self.highest, self.relative
+        safe = unsafe = start
+        safe_price = unsafe_price = price(start)
+        if self._met(safe_price):
+            return safe
+        # a price that is close to the target is left in small steps, which then grow
+        ratio = safe_price / target
+        factor = 2.0 if not 0.0 < ratio < math.inf else min(max(abs(ratio - 1.0) + 1.01, 1.02), 8.0)
+        if exponent is not None and 0.0 < ratio < math.inf:
+            factor = min(max(math.exp(1.03 * abs(math.log(ratio) / exponent)), 1.0 + relative), factor * factor)
+        while safe_price > target:
+            if safe >= highest:
+                raise BudgetError(
+                    f"no parameter up to {highest:g} meets epsilon={target:g} at this delta: "
+                    f"the smallest epsilon there is {rounded_up(safe_price)}"
+                )
+            unsafe, unsafe_price = safe, safe_price
+            safe, factor = min(safe * factor, highest), factor * factor
+            safe_price = price(safe)
+        while unsafe_price <= target:
+            if unsafe <= lowest:
+                return unsafe
+            safe, safe_price = unsafe, unsafe_price
+            unsafe, factor = max(unsafe / factor, lowest), factor * factor
+            unsafe_price = price(unsafe)
+        # the line goes through the last two prices, which are the nearest ones once it is a good guess
+        before, last = (unsafe, unsafe_price), (safe, safe_price)
+        spans: list[float] = []
+        while safe > unsafe * (1.0 + relative) and not self._met(safe_price) and len(spans) < _MOST_STEPS:
+            spans.append(math.log(safe / unsafe))
+            guess = _crossing(before, last, target * (1.0 - 0.3 * self.unspent))
+            if not unsafe < guess < safe or (len(spans) > 4 and spans[-1] > 0.5 * spans[-5]):
+                guess = math.sqrt(unsafe) * math.sqrt(safe)
+            share = math.log(guess / unsafe) / spans[-1]
+            if not self.unspent:  # past the crossing from the end that is nearer, so that the other end moves as well
+                share += (0.4 if share < 0.5 else -0.4) * relative / spans[-1]
+            margin = min(0.2 * relative / spans[-1], 0.25)
+            trial = unsafe * math.exp(spans[-1] * min(max(share, margin), 1.0 - margin))
+            before, last = last, (trial, price(trial))
+            if last[1] > target:
+                unsafe = trial
+            else:
+                safe, safe_price = last
+        return safe
+
+
+def _exponent(one: tuple[float, float], other: tuple[float, float]) -> float | None:
+    """The slope of the line through two points in log-log coordinates; None where it does not fall."""
+    (x, y), (u, v) = one, other
+    if not 0.0 < v < y < math.inf:
+        return None
+    return math.log(v / y) / math.log(u / x)
 
 
 def _crossing(one: tuple[float, float], other: tuple[float, float], target: float) -> float:
