@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app, main
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.ledger import InsufficientBudget, Ledger
 
 quantile_command = importlib.import_module("dpselect.cli.quantile")
@@ -225,3 +225,33 @@ def test_a_file_as_people_have_them(tmp_path):
         with pytest.raises(ArgumentError, match=word):
             run(name, *table, "--column", "x", "--q", "0.5", "--epsilon", "1", *BOUNDS)
     assert not (tmp_path / "none.db").exists()
+
+
+def test_dates_of_a_csv_file_in_an_encoding_of_its_own(tmp_path):
+    path = tmp_path / "visits.csv"
+    days = [f"2024-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(300)]
+    rows = [*days, *["2024-06-01T01:00:00+02:00"] * 2, "", "n/a", "0001-01-01T00:00:00+14:00", "yesterday"]
+    path.write_bytes("\n".join(["Größe;Tag", *(f"3,5;{day}" for day in rows)]).encode("latin-1"))
+    asked = (path, "--column", "Tag", "--q", "0.5", "--epsilon", "5", "--lower", "2024-01-01", "--upper", "2025-01-01")
+    written = ("--delimiter", ";", "--encoding", "latin-1")
+    for granularity in ((), ("--granularity", "1 D")):
+        shown = json.loads(run(*asked, *written, "--kind", "date", *granularity, "--json"))
+        assert "2024-04" < shown["quantiles"][0]["value"] < "2024-09"
+    with pytest.raises(ArgumentError, match="--lower must be a number"):
+        run(*asked, *written, "--kind", "number")
+    with pytest.raises(ContentError, match="dates need their kind"):
+        run(*asked, *written)
+    with pytest.raises(ContentError, match="not text in UTF-8; save it in that encoding, or declare its own"):
+        run(*asked)
+    with pytest.raises(ArgumentError, match="--encoding: unknown encoding 'latin-one'; such as utf-8"):
+        run(*asked, "--encoding", "latin-one")
+    with pytest.raises(ArgumentError, match=r"there is no 'Day' in .*; there are 'Größe', 'Tag'"):
+        run(path, "--column", "Day", *asked[3:], *written)
+
+
+def test_a_form_and_dates_are_for_csv_files_alone(people):
+    asked = (people, "--column", "income", "--q", "0.5", "--epsilon", "1", *BOUNDS)
+    with pytest.raises(ArgumentError, match="--delimiter and --encoding: only for a CSV file"):
+        run(*asked, "--encoding", "latin-1")
+    with pytest.raises(ArgumentError, match="--kind: must be number or date, for a CSV file"):
+        run(*asked, "--kind", "date")

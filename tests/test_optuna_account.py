@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.accounting import best_of
-from dpselect.cli.app import app
+from dpselect.cli.app import app, main
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.integrations.optuna.mark import DRAWN, MARK
 from dpselect.integrations.optuna.price import BEST_OF_FIXED, COMPOSITION, price_study
@@ -181,7 +181,7 @@ def test_noise_from_attributes():
     for wrong in (0.0, -1.0, float("nan")):
         with pytest.raises(ArgumentError, match="sigma"):
             price_study(study(independent(0, user_attributes={"sigma": wrong})), base=base, noise_parameter="sigma")
-    with pytest.raises(ArgumentError, match="no run holds it"):
+    with pytest.raises(ArgumentError, match="noise_parameter: no run holds"):
         price_study(study(), base=base, noise_parameter="sgima")
     with pytest.raises(TypeError, match="sigma"):
         price_study(study(independent(0, user_attributes={"sigma": "5"})), base=base, noise_parameter="sigma")
@@ -516,3 +516,22 @@ def test_the_command_takes_noise_from_runs(written):
 )
 def test_options_that_do_not_go_together(arguments):
     assert isinstance(run(*arguments).exception, ArgumentError)
+
+
+def test_the_command_names_flags(tmp_path, monkeypatch, capsys, written):
+    """Of a file that is absent or no study, of a study that is not there, of a parameter that no run holds."""
+    (tmp_path / "notes.log").write_text("junk\n")
+    base = ["--base", "gaussian:noise_multiplier=4", "--delta", "1e-6", "--optuna"]
+    past = str(written[0] / "past.db")
+    for asked, said in (
+        ([str(tmp_path / "absent.db")], "--optuna: "),
+        ([str(tmp_path / "notes.log")], "--optuna: "),
+        (["://x"], "--optuna: "),
+        ([past, "--study-name", "third"], "--study-name: "),
+        ([past, "--study-name", "first", "--noise-parameter", "absent"], "--noise-parameter: "),
+    ):
+        monkeypatch.setattr("sys.argv", ["dpselect", "account", *base, *asked])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code
+        assert capsys.readouterr().err.startswith(f"dpselect: {said}")

@@ -1,6 +1,7 @@
 """The study file: everything public is checked before a row of data is read."""
 
 import copy
+from pathlib import Path
 
 import pytest
 
@@ -287,3 +288,10 @@ def test_a_mistake_hides_no_other_mistake_of_its_table():
     places = {line.split(":")[0].strip() for line in str(caught.value).splitlines()[1:]}
     wrong = {"data.source", "privacy.nominal_rows", "output", "data.label", "data.classes", "privacy.ledger"}
     assert places == wrong
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no such file system here")
+def test_a_folder_that_cannot_be_made_is_found_beforehand(tmp_path):
+    """Root may write everywhere, by the permissions; nobody makes folders in /proc."""
+    with pytest.raises(StudyError, match=r"output.folder '/proc/x' is not writable: nothing can be made in '/proc'"):
+        check_study(parse_study(changed("output.folder", "/proc/x")), base_folder=tmp_path)

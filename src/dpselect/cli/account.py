@@ -14,12 +14,13 @@ from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
 from dpselect.cli.options import AsJson
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Adjacency, Guarantee
 
 if TYPE_CHECKING:
     from dpselect.integrations.optuna.price import StudyPrice
+    from dpselect.integrations.optuna.study import PastStudy
 
 __all__ = ["account"]
 
@@ -82,9 +83,8 @@ def account(
         if repetitions is not None or bound is not None:
             raise ArgumentError("--optuna counts the runs itself: leave --repetitions and --bound out")
         from dpselect.integrations.optuna.price import price_study
-        from dpselect.integrations.optuna.study import read_study
 
-        study = read_study(optuna, name=study_name)
+        study = _read_study(optuna, study_name)
         past = price_study(
             study,
             base=_one_run(base, opacus, adjacency),
@@ -105,6 +105,18 @@ def account(
         _print_training(single, rests_on, delta, as_json)
     else:
         raise ArgumentError("give --repetitions, or --optuna for a past search")
+
+
+def _read_study(optuna: str, name: str | None) -> PastStudy:
+    """A past search; what cannot be read is named by its flag."""
+    from dpselect.integrations.optuna.study import read_study
+
+    try:
+        return read_study(optuna, name=name)
+    except ContentError as error:
+        raise ContentError(f"--optuna: {error}") from None
+    except OSError as error:
+        raise ArgumentError(f"--optuna: {optuna!r} cannot be read: {error.strerror or 'not readable'}") from None
 
 
 def _must_hold() -> tuple[str, ...]:

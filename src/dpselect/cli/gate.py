@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.gate.certificates import verify_certificate
@@ -83,12 +83,15 @@ def create(
     key_variable: Annotated[
         str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Seal the incumbent's outcomes into a gate: everything that is tested is fixed here.
 
     INCUMBENT.csv should be deleted or moved away from whoever shapes candidates.
     """
+    form = csv_form(delimiter, encoding)
     rules = GateRules(
         test=test,
         margin=margin,
@@ -98,8 +101,8 @@ def create(
         id_column=id_column,
         outcome_columns=tuple(outcome_column or ["outcome"]),
     )
-    outcomes = read_outcomes(incumbent, id_column, rules.outcome_columns)
-    clusters = None if cluster_column is None else read_groups(incumbent, id_column, cluster_column)
+    outcomes = read_outcomes(incumbent, id_column, rules.outcome_columns, form=form)
+    clusters = None if cluster_column is None else read_groups(incumbent, id_column, cluster_column, form=form)
     made = Gate.create(
         to,
         outcomes,
@@ -135,17 +138,20 @@ def ask(
         Path | None, typer.Option(help="The incumbent's outcomes, graded again beside the candidate.")
     ] = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 0 for accepted, 1 for rejected.")] = False,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Print accepted or rejected, and nothing else.
 
     Exit status 2 for outcomes of another form, which are not charged; 3 when the purse is empty.
     """
+    form = csv_form(delimiter, encoding)
     place = Gate.open(gate)
     columns = place.terms.id_column, place.terms.outcome_columns
     try:
-        outcomes = read_outcomes(candidate, *columns)
-        again = None if incumbent is None else read_outcomes(incumbent, *columns)
+        outcomes = read_outcomes(candidate, *columns, form=form)
+        again = None if incumbent is None else read_outcomes(incumbent, *columns, form=form)
         name = None if content is None else hashlib.sha256(content.read_bytes()).digest()
         accepted = place.ask(outcomes, _stake(stake), candidate=name, incumbent=again)
     except ContentError as malformed:
@@ -167,15 +173,17 @@ def advise(
     typical_gain: Annotated[float, typer.Option(help="How large the gains of experiments are, good and bad.")] = 0.05,
     id_column: Annotated[str, typer.Option(help="The column of ids.")] = "id",
     outcome_column: Annotated[str, typer.Option(help="The column of outcomes.")] = "outcome",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """On the searcher's side: whether to ask now or to improve further first, and what to stake.
 
     Reads development tasks of the searcher's own, never those of the gate. A bad stake costs power, not validity.
     """
-    wins, losses, count = wins_and_losses(
-        read_outcomes(incumbent, id_column, [outcome_column]), read_outcomes(candidate, id_column, [outcome_column])
-    )
+    form = csv_form(delimiter, encoding)
+    before, after = (read_outcomes(each, id_column, [outcome_column], form=form) for each in (incumbent, candidate))
+    wins, losses, count = wins_and_losses(before, after)
     found = advise_gate(
         tasks=tasks, purse=purse, wins=wins, losses=losses, development_tasks=count, typical_gain=typical_gain
     )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.holdout_server import invite, revoke, serve, submit
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
@@ -70,6 +70,8 @@ def create(
     key_variable: Annotated[
         str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
     ] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Seal labels into a holdout: what may be asked and what is certified is fixed here.
@@ -92,7 +94,7 @@ def create(
         mechanism=mechanism,
         subsample_size=subsample_size,
     )
-    ids, values = read_columns(labels, [id_column, label_column])
+    ids, values = read_columns(labels, [id_column, label_column], form=csv_form(delimiter, encoding))
     rows = HoldoutLabels(ids=ids, labels=values, positive=positive, id_column=id_column, label_column=label_column)
     if ledger is None or budget is None:
         made = Holdout.create(to, rows, request, key_variable=key_variable)
@@ -119,11 +121,14 @@ def score(
         float | None, typer.Option(help="The score you take it to be: yes is cheap, no comes with a score.")
     ] = None,
     prediction_column: Annotated[str, typer.Option(help="The column of predictions.")] = "prediction",
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a claimed score of predictions, or answer with a score. Ids are in the column the holdout was made with."""
+    form = csv_form(delimiter, encoding)
     place = Holdout.open(holdout)
-    ids, values = read_columns(predictions, [place.terms.id_column, prediction_column])
+    ids, values = read_columns(predictions, [place.terms.id_column, prediction_column], form=form)
     found = place.score(ids=ids, predictions=values, claim=claim, column=prediction_column)
     if as_json:
         typer.echo(json.dumps(found.describe()))

@@ -4,10 +4,23 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table"]
+from dpselect.errors import ArgumentError
+from dpselect.storage import CsvForm
+
+__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]
 Decimal = Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "." or ",".')]
+
+
+def csv_form(delimiter: str | None, encoding: str | None) -> CsvForm:
+    """How a CSV file is written, from the flags; raises `ArgumentError` that names one."""
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise ArgumentError('--delimiter: must be one character, such as ";" or a tab')
+    try:
+        return CsvForm(delimiter or ",", encoding or "utf-8", skipinitialspace=True)
+    except LookupError:
+        raise ArgumentError(f"--encoding: unknown encoding {encoding!r}; such as utf-8 or latin-1") from None

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
@@ -49,10 +49,12 @@ def quantile(
     ] = 1000,
     kind: Annotated[
         str | None,
-        typer.Option(help="number: the column of a CSV file holds numbers; its rows are not looked at to tell."),
+        typer.Option(help="Of a CSV file: number or date (ISO 8601). Its rows are not looked at to tell."),
     ] = None,
     adjacency: Annotated[str, typer.Option(help="add_or_remove_one or replace_one.")] = "add_or_remove_one",
     table: Annotated[str | None, typer.Option(help="The table, with an SQL URL.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
     budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the released quantiles to this file.")] = None,
@@ -70,8 +72,14 @@ def quantile(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if category and (lower is not None or range_epsilon is not None or granularity is not None):
         raise ArgumentError("--category: in place of bounds and --granularity")
-    if kind is not None and (kind != "number" or category or not is_csv(where)):
-        raise ArgumentError("--kind: must be number, for a CSV file without --category; other columns have a type")
+    if kind is not None and (kind not in ("number", "date") or category or not is_csv(where)):
+        raise ArgumentError(
+            "--kind: must be number or date, for a CSV file without --category; other columns have a type"
+        )
+    written = None if delimiter is None and encoding is None else csv_form(delimiter, encoding)
+    if written is not None and not is_csv(where):
+        raise ArgumentError("--delimiter and --encoding: only for a CSV file")
+    read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
@@ -85,7 +93,7 @@ def quantile(
         check_plot_path("--plot", plot)
     with (
         _progress() as progress,
-        open_column(where, column, table=table, progress=progress, text=bool(category), look=kind is None) as source,
+        open_column(where, column, table=table, progress=progress, **read) as source,
     ):
         code = "" if category else source.dtype.kind  # raises for a type that needs categories
         if range_epsilon is not None and code not in ("i", "u", "f"):

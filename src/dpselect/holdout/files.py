@@ -15,22 +15,23 @@ from numpy.typing import NDArray
 from dpselect.errors import ContentError
 from dpselect.storage import CsvForm, csv_header, csv_rows
 
-__all__ = ["aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
+__all__ = ["FORM", "aligned", "class_names", "numbers", "predicted_classes", "read_columns", "texts", "unique_ids"]
 
-_FORM: Final = CsvForm(skipinitialspace=True)
+FORM: Final = CsvForm(skipinitialspace=True)
+"""How a file is written unless somebody says otherwise."""
 
 
-def read_columns(path: Path, columns: Sequence[str]) -> list[list[str]]:
+def read_columns(path: Path, columns: Sequence[str], *, form: CsvForm = FORM) -> list[list[str]]:
     """Columns of a CSV file with a header, as texts without blanks around them.
 
-    Raises `ContentError` for a file that is empty, uneven, not in UTF-8 or lacks a column.
+    Raises `ContentError` for a file that is empty, uneven, not in its encoding or lacks a column.
     """
-    header = [name.strip() for name in csv_header(path, _FORM)]
-    rows = [row for row in csv_rows(path, _FORM, strict=True) if row]
+    header = [name.strip() for name in csv_header(path, form)]
+    rows = [row for row in csv_rows(path, form, strict=True) if row]
     places = []
     for column in columns:
         if header.count(column) != 1:
-            raise ContentError(f"{path.name} must have one column {column!r}, with commas between columns")
+            raise ContentError(f"{path.name} must have one column {column!r}; there are {', '.join(map(repr, header))}")
         places.append(header.index(column))
     if not rows:
         raise ContentError(f"{path.name} has no rows")

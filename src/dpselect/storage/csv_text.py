@@ -84,7 +84,7 @@ def csv_rows(path: Path, form: CsvForm = _PLAIN, *, strict: bool = False) -> Ite
 
 def _not_text(path: Path, form: CsvForm) -> ContentError:
     shown = "UTF-8" if form.encoding == "utf-8-sig" else form.encoding
-    return ContentError(f"{path.name} is not text in {shown}; save it in that encoding")
+    return ContentError(f"{path.name} is not text in {shown}; save it in that encoding, or declare its own")
 
 
 def _opened(path: Path, form: CsvForm, errors: str) -> IO[str]:

@@ -12,33 +12,36 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ContentError
-from dpselect.holdout.files import read_columns, texts
+from dpselect.holdout.files import FORM, read_columns, texts
+from dpselect.storage import CsvForm
 
 __all__ = ["read_groups", "read_outcomes"]
 
 
-def read_outcomes(path: Path, id_column: str, outcome_columns: Sequence[str]) -> dict[str, list[Any]]:
+def read_outcomes(
+    path: Path, id_column: str, outcome_columns: Sequence[str], *, form: CsvForm = FORM
+) -> dict[str, list[Any]]:
     """The outcomes of each task, as they stand there. Raises `ContentError` for a file that is not of this form."""
     found: dict[str, list[Any]] = {}
-    for name, *values in _rows(path, [id_column, *outcome_columns]):
+    for name, *values in _rows(path, [id_column, *outcome_columns], form):
         found.setdefault(name, []).extend(values)
     if "" in found:
         raise ContentError(f"column {id_column!r} has rows without an id")
     return found
 
 
-def read_groups(path: Path, id_column: str, cluster_column: str) -> dict[str, str]:
+def read_groups(path: Path, id_column: str, cluster_column: str, *, form: CsvForm = FORM) -> dict[str, str]:
     """The cluster of each task. Raises `ContentError` where a task has two, or none."""
     found: dict[str, str] = {}
-    for name, cluster in _rows(path, [id_column, cluster_column]):
+    for name, cluster in _rows(path, [id_column, cluster_column], form):
         if not (group := texts([cluster])[0]) or found.setdefault(name, group) != group:
             raise ContentError(f"column {cluster_column!r} must have one cluster for each task")
     return found
 
 
-def _rows(path: Path, columns: Sequence[str]) -> list[list[Any]]:
+def _rows(path: Path, columns: Sequence[str], form: CsvForm) -> list[list[Any]]:
     if path.suffix.lower() not in (".jsonl", ".ndjson"):
-        return [list(row) for row in zip(*read_columns(path, columns), strict=True)]
+        return [list(row) for row in zip(*read_columns(path, columns, form=form), strict=True)]
     rows = [_fields(line, path, columns) for line in _lines(path)]
     if not rows:
         raise ContentError(f"{path.name} has no rows")

@@ -101,7 +101,7 @@ def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None]
         return [None] * len(runs), (), False
     noises = [_noise(trial, name) for trial in runs]
     if not any(noises):
-        raise ArgumentError(f"noise parameter {name!r}: no run holds it")
+        raise ArgumentError(f"noise_parameter: no run holds {name!r}, among its parameters or its user attributes")
     ranges = [json.loads(trial.distributions[name])["attributes"] for trial in runs if name in trial.distributions]
     possible = [value for one in ranges for value in (one.get("choices") or [one.get("low"), one.get("high")])]
     known = [value for value in (_number(value, name) for value in possible) if value is not None]
@@ -121,11 +121,11 @@ def _noises(runs: list[PastTrial], name: str | None) -> tuple[list[float | None]
 
 def _noise(trial: PastTrial, name: str) -> float | None:
     if name in trial.rewritten:
-        raise ArgumentError(f"noise parameter {name!r}: run {trial.number} wrote several values, one over the other")
+        raise ArgumentError(f"noise_parameter {name!r}: run {trial.number} wrote several values, one over the other")
     drawn = _number(trial.parameters.get(name), name)
     stated = _number(trial.user_attributes.get(name), name)
     if None not in (drawn, stated) and drawn != stated:
-        raise ArgumentError(f"noise parameter {name!r}: run {trial.number} holds two values, drawn and as an attribute")
+        raise ArgumentError(f"noise_parameter {name!r}: run {trial.number} holds two values, drawn and as an attribute")
     return stated if drawn is None else drawn
 
 

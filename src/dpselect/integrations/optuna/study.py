@@ -112,7 +112,7 @@ def _parse_url(location: str) -> sqlalchemy.URL:
     try:
         return sqlalchemy.make_url(location)
     except sqlalchemy.exc.ArgumentError:
-        raise ArgumentError("this is no file and no database URL") from None
+        raise ArgumentError("optuna: this is no file and no database URL, such as sqlite:///study.db") from None
 
 
 def _choose(names: Mapping[Any, str], name: str | None) -> Any:
@@ -121,11 +121,11 @@ def _choose(names: Mapping[Any, str], name: str | None) -> Any:
         return next(iter(names))
     listed = ", ".join(repr(known) for known in names.values()) or "none"
     if name is None:
-        raise ArgumentError(f"study name: the storage holds {len(names)} studies; give one of {listed}")
+        raise ArgumentError(f"study_name: the storage holds {len(names)} studies; give one of {listed}")
     for identifier, known in names.items():
         if known == name:
             return identifier
-    raise ArgumentError(f"study name: no study {name!r} in this storage, which holds {listed}")
+    raise ArgumentError(f"study_name: no study {name!r} in this storage, which holds {listed}")
 
 
 def _whole(study: PastStudy) -> PastStudy:

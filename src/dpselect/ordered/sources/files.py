@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.blocks import Block, block_of, number_type
 from dpselect.ordered.sources.opening import ColumnRequest, column_source
 from dpselect.ordered.sources.plain_lists import hardly_any
-from dpselect.storage import arrow_texts, csv_header, csv_rows, text_type
+from dpselect.storage import CsvForm, arrow_texts, csv_header, csv_rows, text_type
 
 __all__ = ["csv_numbers", "is_csv", "open_csv", "open_parquet"]
 
@@ -89,42 +90,50 @@ def _plain(cell: Any) -> Any:
 @column_source(".txt")
 @contextmanager
 def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextColumn]:
-    """A column of a CSV file with a header, read a block at a time as doubles; a cell that is no number is missing."""
+    """A column of a CSV file with a header, read a block at a time as doubles, or as moments in microseconds.
+
+    A cell that is no number, or no moment, is missing.
+    """
+    form, read = request.form, _moment if request.dates else _number
+    kind = np.dtype("datetime64[us]" if request.dates else np.float64)
+    place = _place(Path(path), request.column, form)
     if request.look and not request.text:
-        csv_numbers(path, request.column)
-    place = _place(Path(path), request.column)
+        csv_numbers(path, request.column, form=form, dates=request.dates)
 
     def chunks() -> Iterator[Block]:
-        return ((np.array([_number(cell) for cell in block], dtype=np.float64), None) for block in _cells(path, place))
+        return ((np.array([read(cell) for cell in block], dtype=kind), None) for block in _cells(path, place, form))
 
     if request.text:
-        yield TextColumn(lambda: _cells(path, place), request.progress)
+        yield TextColumn(lambda: _cells(path, place, form), request.progress)
     else:
-        yield DataColumn(np.dtype(np.float64), chunks, progress=request.progress)
+        yield DataColumn(kind, chunks, progress=request.progress)
 
 
-def csv_numbers(path: str | Path, column: str) -> None:
-    """Look at the first rows whether a column holds numbers; empty cells and "nan" do not count.
+def csv_numbers(path: str | Path, column: str, *, form: CsvForm | None = None, dates: bool = False) -> None:
+    """Look at the first rows whether a column holds numbers, or moments; empty cells and "nan" do not count.
 
     Raises `ContentError` where less than a tenth of them are. That the column holds numbers is a public fact, which
     whoever gives bounds for it promises: the look tells of a promise that is evidently broken, and no row of a column
     that keeps it, with a row to spare, makes a difference.
     """
-    cells = [cell for cell in next(_cells(path, _place(Path(path), column))) if cell.strip().lower() not in ("", "nan")]
-    numbers = sum(not math.isnan(_number(cell)) for cell in cells)
-    if hardly_any(numbers, len(cells) - numbers):
-        raise ContentError(f"column {column!r} of {path} does not look like numbers: text needs categories")
+    form = CsvForm() if form is None else form
+    first = next(_cells(path, _place(Path(path), column, form), form))
+    cells = [cell for cell in first if cell.strip().lower() not in ("", "nan")]
+    found = sum(_moment(cell) is not None if dates else not math.isnan(_number(cell)) for cell in cells)
+    if hardly_any(found, len(cells) - found):
+        what = "dates in ISO 8601" if dates else "numbers: dates need their kind, text needs categories"
+        raise ContentError(f"column {column!r} of {path} does not look like {what}")
 
 
-def _place(path: Path, column: str) -> int:
-    header = csv_header(path)
+def _place(path: Path, column: str, form: CsvForm) -> int:
+    header = csv_header(path, form)
     if column not in header:
-        raise ArgumentError(f"column: there is no {column!r} in {path}")
+        raise ArgumentError(f"column: there is no {column!r} in {path}; there are {', '.join(map(repr, header))}")
     return header.index(column)
 
 
-def _cells(path: str | Path, place: int) -> Iterator[list[str]]:
-    rows = csv_rows(Path(path))
+def _cells(path: str | Path, place: int, form: CsvForm) -> Iterator[list[str]]:
+    rows = csv_rows(Path(path), form)
     while block := [row[place] if place < len(row) else "" for row in islice(rows, _BLOCK)]:
         yield block
     yield []
@@ -135,3 +144,12 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def _moment(text: str) -> datetime | None:
+    """A moment in UTC, where it has a time zone, without one; None for what is none, or overflows on the way."""
+    try:
+        found = datetime.fromisoformat(text.strip())
+        return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None

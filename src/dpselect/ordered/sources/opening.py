@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +12,12 @@ from dpselect.errors import ArgumentError
 from dpselect.ordered.sources.adapters import ColumnSource
 from dpselect.ordered.sources.columns import Progress
 from dpselect.registry import Registry
+from dpselect.storage import CsvForm
 
 __all__ = ["COLUMN_SOURCES", "ColumnRequest", "column_source", "open_column"]
+
+
+_PLAIN: Final = CsvForm()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +29,8 @@ class ColumnRequest:
     progress: Progress | None = None
     text: bool = False
     look: bool = False
+    dates: bool = False
+    form: CsvForm = _PLAIN
 
 
 Opener = Callable[[str, ColumnRequest], AbstractContextManager[ColumnSource]]
@@ -49,12 +55,15 @@ def open_column(
     progress: Progress | None = None,
     text: bool = False,
     look: bool = False,
+    dates: bool = False,
+    form: CsvForm | None = None,
 ) -> AbstractContextManager[ColumnSource]:
     """A column of a Parquet file or folder, a CSV file, or a table behind an SQL URL (duckdb:///FILE, sqlite:///...).
 
     Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles. With
     `text` the values are text, for `categories`. A CSV file has no types: with `look` its first rows are looked at, and
-    a column in which evidently no numbers are is refused (see `csv_numbers`). Other sources: `column_source`.
+    a column in which evidently no numbers are is refused (see `csv_numbers`); with `dates` its cells are moments in ISO
+    8601, without a time zone in UTC. `form` is how the file is written. Other sources: `column_source`.
 
     Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is
     not of its format; no row of the column decides that, but for `look`. After that no content makes reading fail.
@@ -65,5 +74,9 @@ def open_column(
     if not is_url and not Path(where).exists():
         raise ArgumentError(f"{where}: there is no such file")
     name, other = (f"{scheme}:", "sql:") if is_url else (Path(where).suffix.lower(), ".parquet")
-    request = ColumnRequest(column=column, table=table, progress=progress, text=text, look=look)
+    request = ColumnRequest(column=column, table=table, progress=progress, text=text, look=look, dates=dates)
+    if form is not None:
+        request = replace(request, form=form)
+    if (dates or form is not None) and name not in (".csv", ".txt"):
+        raise ArgumentError("dates and form: only for a CSV file; other columns have a type, and no form")
     return COLUMN_SOURCES[name if name in COLUMN_SOURCES else other](where, request)
