@@ -27,9 +27,9 @@ from dpselect.adaptive.blocks import normal_loss
 from dpselect.adaptive.means import plan_means
 from dpselect.adaptive.multiplicative_weights import plan_multiplicative_weights
 from dpselect.adaptive.planner import plan_analysis, plan_concentrated
+from dpselect.adaptive.runs import response_trade_off
 from dpselect.adaptive.spread import hoeffding_subsample
 from dpselect.adaptive.transfer import gaussian_mu_of_range, largest_mu, largest_rho, range_of_gaussian_mu
-from dpselect.adaptive.verification_plan import response_trade_off
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.privacy import approximate_dp, compose, gaussian, pure_dp, zcdp
@@ -232,8 +232,8 @@ def test_a_bounded_range_lies_within_its_gaussian(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(("rank", "margin", "refusals", "queries", "known"), [
-    (0.2, 0.1, 1, 100, 12_343), (0.2, 0.1, 10, 100, 105_000), (0.2, 0.1, 10, 10_000, 137_000),
-    (0.2, 0.1, 100, 10_000, 476_000), (0.2, 0.15, 10, 10_000, 47_855), (0.1, 0.05, 10, 10_000, 301_000),
+    (0.2, 0.1, 1, 100, 12_343), (0.2, 0.1, 10, 100, 55_200), (0.2, 0.1, 10, 10_000, 72_100),
+    (0.2, 0.1, 40, 10_000, 140_000), (0.2, 0.15, 10, 10_000, 25_100), (0.1, 0.05, 10, 10_000, 158_600),
 ])  # fmt: skip
 def test_verification_blocks(rank: float, margin: float, refusals: int, queries: int, known: int) -> None:
     plan = plan_verification(queries=queries, refusals=refusals, failure_probability=0.05, rank=rank, margin=margin)

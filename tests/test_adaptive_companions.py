@@ -14,6 +14,7 @@ from dpselect.adaptive.means import AdaptiveMeans
 from dpselect.adaptive.multiplicative_weights import MultiplicativeWeights, plan_multiplicative_weights
 from dpselect.adaptive.subsamples import cut_into_blocks, evaluate
 from dpselect.errors import ArgumentError, BudgetError, ContentError, ForkedSourceError
+from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from tests.adaptive_sessions import Recorder, normal_rows
 
@@ -139,6 +140,9 @@ def test_multiplicative_weights_answer_and_refuse() -> None:
     )
     assert session.estimate(np.arange(11), lower=0, upper=10, granularity=1).value in (2, 3, 4)
     assert session.estimate(-np.arange(11.0), lower=-10, upper=0, granularity=1).value in (-2, -3, -4)
+    updates, each = session.plan.updates, pure_dp(epsilon=session.plan.epsilon)
+    assert session.row_privacy.epsilon(0.0) == pytest.approx(updates * each.epsilon(0.0))
+    assert session.row_privacy.renyi(2.0) < 0.35 * updates * each.renyi(2.0)
     with pytest.raises(ArgumentError, match="every code"):
         session.estimate(np.arange(10), lower=0, upper=10, granularity=1)
     with pytest.raises(ArgumentError, match="needs"):

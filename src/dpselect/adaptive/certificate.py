@@ -8,10 +8,11 @@ from typing import Any, Literal, SupportsFloat
 
 from dpselect.adaptive.blocks import BlockPlan, Mechanism, break_even, plan_blocks, splitting_blocks
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
+from dpselect.adaptive.runs import runs_guarantee
 from dpselect.adaptive.spread import error_from_standard_deviation
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError
-from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, pure_dp, zcdp
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, zcdp
 
 __all__ = ["Certificate", "answer_guarantee", "choose_mechanism", "no_promise"]
 
@@ -94,8 +95,7 @@ class Certificate:
         check = self.verification
         if check is None:
             return None
-        run = pure_dp(epsilon=check.epsilon, adjacency=Adjacency.REPLACE_ONE)
-        return compose(*[run] * check.refusals)
+        return runs_guarantee(check.epsilon_threshold, check.epsilon_queries, check.refusals)
 
     def describe(self, *, delta: SupportsFloat) -> Mapping[str, Any]:
         """A JSON-able summary."""

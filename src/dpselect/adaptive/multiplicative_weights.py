@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.adaptive.grids import AnswerGrid, read_grid
 from dpselect.adaptive.median_bounds import search_steps
-from dpselect.adaptive.verification_plan import response_trade_off
+from dpselect.adaptive.runs import response_trade_off, runs_guarantee
 from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
 from dpselect.mechanisms import SparseVector, noisy_count
 from dpselect.numerics import root_between
-from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, compose, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
 
@@ -169,12 +169,17 @@ class MultiplicativeWeights(Session):
     @property
     def update_guarantee(self) -> Guarantee:
         """What one update, with the tests before it, promises to a block; the session has at most `plan.updates`."""
-        return pure_dp(epsilon=self._plan.epsilon, adjacency=Adjacency.REPLACE_ONE)
+        return self._updates_guarantee(1)
 
     @property
     def row_privacy(self) -> Guarantee:
         """What the whole session promises to a block, and so to a row."""
-        return compose(*[self.update_guarantee] * self._plan.updates)
+        return self._updates_guarantee(self._plan.updates)
+
+    def _updates_guarantee(self, count: int) -> Guarantee:
+        """A run of tests and the count at its end, so many times."""
+        each = self._plan.epsilon / 4.0
+        return runs_guarantee(each, each, count, release_epsilon=2.0 * each)
 
     @answers
     def estimate(

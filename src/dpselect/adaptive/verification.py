@@ -8,11 +8,12 @@ from typing import SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.adaptive.runs import runs_guarantee
 from dpselect.adaptive.subsamples import Blocks
 from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError, BudgetError, integer, number
 from dpselect.mechanisms import SparseVector
-from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, Payment, Release, Spender
 from dpselect.randomness import RandomSource
 from dpselect.randomness.session import Session, answers
 
@@ -77,7 +78,7 @@ class Verification(Session):
     @property
     def run_guarantee(self) -> Guarantee:
         """What one run, up to its refusal, promises to a row of these blocks."""
-        return pure_dp(epsilon=self._plan.epsilon, adjacency=Adjacency.REPLACE_ONE)
+        return runs_guarantee(self._plan.epsilon_threshold, self._plan.epsilon_queries, 1)
 
     @property
     def blocks(self) -> Blocks:

@@ -24,35 +24,17 @@ from typing import SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.adaptive.runs import response_vertices, runs_trade_off, runs_trade_off_inverse
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import root_between
 
-__all__ = ["VerificationPlan", "plan_verification", "response_trade_off"]
+__all__ = ["VerificationPlan", "plan_verification"]
 
 _SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
 """The share of a run's epsilon for the threshold that is best for counts that do not move together."""
-
-
-def response_trade_off(epsilon: float, times: int, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """h(q) of randomised response at `epsilon` done `times` times, exactly: the Neyman-Pearson power. Rounded up.
-
-    Dominates every adaptive composition of as many epsilon-private mechanisms (Kairouz, Oh, Viswanath 2015).
-
-    >>> response_trade_off(0.5, 1, np.array([0.1])).round(6).tolist()
-    [0.164872]
-    """
-    level, power = _vertices(epsilon, times)
-    return np.minimum(1.0, np.interp(probabilities, level, power) * (1.0 + 1e-9) + 1e-300)
-
-
-def _vertices(epsilon: float, times: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The corners of the trade-off curve: tails of two binomial laws."""
-    from scipy.stats import binom  # takes half a second to import
-
-    truth = 1.0 / (1.0 + math.exp(-epsilon))
-    counts = np.arange(times, -1, -1, dtype=np.float64)
-    level, power = binom.sf(counts, times, 1.0 - truth), binom.sf(counts, times, truth)
-    return np.append(level, 1.0), np.append(power, 1.0)
+_MANY_RUNS = 0.44
+"""Of many runs the game has about the trade-off curve of randomised responses of this share of their epsilon."""
+_HOPELESS = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +75,7 @@ class VerificationPlan:
         width = (self.upper_share - self.lower_share) / 2.0 * self.blocks
         tail = _noise_tail(width, self.epsilon_threshold, self.epsilon_queries)
         levels = np.array([(self.rank - self.margin) * half, self.upper_share * half + b])
-        yes, no = response_trade_off(self.epsilon, self.refusals, levels).tolist()
+        yes, no = runs_trade_off(self.epsilon_threshold, self.epsilon_queries, self.refusals, levels).tolist()
         return (
             2.0 * self.queries * tail <= b
             and self.lower_share * (half - b) > yes
@@ -126,10 +108,26 @@ def _shares(plan: VerificationPlan, epsilon: float, b: NDArray[np.float64]) -> t
 ]:  # fmt: skip
     """The least lower share and the largest upper share that epsilon and b allow; the plan's own check backs them."""
     half = plan.failure_probability / 2.0
-    level, power = _vertices(epsilon, plan.refusals)
+    level, power = response_vertices(epsilon, plan.refusals)
     yes = float(np.interp((plan.rank - plan.margin) * half, level, power))
     no = float(np.interp(plan.rank * half, power, level))
     return yes / (half - b) * (1.0 + 1e-8), (no - b) / half * (1.0 - 1e-8)
+
+
+def _exact_shares(plan: VerificationPlan, b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same for the epsilons of the plan, by their own trade-off curve."""
+    half, runs = plan.failure_probability / 2.0, (plan.epsilon_threshold, plan.epsilon_queries, plan.refusals)
+    yes = float(runs_trade_off(*runs, np.array([(plan.rank - plan.margin) * half]))[0])
+    no = runs_trade_off_inverse(*runs, plan.rank * half)
+    return yes / (half - b) * (1.0 + 1e-8), (no - b) / half * (1.0 - 1e-8)
+
+
+def _need(
+    units: NDArray[np.float64], epsilon: float, lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How many blocks make the noise narrow enough for the band between the shares."""
+    band = np.where((lower > 0.0) & (upper > lower), upper - lower, 1.0 / _HOPELESS**2)
+    return np.asarray(units / epsilon / band)
 
 
 def _tail_width(tail: float) -> float:
@@ -168,8 +166,16 @@ def plan_verification(
         epsilon_threshold=0.0,
         epsilon_queries=0.0,
     )
-    most = math.log(rank / (rank - plan.margin))
-    logs = (math.log(most * 1e-3 / math.sqrt(plan.refusals)), math.log(most))
+    # where to look: as if runs were randomised responses of about the epsilon that the game has for many of them
+    shrunk = _MANY_RUNS + (1.0 - _MANY_RUNS) * plan.refusals**-0.85
+    factors = (shrunk,) if plan.refusals > 3 else (shrunk, 1.0)
+    return min((_planned(plan, factor) for factor in factors), key=lambda one: one.blocks)
+
+
+def _planned(plan: VerificationPlan, factor: float) -> VerificationPlan:
+    """The best plan where it is sought as if runs were randomised responses of `factor` times their epsilon."""
+    most = math.log(plan.rank / (plan.rank - plan.margin))
+    logs = (math.log(most * 1e-3 / math.sqrt(plan.refusals)), math.log(most / factor))
     shares = (math.log(plan.failure_probability * 1e-6), math.log(plan.failure_probability * 0.2))
     best = (math.inf, 0.0, 0.0)
     for _ in range(5):
@@ -177,29 +183,29 @@ def plan_verification(
         b = np.exp(log_b)
         units = 2.0 * np.array([_tail_width(float(tail)) for tail in b / (2.0 * plan.queries)])
         for log_epsilon in np.linspace(*logs, 17).tolist():
-            lower, upper = _shares(plan, math.exp(log_epsilon), b)
-            band = np.where((lower > 0.0) & (upper > lower), upper - lower, 1e-300)
-            need = units / math.exp(log_epsilon) / band
+            need = _need(units, math.exp(log_epsilon), *_shares(plan, math.exp(log_epsilon) * factor, b))
             place = int(np.argmin(need))
-            if band[place] > 1e-300:
-                best = min(best, (float(need[place]), log_epsilon, float(log_b[place])))
+            best = min(best, (float(need[place]), log_epsilon, float(log_b[place])))
         reach = ((logs[1] - logs[0]) / 6.0, (shares[1] - shares[0]) / 4.0)
         logs = (best[1] - reach[0], best[1] + reach[0])
         shares = (best[2] - reach[1], min(best[2] + reach[1], math.log(plan.failure_probability * 0.4)))
-    if not math.isfinite(best[0]):
+    epsilon = math.exp(best[1])
+    plan = replace(plan, epsilon_threshold=epsilon * _SPLIT, epsilon_queries=epsilon * (1.0 - _SPLIT))
+    b = np.exp(np.linspace(best[2] - 1.0, shares[1], 60))
+    units = 2.0 * np.array([_tail_width(float(tail)) for tail in b / (2.0 * plan.queries)])
+    lower, upper = _exact_shares(plan, b)
+    need = _need(units, epsilon, lower, upper)
+    place = int(np.argmin(need))
+    if not need[place] < _HOPELESS:
         raise ArgumentError("no certificate was found: take a larger margin or fewer refusals")
-    epsilon, accuracy = math.exp(best[1]), math.exp(best[2])
-    lower_share, upper_share = (float(share[0]) for share in _shares(plan, epsilon, np.array([accuracy])))
-    blocks = math.ceil(best[0])
+    blocks = math.ceil(need[place])
     while True:
         found = replace(
             plan,
             blocks=blocks,
-            lower_share=lower_share,
-            upper_share=upper_share,
-            accuracy_failure=accuracy,
-            epsilon_threshold=epsilon * _SPLIT,
-            epsilon_queries=epsilon * (1.0 - _SPLIT),
+            lower_share=float(lower[place]),
+            upper_share=float(upper[place]),
+            accuracy_failure=float(b[place]),
         )
         if found.certified:
             return found
