@@ -226,14 +226,16 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
 
     handlers: dict[Any, Any] = {_RefusedError: refused, HTTPException: no_route, Exception: failed}
     app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # to an address that a proxy may not show
     return _Guarded(app, settings.root_path)
 
 
 class _Guarded:
     """Headers for every response, one line of log, and no word about an error that nobody foresaw."""
 
-    def __init__(self, app: ASGIApp, root_path: str) -> None:
+    def __init__(self, app: Starlette, root_path: str) -> None:
         self._app, self._root_path = app, root_path
+        self._paths = {route.endpoint: route.path for route in app.routes if isinstance(route, Route)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -257,5 +259,4 @@ class _Guarded:
         except Exception as error:
             # the kind alone: a message could hold what somebody has sent
             LOG.error("a request failed: %s", type(error).__name__)
-        route = scope.get("route")
-        LOG.info("%s %s %d", scope["method"], getattr(route, "path", "-"), status)
+        LOG.info("%s %s %d", scope["method"], self._paths.get(scope.get("endpoint"), "-"), status)

@@ -85,6 +85,8 @@ class Upload:
     def text(self, option: str) -> str | None:
         """A short printable text, or None."""
         given = self._options.pop(option, None)
+        if given is not None and not isinstance(given, str):
+            raise ArgumentError(f"{option} must be text")
         return None if given is None else public_text(option, given)
 
     def check_taken(self) -> None:
