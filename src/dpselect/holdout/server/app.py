@@ -235,7 +235,7 @@ class _Guarded:
 
     def __init__(self, app: Starlette, root_path: str) -> None:
         self._app, self._root_path = app, root_path
-        self._paths = {route.endpoint: route.path for route in app.routes if isinstance(route, Route)}
+        self._paths: dict[Any, str] = {route.endpoint: route.path for route in app.routes if isinstance(route, Route)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

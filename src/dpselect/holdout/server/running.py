@@ -76,6 +76,7 @@ def _listening(listen: str) -> Iterator[tuple[socket.socket, str]]:
     family = socket.AF_INET6 if ":" in bare else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as place:
         place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        place.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits for an acknowledgement
         try:
             place.bind((bare, int(port)))
             place.listen(1024)

@@ -202,9 +202,9 @@ class Submitters:
                 connection.execute("DELETE FROM submission WHERE number = ?", (opened.number,))
 
     def finish(self, opened: Submission, answer: BoardAnswer) -> None:
-        """What was answered; durable on return."""
+        """What was answered. After a power cut it may have to be asked again, for which nothing is charged."""
         low, high = answer.interval or (None, None)
-        with self._transaction() as connection:
+        with self._transaction(synced=False) as connection:
             connection.execute(
                 "UPDATE submission SET answered = 1, scored = ?, accepted = ?, value = ?, low = ?, high = ? "
                 "WHERE number = ?",
@@ -246,9 +246,10 @@ class Submitters:
             return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self, *, synced: bool = True) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
+                self._connection.execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
                 self._connection.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._connection
