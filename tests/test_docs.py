@@ -76,10 +76,10 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def before(page, folder):
-    """What the page has had its reader run on the command line before: here with fewer and shorter runs."""
+    """What the page has had its reader run on the command line before: here with shorter runs."""
     if page.name == "README.md":
         study = (ROOT / "examples" / "digits.toml").read_text(encoding="utf-8")
-        quick = study.replace("image_shape", "steps = 5\nimage_shape").replace("limit = 10", "limit = 2")
+        quick = study.replace("image_shape", "steps = 5\nimage_shape")
         (folder / "digits.toml").write_text(quick)
         result = CliRunner().invoke(app, ["tune", "--quiet", "digits.toml"])
         assert result.exit_code == 0, result.output

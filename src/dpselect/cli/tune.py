@@ -20,7 +20,7 @@ from dpselect.privacy.nothing_found import nothing_found
 __all__ = ["tune"]
 
 
-_WHOLE: Final = {"one-run": "run", "one-stage": "search"}
+_WHOLE: Final = {"one-run": "run", "portfolio": "portfolio", "one-stage": "search"}
 
 
 def _schema(asked: bool) -> None:
@@ -108,12 +108,20 @@ def _shown(amount: float) -> str:
 
 def _checked(found: dict[str, Any], runs: str) -> str:
     learner = found["learner"] + _settings({**found["noise"], **found["parameters"]})
+    trained = [
+        f"one run: epsilon {_shown(found['single_run_epsilon'])}; {learner}",
+        f"number of runs: {runs}{_how_scored(found)}",
+    ]
+    if found["design"] == "portfolio":
+        trained = [
+            *(f"trained once: {one['learner']}{_settings(_without_learner(one))}" for one in found["candidates"]),
+            f"the choice: epsilon {_shown(found['choice_epsilon'])} of it, by the rows that train{_how_scored(found)}",
+        ]
     lines = [
         f"study {found['study']!r} is valid; no row was read, nothing was drawn or charged",
         f"the whole {_WHOLE[found['design']]} will cost epsilon {_shown(found['epsilon'])} at delta "
         f"{_shown(found['delta'])}, {found['adjacency']}",
-        f"one run: epsilon {_shown(found['single_run_epsilon'])}; {learner}",
-        f"number of runs: {runs}{_how_scored(found)}",
+        *trained,
         *_bought(found["preparation"]),
         *(f"note: {note}" for note in found["notes"]),
     ]
@@ -129,13 +137,17 @@ def _bought(preparation: dict[str, Any] | None) -> list[str]:
     return lines if preparation["warning"] is None else [*lines, f"warning: {preparation['warning']}"]
 
 
+def _without_learner(candidate: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in candidate.items() if name != "learner"}
+
+
 def _settings(found: dict[str, Any]) -> str:
     shown = {name: f"{value:.4g}" if isinstance(value, float) else value for name, value in found.items()}
     return "".join(f", {name} = {value}" for name, value in shown.items())
 
 
 def _how_scored(found: dict[str, Any]) -> str:
-    compared = "" if found["design"] == "one-run" else f", compared by {found['metric']}"
+    compared = "" if found["design"] in ("one-run", "portfolio") else f", compared by {found['metric']}"
     shown = f" and its {found['metric']}, at no further price" if found["score_released"] else ""
     return f"{compared}; what is released: the model{shown}"
 
@@ -162,11 +174,12 @@ def _released(release: dict[str, Any], folder: Path) -> str:
     guarantee, whole = release["guarantee"], _WHOLE[release["design"]]
     chosen = 'none ("nothing found" is an outcome like another)'
     if release["found"]:
-        chosen = release["learner"] + _settings({**release["settings"], **release["parameters"]})
+        chosen = release["learner"] + _settings({**release["settings"], **_without_learner(release["parameters"])})
+    among = len(release["candidates"])
     lines = [
         f"the whole {whole}: epsilon {_shown(guarantee['epsilon'])}, delta {_shown(guarantee['delta'])}",
         f"adjacency: {guarantee['adjacency']}",
-        f"released: {chosen}",
+        f"released: {chosen}{f', the one chosen of {among} candidates' if among else ''}",
         *_bounds(release["preparation"]),
         *_validated(release),
         *_tested(release["test"]),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -14,6 +14,9 @@ from dpselect.numerics import rounded, rounded_down, rounded_up
 from dpselect.report.plots import COLOURS, picture, plotting
 
 __all__ = ["render_page"]
+
+_WITHOUT_LAW: Final = {"one-run": "run", "portfolio": "portfolio"}
+"""Designs whose number of runs is public, and what the whole of them is called."""
 
 _ENVIRONMENT = Environment(
     loader=PackageLoader("dpselect.report", "templates"),
@@ -34,14 +37,17 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
     It is a function of these alone, so it cannot depend on the number of runs that was drawn.
     """
-    searched = release["design"] != "one-run"
+    searched = release["design"] not in _WITHOUT_LAW
+    whole = _WITHOUT_LAW.get(release["design"], "search")
     return _ENVIRONMENT.get_template("release.html").render(
         release=release,
+        searched=searched,
+        whole=whole,
         facts=facts,
         curve_rows=_curve_rows(facts["curve"]),
         success_rows=_success_rows(facts["law"]),
         plots={
-            "privacy": _privacy_plot(facts, searched=searched),
+            "privacy": _privacy_plot(facts, f"whole {whole}", searched=searched),
             **(_search_plots(facts) if searched else {}),
             "budget": None if facts["budget"] is None else _budget_plot(facts["budget"]),
         },
@@ -53,8 +59,7 @@ def _search_plots(facts: Mapping[str, Any]) -> dict[str, str]:
     return {"cost": _cost_plot(facts["costs"]), "law": _law_plot(law), "success": _success_plot(law)}
 
 
-def _privacy_plot(facts: Mapping[str, Any], *, searched: bool) -> str:
-    whole = "whole search" if searched else "whole run"
+def _privacy_plot(facts: Mapping[str, Any], whole: str, *, searched: bool) -> str:
     curve, epsilon, delta = facts["curve"], facts["epsilon"], facts["delta"]
     at = curve["epsilon"]
     with plotting(height=3.6) as axes:
@@ -74,7 +79,7 @@ def _privacy_plot(facts: Mapping[str, Any], *, searched: bool) -> str:
             alone = f"one run {one}, " if searched else ""
             notes[f"note-{i}"] = f"epsilon {rounded(at[i])}: {alone}{whole} {search}"
         stated = f"{rounded_up(epsilon, digits=4)}, {rounded_up(delta, digits=4)}"
-        of = "for one run and for the whole search" if searched else "for the whole run"
+        of = f"for one run and for the {whole}" if searched else f"for the {whole}"
         label = f"Delta falls as epsilon grows, {of}; stated: {stated}"
         return picture(axes, label, notes)
 

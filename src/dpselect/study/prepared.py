@@ -45,7 +45,12 @@ def _bought(opened: Opened, purchase: Purchase, random: RandomSource) -> StudyOb
     settled = opened.priced.settled
     limits = buy(purchase, settled.columns, opened.rows.numbers, random)
     columns = known_columns(purchase, settled.columns, limits)
-    known = replace(settled, columns=columns, recipe=replace(settled.recipe, columns=columns))
+    known = replace(
+        settled,
+        columns=columns,
+        recipe=replace(settled.recipe, columns=columns),
+        candidates=tuple(replace(one, recipe=replace(one.recipe, columns=columns)) for one in settled.candidates),
+    )
     rows, public = (_with_bounds(part, columns) for part in (opened.rows, opened.validation))
     priced = replace(opened.priced, settled=known)
     return replace(split(replace(opened, priced=priced, rows=rows, validation=public)), beside=(limits,))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -15,8 +16,10 @@ from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
+from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import ScoreNoise
+from dpselect.study.portfolio import PortfolioPrice, portfolio_price
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.settled import Settled, budget_of
@@ -33,7 +36,8 @@ class Price:
 
     `parts` are the guarantees of one run towards a row that trains and towards a row that validates: a row is in one
     part only, so one run costs it the larger, and the whole search the larger of the two finished curves.
-    `purchase` are bounds that every row pays for first; `search` has their price too.
+    `purchase` are bounds that every row pays for first; `search` has their price too. `portfolio` are the noises of
+    candidates, of which `noise` is the first one's, and the price of the choice.
     """
 
     noise: float
@@ -43,6 +47,7 @@ class Price:
     epsilon: float
     delta: float
     purchase: Purchase | None = None
+    portfolio: PortfolioPrice | None = None
 
     @property
     def single(self) -> Guarantee:
@@ -91,6 +96,8 @@ class Priced:
 
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
+    if settled.candidates:
+        return Priced(settled, _price_portfolio(settled.study, settled.candidates, settled.law))
     return Priced(settled, price_study(settled.study, settled.recipe, settled.law))
 
 
@@ -115,7 +122,7 @@ def admit(priced: Priced) -> Priced:
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
-    privacy, validation = study.privacy, study.validation
+    privacy = study.privacy
     total, delta = privacy.epsilon, privacy.delta
     purchase = purchase_of(study, recipe.columns)
     beside = None if purchase is None else purchase.guarantee
@@ -134,7 +141,25 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
         total = SearchPrice((recipe.guarantee(noise),), law, beside).epsilon(delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    parts = [recipe.guarantee(noise)]
+    return _finished(study, law, recipe.guarantee(noise), noise, purchase, total)
+
+
+def _price_portfolio(study: Study, candidates: Sequence[PortfolioCandidate], law: Repetitions) -> Price:
+    purchase = purchase_of(study, candidates[0].recipe.columns)
+    found = portfolio_price(study, candidates, None if purchase is None else purchase.guarantee)
+    assert study.privacy.epsilon is not None
+    priced = _finished(study, law, found.guarantee, found.noises[0], purchase, study.privacy.epsilon)
+    return replace(priced, portfolio=found)
+
+
+def _finished(
+    study: Study, law: Repetitions, training: Guarantee, noise: float, purchase: Purchase | None, total: float
+) -> Price:
+    """With the noise of the score; raises `BudgetError` where the whole is above the total."""
+    privacy, validation = study.privacy, study.validation
+    delta = privacy.delta
+    beside = None if purchase is None else purchase.guarantee
+    parts = [training]
     scored = None
     if validation.data == "private":
         scored = validation.score_epsilon

@@ -97,6 +97,8 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "metric": settled.study.metric if settled.scored else None,
         "score_released": settled.releases_score,
         "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},
+        "candidates": _candidates(settled, found),
+        "choice_epsilon": None if found.portfolio is None else found.portfolio.choice.epsilon,
         "score_epsilon": found.score_epsilon,
         "repetitions": law.describe(),
         "mean_runs": law.mean,
@@ -117,9 +119,18 @@ def _warn_of_bounds(opened: Opened) -> None:
         _LOG.warning("warning: %s", said)
 
 
+def _candidates(settled: Settled, found: Price) -> list[dict[str, Any]]:
+    """Those of a portfolio, with the noise that each has."""
+    noises = () if found.portfolio is None else found.portfolio.noises
+    return [
+        {"learner": one.recipe.kind, **one.parameters, one.recipe.noise_name: one.recipe.noise_parameter(noise)}
+        for one, noise in zip(settled.candidates, noises, strict=True)
+    ]
+
+
 def _pays(settled: Settled, found: Price) -> str | None:
     """What a search pays beside one run, where a rule knows what it looks for: rates and strengths, but not maps."""
-    if settled.design == "one-run" or set(settled.space.describe()) & _UNLIKE:
+    if settled.design != "one-stage" or set(settled.space.describe()) & _UNLIKE:
         return None
     rows = " and all the rows" if settled.study.validation.data == "private" else ""
     one, alone = (rounded_up(each, digits=4) for each in (found.single.epsilon(found.delta), found.epsilon))

@@ -264,11 +264,11 @@ class Runs(_Strict):
 
 
 class SearchDesign(_Strict):
-    """`[search]`: whether one model is trained, or the best of a random number."""
+    """`[search]`: whether one model is trained, the best of a few unlike ones, or the best of a random number."""
 
-    design: Literal["auto", "one-run", "one-stage"] = "auto"
-    """One run of settings that are given or follow from a rule; a search of the space in one stage; auto is a search
-    exactly where there is a space."""
+    design: Literal["auto", "one-run", "portfolio", "one-stage"] = "auto"
+    """One run of settings that are given or follow from a rule; a portfolio of the candidates that the space lists,
+    each trained once; a search of the space in one stage. auto is a search exactly where there is a space."""
 
 
 class Output(_Strict):

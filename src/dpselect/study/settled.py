@@ -16,6 +16,7 @@ from dpselect.errors import ArgumentError, StudyError
 from dpselect.ledger import Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
+from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns import Column
 from dpselect.study.data import absent, plan_columns
 from dpselect.study.designed import designed
@@ -58,7 +59,10 @@ class Place:
 
 @dataclass(frozen=True, repr=False)
 class Settled:
-    """A study whose names, laws, tables and places are found good. `payload_bytes` is the room that a model needs."""
+    """A study whose names, laws, tables and places are found good.
+
+    `payload_bytes` is the room that a model needs. `candidates` are those of a portfolio; `recipe` is the first one's.
+    """
 
     study: Study
     place: Place
@@ -73,6 +77,7 @@ class Settled:
     recipe: Recipe
     metric: Metric
     payload_bytes: int
+    candidates: tuple[PortfolioCandidate, ...] = ()
 
     @property
     def design(self) -> str:
@@ -129,8 +134,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     table = check.of(lambda: open_table(data.source, place.base, form=data.form), "data.source", *form)
     columns = None if table is None else check.of(lambda: plan_columns(data, table), "data.label", "data.row_key")
     label = ("data.task", "data.classes", "data.label_bounds")
-    recipe = check.of(
-        lambda: recipe_of(study, nominal_rows=_trained_rows(study), columns=columns),
+    candidates = check.of(
+        lambda: _candidates(study, columns),
         *(*label, "learner.name", "learner.class_weights", "privacy.adjacency"),
     )
     metric = check.of(lambda: _metric(study), "validation.metric", *label)
@@ -144,12 +149,12 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         or law is None
         or table is None
         or columns is None
-        or recipe is None
+        or candidates is None
         or metric is None
     ):
         return None
-    features = sum(column.width for column in columns.values())
-    largest = check.of(lambda: _largest(recipe, space, features), "data")
+    features, portfolio = sum(column.width for column in columns.values()), study.search.design == "portfolio"
+    largest = check.of(lambda: max((_largest(each.recipe, space, features) for each in candidates), key=_size), "data")
     if largest is None:
         return None
     bought = 16 * sum(column.private for column in columns.values())
@@ -164,9 +169,10 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         columns=columns,
         public_table=public[0],
         test_table=public[1],
-        recipe=recipe,
+        recipe=candidates[0].recipe,
         metric=metric,
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
+        candidates=candidates if portfolio else (),
     )
 
 
@@ -185,7 +191,7 @@ def budget_of(study: Study, place: Place) -> Iterator[tuple[Ledger, Budget] | No
 
 
 def space_of(study: Study) -> Space:
-    """The space that parameters are drawn from; raises `StudyError`."""
+    """The space that parameters are drawn from; raises `StudyError`. Of a portfolio nothing is drawn."""
     problems = []
     for name, law in study.space.items():
         try:
@@ -194,7 +200,7 @@ def space_of(study: Study) -> Space:
             problems.append(f"space.{name}: {str(error).removeprefix(f'space parameter {name!r}: ')}")
     if problems:
         raise StudyError("\n  ".join(problems))
-    return parse_space(study.space)
+    return parse_space({} if study.search.design == "portfolio" else study.space)
 
 
 def law_of(study: Study) -> Repetitions:
@@ -207,6 +213,14 @@ def law_of(study: Study) -> Repetitions:
         return law_named(name, settings)
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"repetitions: {error}") from None
+
+
+def _candidates(study: Study, columns: Mapping[str, Column] | None) -> tuple[PortfolioCandidate, ...]:
+    """Those of a portfolio; of all others the one way to train."""
+    rows = _trained_rows(study)
+    if study.search.design == "portfolio":
+        return candidates_of(study, nominal_rows=rows, columns=columns)
+    return (PortfolioCandidate({}, recipe_of(study, nominal_rows=rows, columns=columns)),)
 
 
 def _metric(study: Study) -> Metric:
@@ -302,4 +316,8 @@ def _largest(recipe: Recipe, space: Space, features: int) -> tuple[Any, ...]:
         models = [tuple(recipe.empty_fit(1.0, choice, features).weights_) for choice in choices]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
-    return max(models, key=lambda weights: sum(w.size for w in weights))
+    return max(models, key=_size)
+
+
+def _size(weights: tuple[Any, ...]) -> int:
+    return sum(w.size for w in weights)

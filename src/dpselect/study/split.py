@@ -14,7 +14,10 @@ from dpselect.randomness import RandomSource
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
+from dpselect.study.portfolio import Portfolio, agreement
+from dpselect.study.priced import Price
 from dpselect.study.row_parts import validation_mask
+from dpselect.study.settled import Settled
 from dpselect.tuning import TrialOutput
 
 __all__ = ["StudyObjective", "split"]
@@ -24,17 +27,30 @@ Labels = NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)
+class OneModel:
+    """Trains one model with the parameters of the run."""
+
+    recipe: Recipe
+    noise: float
+
+    def __call__(
+        self, params: Mapping[str, Any], random: RandomSource, rows: tuple[Array, Labels]
+    ) -> tuple[Any, tuple[Array, ...]]:
+        """The model; there is nothing to tell of it."""
+        return self.recipe.estimator(self.noise, params, random.spawn("train")).fit(*rows), ()
+
+
+@dataclass(frozen=True, repr=False)
 class StudyObjective:
     """The objective of a study: trains on one part of the rows, scores on the other.
 
     The score is that of the study's metric: with noise when the rows are private, without when they are public
     (`noise` None). One run alone need not be scored (`validation` None). The value is the tuple of weight arrays,
-    behind them the cells of the metric with their noise if the score is to be released, and `beside`, which all runs
-    share. Nothing is drawn but from the trial's source.
+    before them the place of a candidate that was chosen, behind them the cells of the metric with their noise if the
+    score is to be released, and `beside`, which all runs share. Nothing is drawn but from the trial's source.
     """
 
-    recipe: Recipe
-    noise: float
+    train: OneModel | Portfolio
     training: tuple[Array, Labels]
     validation: tuple[Array, Labels] | None
     score_rows: float
@@ -45,9 +61,8 @@ class StudyObjective:
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
-        model = self.recipe.estimator(self.noise, params, random.spawn("train"))
-        model.fit(*self.training)
-        weights = tuple(np.asarray(w) for w in model.weights_)
+        model, told = self.train(params, random, self.training)
+        weights = (*told, *(np.asarray(w) for w in model.weights_))
         if self.validation is None:
             return TrialOutput(0.0, (*weights, *self.beside))
         features, labels = self.validation
@@ -76,8 +91,7 @@ def split(opened: Opened) -> StudyObjective:
         else:
             score_rows = max(1.0, (study.privacy.nominal_rows or 1) * fraction)
     return StudyObjective(
-        recipe=settled.recipe,
-        noise=price.noise,
+        train=_training(settled, price),
         training=(rows.features[~held_out], rows.labels[~held_out]),
         validation=validation,
         score_rows=score_rows,
@@ -85,3 +99,10 @@ def split(opened: Opened) -> StudyObjective:
         metric=settled.metric,
         shows_score=settled.shows_score,
     )
+
+
+def _training(settled: Settled, price: Price) -> OneModel | Portfolio:
+    if price.portfolio is None:
+        return OneModel(settled.recipe, price.noise)
+    weights = settled.recipe.shared.get("class_weights")
+    return Portfolio(settled.candidates, price.portfolio, agreement(settled.study.data.target, weights))

@@ -41,6 +41,12 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if design == "one-run":
         for key in searched:
             yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
+    elif design == "portfolio":
+        if "repetitions" in searched:
+            yield "repetitions", "a portfolio trains each candidate once: leave it out"
+        if _table(document, "validation").get("data") == "public":
+            yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
+        return
     elif (design == "one-stage" or "repetitions" in searched) and "space" not in document:
         yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
     if "space" in searched and _table(document, "validation").get("data") == "none":

@@ -15,6 +15,7 @@ from dpselect import report
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.storage import write_atomically
+from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.columns import Column
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
@@ -33,22 +34,26 @@ def write(opened: Opened, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
     folder, price = settled.place.folder, priced.price
-    test, validation, columns = None, None, settled.columns
+    test, validation, columns, chosen = None, None, settled.columns, None
     if result.value is not None:
         weights, columns = model_parts(result.value, price.purchase, settled.columns)
+        chosen, noise = PortfolioCandidate(result.params or {}, settled.recipe), price.noise
+        if price.portfolio is not None:
+            place, *weights = weights
+            chosen, noise = settled.candidates[int(place)], price.portfolio.noises[int(place)]
         if settled.shows_score:
             *weights, cells = weights
             validation = figures(priced, np.asarray(cells, dtype=np.int64))
         content = model_bytes(
-            settled.recipe,
-            noise=price.noise,
-            parameters=result.params or {},
+            chosen.recipe,
+            noise=noise,
+            parameters=chosen.parameters if price.portfolio is None else {},
             weights=weights,
             columns=columns,
         )
         write_atomically(folder / MODEL, content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
-    release = _release(priced, result, test=test, validation=validation)
+    release = _release(priced, result, chosen, test=test, validation=validation)
     release |= {"preparation": _preparation(priced, columns)}
     facts = report.search_facts(
         parts=price.parts,
@@ -103,10 +108,16 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
 
 
 def _release(
-    priced: Priced, result: TuneResult, *, test: Mapping[str, Any] | None, validation: Mapping[str, Any] | None
+    priced: Priced,
+    result: TuneResult,
+    chosen: PortfolioCandidate | None,
+    *,
+    test: Mapping[str, Any] | None,
+    validation: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs.
 
+    Which candidates a portfolio has is public; how they did is not.
     With a ledger also the receipt of the reservation, for `dpselect ledger verify --receipt`; `test` says how the model
     does on public rows, `validation` what its noisy score says.
     """
@@ -117,10 +128,11 @@ def _release(
     return {
         "study": study.name,
         "design": priced.settled.design,
-        "learner": study.learner.name,
+        "candidates": [dict(candidate.parameters) for candidate in priced.settled.candidates],
+        "learner": study.learner.name if chosen is None else chosen.recipe.kind,
         "settings": study.learner.parameters,
         "found": found,
-        "parameters": dict(result.params) if result.params is not None else None,
+        "parameters": None if chosen is None else dict(chosen.parameters),
         "score": result.score,
         "model": MODEL if found else None,
         "task": study.data.task,

@@ -24,8 +24,12 @@ from dpselect.learners import (
     Reached,
 )
 from dpselect.mechanisms import NoisyCount, noisy_count
-from dpselect.privacy import pure_dp
-from dpselect.randomness import RandomSource
+from dpselect.privacy import Adjacency, pure_dp
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.study.candidates import PortfolioCandidate
+from dpselect.study.learners import Recipe
+from dpselect.study.portfolio import Portfolio, PortfolioPrice, agreement, the_choice
+from dpselect.study.target import Target
 from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
 __all__ = ["LEARNERS"]
@@ -125,6 +129,26 @@ def gradient_regression() -> Subject:
         ONE_MORE,
         make().guarantee(),
     )
+
+
+@audited(LEARNERS, draws=100, many=6_000, planted=0.2)
+def portfolio() -> Subject:
+    """A study's `Portfolio`: which of two ridge classifiers was chosen, and its weights; one row more."""
+    target = Target((0, 1))
+    recipe = Recipe("ridge", {"intercept_scale": 0.0}, target, 1.0, Adjacency.ADD_OR_REMOVE_ONE)
+    compared, noises = agreement(target), (0.7, 0.7)
+    price = PortfolioPrice(
+        noises,
+        tuple(recipe.guarantee(noise) for noise in noises),
+        the_choice(compared, 1.0, Adjacency.ADD_OR_REMOVE_ONE),
+    )
+    run = Portfolio([PortfolioCandidate({}, recipe)] * 2, price, compared)
+
+    def drawn(data: Table, random: RandomSource) -> float:
+        model, (place,) = run({}, keyed_source(random.bytes(32)), data)  # spawns, and so takes a trial's own source
+        return 1000.0 * float(place) + moved(model)
+
+    return looped("portfolio", drawn, ONE_MORE, price.guarantee)
 
 
 @audited(LEARNERS, "learners.EarlyStopping", draws=100, many=50, heavy=True)

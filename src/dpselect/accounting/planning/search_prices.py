@@ -101,6 +101,8 @@ class _Asked:
     bound: Bound
 
     def work_out(self) -> Guarantee:
+        if self.law.minimum == self.law.limit == 1:
+            return self.part if self.final is None else compose(self.part, self.final)
         if self.ratio is not None:
             found = adaptive_best_of(self.part, self.law, lower_ratio=self.ratio[0], upper_ratio=self.ratio[1])
             return found if self.final is None else compose(found, self.final)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -81,6 +82,7 @@ class MappedLearner:
         return images
 
 
+@cache
 def map_parameters(*names: str) -> frozenset[str]:
     """The parameters of the maps of these names that a study may set; raises `ArgumentError` for an unknown name."""
     found = (MAPS[name]().get_params() for name in names)

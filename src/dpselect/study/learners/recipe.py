@@ -71,7 +71,8 @@ class Recipe:
 
     def guarantee(self, noise: float) -> Guarantee:
         """What one run promises; the same for every setting in the space."""
-        guarantee: Guarantee = self.estimator(noise, {}, None).guarantee()
+        learner = replace(self, shared={key: value for key, value in self.shared.items() if key != "map"})
+        guarantee: Guarantee = learner.estimator(noise, {}, None).guarantee()  # a map costs nothing
         if guarantee.adjacency is not self.adjacency:
             raise AdjacencyError(
                 f"learner {self.kind!r} is private under {guarantee.adjacency.value}, the study states "

@@ -1,0 +1,99 @@
+"""The candidates of a portfolio: a few unlike ways to train, which a study's space lists, each with its recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+from dpselect.errors import StudyError
+from dpselect.preprocessing import MAPS
+from dpselect.study.columns import Column
+from dpselect.study.learners import LEARNERS, Recipe, recipe_of
+from dpselect.study.learners.mapped import map_parameters
+from dpselect.study.learners.recipe import learner_keys
+from dpselect.study.rules import default_map
+from dpselect.study.schema import Learner, Study
+
+__all__ = ["MOST_CANDIDATES", "PortfolioCandidate", "candidates_of", "combinations"]
+
+MOST_CANDIDATES: Final = 4
+
+
+@dataclass(frozen=True)
+class PortfolioCandidate:
+    """What tells a candidate from the others, and how it is trained; public."""
+
+    parameters: Mapping[str, Any]
+    recipe: Recipe
+
+
+def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Every combination of the choices of a space, those listed first before others; None where it is no list.
+
+    >>> combinations({"map": {"law": "categorical", "choices": ["cos4", "joint"]}})
+    [{'map': 'cos4'}, {'map': 'joint'}]
+    """
+    listed = [law.get("choices") if law.get("law") == "categorical" else None for law in space.values()]
+    choices = [each for each in listed if isinstance(each, (list, tuple)) and each]
+    if len(choices) < len(listed):
+        return None
+    return [dict(zip(space, found, strict=True)) for found in product(*choices)]
+
+
+def candidates_of(
+    study: Study, *, nominal_rows: float | None, columns: Mapping[str, Column] | None
+) -> tuple[PortfolioCandidate, ...]:
+    """The candidates of a portfolio, the default first. `columns` are the public facts about the features.
+
+    Raises `StudyError` for a space that does not list two to four.
+    """
+    listed = combinations(study.space)
+    if listed is None:
+        raise StudyError('space: a portfolio trains every candidate once, so each law must be "categorical"')
+    if not 2 <= len(listed) <= MOST_CANDIDATES:
+        raise StudyError(
+            f"space: a portfolio is of 2 to {MOST_CANDIDATES} candidates, and this space has {len(listed)}: each "
+            'of them has its share of the total; for more take search.design = "one-stage"'
+        )
+    for key in study.space:
+        if key in study.learner.parameters:
+            raise StudyError(f"space.{key}: is under [learner] too")
+    known = frozenset[str]().union(*(_known(study, found) for found in listed))
+    for key in study.learner.parameters:
+        if key not in known:
+            raise StudyError(f"learner.{key}: unknown key; the candidates have {', '.join(sorted(known))}")
+    return tuple(_candidate(study, found, nominal_rows, columns) for found in listed)
+
+
+def _candidate(
+    study: Study, found: Mapping[str, Any], nominal_rows: float | None, columns: Mapping[str, Column] | None
+) -> PortfolioCandidate:
+    """One combination, as a study that trains it alone: of the learner's table what it knows."""
+    known = _known(study, found)
+    name = found.get("learner", study.learner.name)
+    shared = {key: value for key, value in study.learner.parameters.items() if key in known}
+    told = {key: value for key, value in found.items() if key != "learner"}
+    alone = study.model_copy(update={"learner": Learner(name=name, **shared, **told), "space": {}})
+    chosen = default_map(alone, several="learner" in found)
+    if chosen is not None:
+        told["map"] = chosen
+        alone = alone.model_copy(update={"learner": Learner(name=name, **shared, **told)})
+    try:
+        recipe = recipe_of(alone, nominal_rows=nominal_rows, columns=columns)
+    except StudyError as error:
+        words = ", ".join(f"{key} = {value!r}" for key, value in found.items())
+        raise StudyError(f"space, the candidate with {words}: {error}") from None
+    return PortfolioCandidate({"learner": name, **told} if "learner" in found else told, recipe)
+
+
+def _known(study: Study, found: Mapping[str, Any]) -> frozenset[str]:
+    """The keys of the learner's table that mean something to this combination."""
+    name = found.get("learner", study.learner.name)
+    if not isinstance(name, str) or name not in LEARNERS:
+        raise StudyError(f"space.learner: no such learner: {name!r}; one of {', '.join(LEARNERS)}")
+    table = {**study.learner.parameters, **found}
+    named = table.get("map", "oriented-gradients")  # which is the default of images
+    maps = [named] if isinstance(named, str) and named in MAPS else []
+    return learner_keys(LEARNERS[name], study.data.task) | map_parameters(*maps)

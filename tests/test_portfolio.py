@@ -1,0 +1,195 @@
+"""A portfolio: its price covers the exact law of what leaves, the choice alone attains its own, and mutations fail."""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from dpselect.audit import FiniteSubject, exact_audit
+from dpselect.privacy import Adjacency, compose
+from dpselect.randomness import keyed_source
+from dpselect.study.metrics import METRICS
+from dpselect.study.portfolio import PortfolioPrice, agreement, shares, the_choice
+from dpselect.study.target import Target
+from dpselect.testing.exact import finite_guarantee
+from dpselect.testing.score_laws import exponential_law
+
+ADD, REPLACE = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE
+CLASSES = Target((0, 1))
+TRAINING = (0.3, 0.5, 0.4)
+
+
+@dataclass(frozen=True)
+class Says:
+    """A model that gives these answers for rows, which are their places."""
+
+    answers: tuple[float, ...]
+
+    def predict(self, X):
+        return np.asarray(self.answers)[np.asarray(X, dtype=int).ravel()]
+
+
+def trained(epsilon, labels):
+    """A stand-in for a training: the probabilities that a model answers 0 and 1, by the exponential mechanism."""
+    return exponential_law([labels.count(0), labels.count(1)], epsilon)
+
+
+def counts(models, labels, compared):
+    rows = np.zeros((len(labels), 1)), np.array(labels, dtype=int)
+    return [float(compared.cells(Says((model,)), *rows)[0]) for model in models]
+
+
+def law(labels, choice, compared):
+    """The exact law of the place chosen and the model there, the candidates being those of TRAINING."""
+    parts = [trained(epsilon, labels) for epsilon in TRAINING]
+    found = {}
+    for models in itertools.product((0, 1), repeat=len(parts)):
+        chance = math.prod(float(part[model]) for part, model in zip(parts, models, strict=True))
+        for place, p in enumerate(exponential_law(counts(models, labels, compared), float(choice.rate))):
+            outcome = place, models[place]
+            found[outcome] = found.get(outcome, 0.0) + chance * float(p)
+    return found
+
+
+def pairs(adjacency):
+    """Tables of up to two labels, and each with one more, or with one replaced (which costs the trainings twice)."""
+    for size in range(2):
+        for labels in itertools.combinations_with_replacement((0, 1), size):
+            for label in (0, 1):
+                if adjacency is ADD:
+                    yield list(labels), [*labels, label]
+                else:
+                    yield [*labels, label], [*labels, 1 - label]
+
+
+def price_of(labels, others, choice):
+    """The library's composition, of the stand-ins' exact curves on this pair and of the choice."""
+    parts = [finite_guarantee(trained(e, labels), trained(e, others)) for e in TRAINING]
+    parts = [replace(part, adjacency=choice.adjacency) for part in parts]
+    return PortfolioPrice((1.0,) * len(parts), tuple(parts), choice).guarantee
+
+
+def refuted(adjacency, *, choice=None, claim=price_of, compared=None):
+    """Whether some pair's laws exceed the claim."""
+    compared = agreement(CLASSES) if compared is None else compared
+    right = the_choice(compared, 1.0, adjacency)
+    run = right if choice is None else choice
+    return [
+        exact_audit(
+            FiniteSubject(
+                name="portfolio",
+                data=law(labels, run, compared),
+                neighbour=law(others, run, compared),
+                claim=claim(labels, others, right),
+            )
+        ).violated
+        for labels, others in pairs(adjacency)
+    ]
+
+
+@pytest.mark.theorem("docs/theory/portfolio.md, Theorem 1", exact=True, loose="the losing models are paid for too")
+@pytest.mark.parametrize("adjacency", [ADD, REPLACE])
+def test_the_composition_covers_what_leaves(adjacency):
+    assert not any(refuted(adjacency))
+
+
+def test_the_price_without_the_choice_is_refuted():
+    """A choice that costs as much as it may, between trainings that tell little."""
+
+    def without(labels, others, choice):
+        return compose(*price_parts(labels, others, choice))
+
+    def price_parts(labels, others, choice):
+        return [
+            replace(finite_guarantee(trained(e, labels), trained(e, others)), adjacency=choice.adjacency)
+            for e in TRAINING
+        ]
+
+    strong = the_choice(agreement(CLASSES), 8.0, ADD)
+    assert any(refuted(ADD, choice=strong, claim=without))
+
+
+def chosen(adjacency, before, after, **changed):
+    """The law of a choice alone between candidates with these sums on two neighbours, and what it claims."""
+    right = the_choice(agreement(CLASSES), 1.0, adjacency)
+    run = replace(right, **changed)
+    laws = [dict(enumerate(exponential_law(sums, float(run.rate)))) for sums in (before, after)]
+    return exact_audit(FiniteSubject(name="choice", data=laws[0], neighbour=laws[1], claim=right.guarantee))
+
+
+@pytest.mark.theorem("docs/theory/portfolio.md, Lemma 1", exact=True, sharp=True)
+def test_the_choice_attains_its_epsilon():
+    """A candidate far ahead gains a row: by the others' chances it shows at almost the whole epsilon of 1."""
+    for adjacency, before, after in ((ADD, [9.0, 0.0], [10.0, 0.0]), (REPLACE, [16.0, 2.0], [17.0, 1.0])):
+        found = chosen(adjacency, before, after)
+        assert not found.violated
+        assert 0.99 < found.epsilon_lower <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "mutation"),
+    [(ADD, {"sensitivity": 0.5}), (REPLACE, {"sensitivity": 0.5}), (REPLACE, {"monotonic": True})],
+)
+def test_a_sensitivity_too_small_or_a_factor_two_dropped_is_refuted(adjacency, mutation):
+    before, after = ([9.0, 0.0], [10.0, 0.0]) if adjacency is ADD else ([16.0, 2.0], [17.0, 1.0])
+    assert chosen(adjacency, before, after, **mutation).violated
+
+
+def test_the_choice_is_drawn_by_the_law_that_is_audited():
+    choice = the_choice(agreement(CLASSES), 1.0, ADD)
+    law, source = exponential_law([3.0, 1.0, 2.0], float(choice.rate)), keyed_source(5)
+    drawn = np.bincount([choice([3.0, 1.0, 2.0], random=source.spawn(i)).value for i in range(2000)], minlength=3)
+    assert np.max(np.abs(drawn / 2000 - law)) < 4.0 * 0.5 / math.sqrt(2000)
+
+
+# What is counted
+
+
+@pytest.mark.parametrize(
+    ("compared", "labels"),
+    [
+        (agreement(CLASSES), [0, 1, 1, -1, 0]),
+        (agreement(CLASSES, [1.0, 3.0]), [0, 1, 1, -1, 0]),
+        (agreement(Target(bounds=(-5.0, 15.0))), [-5.0, 3.3, 15.0, 99.0, 1.0]),
+    ],
+)
+def test_a_row_adds_its_own_number_between_0_and_the_most(compared, labels):
+    answers = (0.0, 1.0, 3.0, 14.0, math.nan) if compared.steps > 1 and len(set(labels)) == 5 else (0, 1, 0, 0, 1)
+    rows = np.arange(5)[:, None]
+    model, y = Says(answers), np.array(labels)
+    each = [int(compared.cells(model, rows[i : i + 1], y[i : i + 1])[0]) for i in range(5)]
+    assert all(0 <= one <= compared.steps for one in each)
+    assert max(each) > 0
+    for kept in itertools.product((False, True), repeat=5):
+        mask = np.array(kept)
+        assert int(compared.cells(model, rows[mask], y[mask])[0]) == sum(itertools.compress(each, kept))
+
+
+def test_what_a_row_counts():
+    def cell(compared, answer, label):
+        return int(compared.cells(Says((answer,)), np.zeros((1, 1)), np.array([label]))[0])
+
+    assert [cell(agreement(CLASSES), 1, label) for label in (0, 1, -1)] == [0, 1, 0]
+    weighted = agreement(CLASSES, [1.0, 4.0])
+    assert [cell(weighted, label, label) for label in (0, 1)] == [weighted.steps // 4, weighted.steps]
+    numbers = agreement(Target(bounds=(0.0, 20.0)))
+    # an error of 1.5 is 0.15 of [-1, 1], half of the reach; one of 3 is all of it
+    assert cell(numbers, 10.0, 11.5) == pytest.approx(numbers.steps / 2, abs=1)
+    assert [cell(numbers, 10.0, label) for label in (10.0, 13.01)] == [numbers.steps, 0]
+    assert cell(numbers, math.nan, 10.0) == 0
+
+
+def test_right_answers_are_counted_as_the_accuracy_counts_them():
+    rows, y = np.arange(6)[:, None], np.array([0, 1, -1, 1, 0, 0])
+    model = Says((0, 0, 1, 1, 1, 0))
+    assert np.array_equal(agreement(CLASSES).cells(model, rows, y), METRICS["accuracy"](CLASSES).cells(model, rows, y))
+
+
+def test_shares_add_up_and_the_default_has_the_most():
+    for count in (2, 3, 4):
+        found = shares(count)
+        assert math.fsum(found) == pytest.approx(1.0)
+        assert found[0] == max(found)
+    assert shares(4) == pytest.approx([0.4, 0.2, 0.2, 0.2])

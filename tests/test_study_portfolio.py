@@ -1,0 +1,247 @@
+"""A study that is a portfolio: when it is one, what it costs, what it releases, and what is refused."""
+
+import copy
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpselect.errors import BudgetError, StudyError
+from dpselect.privacy import compose
+from dpselect.randomness import keyed_source
+from dpselect.study import check_study, load_model, parse_study, run_study
+from dpselect.study.designed import designed
+from dpselect.study.portfolio import shares
+from dpselect.study.priced import price
+from dpselect.study.settled import Place, settle
+from dpselect.study.split import StudyObjective
+from tests.budgets import charges
+from tests.test_study_schema import STUDY
+
+MAPS = {"map": {"law": "categorical", "choices": ["cos4", "centered", "bins"]}}
+LEARNERS = {"learner": {"law": "categorical", "choices": ["dp-sgd", "ridge"]}}
+BASE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "output")}
+MANY = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000}
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def no_page(monkeypatch):
+    """Without the page, which takes seconds."""
+    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
+    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+
+
+def parsed(**tables):
+    given = {"privacy": MANY, "space": MAPS, "search": {"design": "portfolio"}, **tables}
+    return parse_study({**copy.deepcopy(BASE), **given, "runs": {"executor": "inline"}})
+
+
+def priced(**tables):
+    return price(settle(parsed(**tables), Place(Path(), Path("out"))))
+
+
+# When a study is one
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ({}, "portfolio"),
+        ({"space": LEARNERS}, "portfolio"),
+        ({"validation": {"fraction": 0.1}}, "portfolio"),
+        ({"privacy": {**MANY, "nominal_rows": 1000}}, "one-stage"),  # n mu is below 800
+        ({"privacy": {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000, "adjacency": "replace_one"}}, "portfolio"),
+        ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "one-stage"),
+        ({"validation": {"metric": "balanced-accuracy"}}, "one-stage"),  # a portfolio compares right answers
+        ({"validation": {"data": "public", "source": "sklearn:iris"}}, "one-stage"),
+        ({"repetitions": {"law": "harmonic", "limit": 4}}, "one-stage"),
+        ({"space": STUDY["space"]}, "one-stage"),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "joint", "direction"]}}}, "one-stage"),
+        ({"space": {"momentum": {"law": "categorical", "choices": [0.0, 0.9]}}}, "one-stage"),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "bins"] * 3}}}, "one-stage"),
+    ],
+)
+def test_a_few_unlike_candidates_are_a_portfolio(tables, expected):
+    study = designed(parsed(**{"search": {}, **tables}))
+    assert study.search.design == expected
+    assert designed(study) == study
+
+
+@pytest.mark.parametrize(
+    ("tables", "space"),
+    [
+        ({}, {"map": ["cos4", "joint"]}),
+        ({"privacy": {**MANY, "nominal_rows": 30_000}}, {"learner": ["dp-sgd", "ridge"]}),
+        ({"learner": {"image_shape": [2, 2]}}, {"map": ["oriented-gradients", "standardized"]}),
+    ],
+)
+def test_a_portfolio_that_names_no_candidates_has_the_default_and_another(tables, space):
+    study = designed(parsed(**{"space": {}, **tables}))
+    assert {key: law["choices"] for key, law in study.space.items()} == space
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"repetitions": {"law": "fixed", "count": 2}}, "repetitions: a portfolio trains each candidate once"),
+        ({"validation": {"data": "public", "source": "sklearn:iris"}}, "a portfolio chooses by the rows that train"),
+        ({"space": STUDY["space"]}, 'each law must be "categorical"'),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4"]}}}, "2 to 4 candidates, and this space has 1"),
+        ({"space": {**MAPS, **LEARNERS}}, "2 to 4 candidates, and this space has 6"),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos5"]}}}, "no such map"),
+        ({"space": {"learner": {"law": "categorical", "choices": ["dp-sgd", "forest"]}}}, "no such learner: 'forest'"),
+        ({"space": {"steps": {"law": "categorical", "choices": [50, -1]}}}, "the candidate with steps = -1"),
+        ({"space": {**MAPS}, "learner": {"map": "cos4"}}, "space.map: is under \\[learner\\] too"),
+        ({"learner": {"depth": 3}}, "learner.depth: unknown key"),
+        ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "give epsilon"),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4", ["bins"]]}}}, "space"),
+        ({"space": {"map": {"law": "categorical", "choices": "cos4"}}}, "space"),
+    ],
+)
+def test_what_is_no_portfolio_is_refused_before_a_row_is_read(tables, said):
+    with pytest.raises((StudyError, BudgetError), match=said):
+        check_study(parsed(**tables), base_folder=Path())
+
+
+# What it costs
+
+
+def test_the_price_is_the_composition_and_uses_the_total():
+    found = priced().price
+    parts = found.portfolio.training
+    assert 0.999 * 3.0 <= found.epsilon <= 3.0
+    assert found.portfolio.choice.epsilon == pytest.approx(0.3)
+    again = compose(*parts, found.portfolio.choice.guarantee)
+    assert found.epsilon == pytest.approx(again.epsilon(1e-6), rel=1e-9)
+    mus = np.array([part.gaussian_mu for part in parts])
+    assert mus**2 / np.sum(mus**2) == pytest.approx(shares(3), abs=0.01)
+
+
+def test_bounds_that_are_bought_are_paid_for_beside_it():
+    columns = {"petal width (cm)": {"bounds": "private"}, "sepal length (cm)": {"bounds": [0, 8]}}
+    data = {**{key: value for key, value in BASE["data"].items() if key != "bounds"}, "columns": columns}
+    found = priced(data=data).price
+    assert 0.999 * 3.0 <= found.epsilon <= 3.0
+    whole = compose(*found.portfolio.training, found.portfolio.choice.guarantee, found.purchase.guarantee)
+    assert found.epsilon == pytest.approx(whole.epsilon(1e-6), rel=1e-6)
+
+
+def test_without_delta_epsilon_itself_is_shared():
+    privacy = {"epsilon": 4.0, "nominal_rows": 120}
+    space = {"regularization": {"law": "categorical", "choices": [0.01, 0.1]}}
+    found = priced(privacy=privacy, learner={"name": "output-perturbation"}, space=space).price
+    assert [part.pure_epsilon for part in found.portfolio.training] == pytest.approx([1.8, 1.8], rel=1e-3)
+    assert 0.999 * 4.0 <= found.epsilon <= 4.0
+
+
+# What it releases
+
+
+def test_the_candidates_are_public_and_only_the_chosen_one_is_released(tmp_path):
+    study = parsed(privacy={**MANY, "epsilon": 30.0}, test={"source": "sklearn:iris"})
+    release = run_study(study, base_folder=tmp_path, random=keyed_source(3)).release
+    assert release["candidates"] == [{"map": name} for name in MAPS["map"]["choices"]]
+    assert release["parameters"] in release["candidates"]
+    assert release["score"] is None
+    assert release["validation"] is None
+    assert release["test"]["accuracy"] > 0.6
+    found = check_study(study, base_folder=tmp_path, folder=tmp_path / "other")
+    assert [one["map"] for one in found["candidates"]] == MAPS["map"]["choices"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "3 candidates" in page
+    assert "whole portfolio" in page
+    assert "law of the number" not in page
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("model.npz", "release.json", "facts.json", "report.html", "search.sealed", "budget.db"),
+    }
+
+
+def test_a_figure_is_released_where_a_part_of_the_rows_validates(tmp_path, no_page):
+    study = parsed(validation={"fraction": 0.3})
+    release = run_study(study, base_folder=tmp_path, random=keyed_source(3)).release
+    assert release["validation"]["low"] <= release["validation"]["value"] <= release["validation"]["high"]
+
+
+def test_one_that_is_interrupted_goes_on_and_is_charged_once(tmp_path, monkeypatch, no_page):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    whole = run_study(parsed(output={"folder": "whole"}), base_folder=tmp_path, random=keyed_source(7)).release
+    with monkeypatch.context() as patch:
+        patch.setattr(StudyObjective, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(parsed(), base_folder=tmp_path, random=keyed_source(7))
+    resumed = run_study(parsed(), base_folder=tmp_path, resume=True).release
+    assert resumed == whole
+    models = [load_model(tmp_path / name / "model.npz").estimator.weights_ for name in ("out", "whole")]
+    assert all(np.array_equal(a, b) for a, b in zip(*models, strict=True))
+    assert charges(tmp_path / "out" / "budget.db") == [True]
+
+
+ROWS = 600
+
+
+@pytest.fixture
+def houses(tmp_path):
+    """Odd names in no order, labels as text or as a number, and a column without public bounds."""
+    random = np.random.default_rng(1)
+    size, age = random.uniform(20, 200, ROWS), random.uniform(0, 90, ROWS)
+    place = random.choice(["Köln", "a,b", ""], ROWS)
+    price = 1000 * size + 500 * age + random.normal(0, 5000, ROWS)
+    cells = {
+        "Größe (m²)": size.tolist(),
+        "price": price.tolist(),
+        "place": place.tolist(),
+        "dear": ["yes, dear" if p > 130_000 else "no" for p in price],
+        "age": age.tolist(),
+    }
+    with (tmp_path / "houses.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(cells)
+        writer.writerows(zip(*cells.values(), strict=True))
+    return cells
+
+
+COLUMNS = {
+    "age": {"bounds": [0, 100]},
+    "place": {"categories": ["a,b", "Köln"], "other": True},
+    "Größe (m²)": {"bounds": "private"},
+}
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        {"label": "dear", "classes": ["yes, dear", "no"]},
+        {"label": "price", "task": "regression", "label_bounds": [0, 300_000]},
+    ],
+)
+def test_a_table_of_ones_own_with_learners_and_bought_bounds(tmp_path, houses, label, no_page):
+    study = parsed(
+        data={"source": "houses.csv", "columns": COLUMNS, **label},
+        privacy={**MANY, "nominal_rows": ROWS, "epsilon": 20.0},
+        space=LEARNERS,
+        learner={"class_weights": {"no": 2.0}} if "classes" in label else {},
+    )
+    release = run_study(study, base_folder=tmp_path, random=keyed_source(2)).release
+    assert release["candidates"] == [{"learner": "dp-sgd", "map": "cos4"}, {"learner": "ridge", "map": "bins"}]
+    assert release["learner"] == release["parameters"]["learner"]
+    (ends,) = release["preparation"]["bounds"].values()
+    assert -100 < ends[0] < ends[1] < 400
+    model = load_model(tmp_path / "out" / "model.npz")
+    answers = model.predict({name: houses[name] for name in reversed(list(COLUMNS))})
+    if "classes" in label:
+        assert np.mean(answers == np.array(houses["dear"])) > 0.8
+    else:
+        errors = answers - np.array(houses["price"])
+        assert math.sqrt(np.mean(errors**2)) < 0.7 * np.std(houses["price"])
+    assert "Größe" in json.dumps(release, ensure_ascii=False)
