@@ -22,6 +22,7 @@ from dpselect.holdout.gaussian import plan_gaussian
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
 from dpselect.holdout.scores import METRICS, Scored, area_under_curve
 from dpselect.holdout.terms import MECHANISMS, Terms
+from tests.sparse_vector_adversaries import laplace_nodes, laplace_tail, signed_counts
 
 
 def counting(**changes):
@@ -155,6 +156,29 @@ def test_a_pure_mechanism_is_dominated_by_its_gaussian():
         normal = ndtr(ndtri(levels) + mu_of_pure(epsilon))
         assert np.all(response <= normal + 1e-12)
         assert np.min(normal - response) < 1e-4
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
+def test_a_run_of_checks_lies_within_its_gaussian(epsilon):
+    """Runs played out, claims that move up and down in turn: their power is below the Gaussian's at every level."""
+    first, second = epsilon * checked._SPLIT, epsilon * (1 - checked._SPLIT)
+    mu, levels, caught = checked.mu_of_run(epsilon), np.array([1e-3, 0.01, 0.1, 0.4, 0.8]), False
+    for level in (-2.0, -1.0, 0.0, 1.0, 3.0):
+        for scores in ((1, 0), (1, 1)):
+            here, there = signed_counts(
+                laplace_tail(second / 2),
+                laplace_nodes(first),
+                level=2 * level / second,
+                positives=1,
+                for_positive=scores[0],
+                for_negative=scores[1],
+            )
+            order = np.argsort(-(here + 1e-300) / (there + 1e-300))
+            power = np.interp(levels, np.append(0, there[order].cumsum()), np.append(0, here[order].cumsum()))
+            assert np.all(power <= ndtr(ndtri(levels) + mu) + 1e-9)
+            caught |= bool(np.any(power > ndtr(ndtri(levels) + 0.55 * mu)))
+    assert caught  # a mu that is so much smaller
+    assert mu < 0.61 * epsilon < 0.5 * mu_of_pure(epsilon)
 
 
 def scales_of(plan, monkeypatch, defect=1.0):

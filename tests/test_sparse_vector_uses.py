@@ -13,10 +13,20 @@ from dpselect.adaptive import plan_verification
 from dpselect.adaptive.runs import response_trade_off, runs_guarantee, runs_trade_off, runs_trade_off_inverse
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import sparse_vector_guarantee
+from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
+from dpselect.mechanisms.sparse_vector_game.values import game_values
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.privacy.profile import RandomizedResponseProfile
 from dpselect.selection import PercentileSparseVector
-from tests.sparse_vector_adversaries import hockey_stick, laplace_nodes, laplace_tail, signed_counts
+from tests.sparse_vector_adversaries import (
+    best_adaptive,
+    geometric_tail,
+    hockey_stick,
+    laplace_nodes,
+    laplace_tail,
+    signed_counts,
+)
 
 
 def first_positive(gaps, *, epsilon, noise=None):
@@ -197,3 +207,55 @@ def test_updates_are_runs_followed_by_counts():
     assert without.epsilon(1e-6) < 0.6 * with_counts.epsilon(1e-6)
     assert with_counts.epsilon(1e-6) < 0.75 * compose(*[pure_dp(epsilon=0.08)] * 20).epsilon(1e-6)
     assert compose(*[pure_dp(epsilon=0.04)] * 20).epsilon(1e-6) < with_counts.epsilon(1e-6)
+
+
+# ---- noise on whole numbers on both sides ----------------------------------------------------------------------------
+
+
+def lattice(rate, reach=60):
+    """Discrete Laplace noise, as good as all of it."""
+    law = [math.exp(-rate * abs(r)) for r in range(-reach, reach + 1)]
+    return [(r, p / sum(law)) for r, p in zip(range(-reach, reach + 1), law, strict=True)]
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 7", exact=True, sharp=True)
+@pytest.mark.parametrize(("scale", "steps"), [(2.0, 1), (2.0, 3), (10.0, 4), (10.0, 40)])
+def test_a_whole_number_shift_lies_within_a_slightly_larger_one(scale, steps):
+    """The testing region of discrete Laplace noise that moves, inside that of Laplace noise that moves 1/(4 l) more."""
+    tail = geometric_tail(math.exp(-1 / scale))
+    points = np.array([(1 - tail(u), 1 - tail(u + steps)) for u in range(-200, 201)])
+
+    def edge(move):
+        p, beta = points[:, 0], math.exp(-move / scale)
+        middle = 1 - beta / (4 * np.maximum(p, 1e-300))
+        return np.where(p <= beta / 2, p / beta, np.where(p <= 0.5, middle, 1 - beta * (1 - p)))
+
+    assert np.all(points[:, 1] <= edge(steps + 0.25 / scale) + 1e-12)
+    assert np.any(points[:, 1] > edge(steps) + 1e-9)
+    # what is added is 2 l log cosh(1/(2 l)): one per cent less leaves points outside
+    assert np.any(points[:, 1] > edge(steps + 0.99 * 2 * scale * math.log(math.cosh(0.5 / scale))) + 1e-15)
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 7", exact=True)
+@pytest.mark.parametrize("growth", [1.0, 1.3])
+def test_noise_on_whole_numbers_on_both_sides(growth):
+    """All strategies of three queries against the game of Laplace noises with slightly larger moves."""
+    first, second = 0.4, 0.3
+    attained = best_adaptive(
+        geometric_tail(math.exp(-second)),
+        lattice(first, 25),
+        levels=(-3, 0, 3),
+        moves=(-1, 1),
+        queries=3,
+        positives=1,
+        growth=growth,
+    )
+    mesh, found = Mesh.between(-6.0, 6.0, 0.005), []
+    for shift in (0, 1):
+        wider = 0.25 * second
+        moves = tuple(math.copysign(abs(h) + wider, h) if h else 0.0 for h in (shift - 1.0, shift + 1.0))
+        values = game_values(mesh, laplace_coins(second, moves), 1)
+        spread = laplace_spread(first * (shift + 0.25 * first) if shift else 0.0, mesh.width)
+        found.append(float(np.interp(-math.log(growth), mesh.losses, spread.expected(mesh, values))))
+    assert attained <= min(found)
+    assert attained > 0.25 * min(found)

@@ -4,11 +4,11 @@ A claim v is confirmed when the distance of the rows' mean S from it, with noise
 tolerance's noise is drawn anew after every answer. Without a confirmed claim the answer is S with Gaussian noise,
 rounded.
 
-**Privacy.** A run of checks up to its refusal is epsilon-private for a replaced row (`SparseVector`'s argument: the
-distance moves by one row), and so dominated by randomised response, whose trade-off lies above that of N(0,1) against
-N(mu_c,1), mu_c = 2 ndtri(1/(1 + exp(-epsilon))), since it does at its one inner vertex. There are at most B runs and B
-answers, one after the other; Gaussian trade-offs compose adaptively with mu^2 adding up (Dong, Roth, Su 2022; Smith,
-Thakurta 2022).
+**Privacy.** A run of checks up to its refusal is a sparse vector with one positive (the distance moves by one row),
+whose noises are drawn on whole numbers in units of 2**-BITS. Its privacy profile is that of the game of coins
+(docs/theory/sparse-vector.md, Theorem 7), and lies below that of N(0,1) against N(mu_c,1); `mu_of_run` compares them.
+There are at most B runs and B answers, one after the other; Gaussian trade-offs compose adaptively with mu^2 adding up
+(Dong, Roth, Su 2022; Smith, Thakurta 2022).
 
 **Validity.** Fix the noise, which does not depend on the rows: what is shown is then one of the sequences counted in
 `dpselect.holdout.counting`, whose theorem holds whatever rule maps rows to answers. So the rows' scores are near their
@@ -30,26 +30,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any, SupportsFloat
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri
+from scipy.special import ndtri
 
 from dpselect.errors import ArgumentError, number
 from dpselect.holdout.counting import ROUNDING, CountingPlan, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import noisy_mean
 from dpselect.holdout.scores import BITS, Scored
+from dpselect.mechanisms import sparse_vector_guarantee
 from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy.profile import GaussianProfile
 from dpselect.randomness import RandomSource, discrete_laplace
 
-__all__ = ["CheckedPlan", "mu_of_pure", "plan_checked"]
+__all__ = ["CheckedPlan", "mu_of_pure", "mu_of_run", "plan_checked"]
 
 _SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
 """The share of a run's epsilon for the threshold (Lyu, Su, Li 2017, for queries that do not move together)."""
 _SAFE = 1.0 + 1e-6
 """Beyond what whole-number Laplace noise in units of 2**-BITS differs from the continuous one."""
+_MU_EACH = 0.55
+"""About the mu of a run over its epsilon."""
+_POINTS = 2000
 
 
 def mu_of_pure(epsilon: SupportsFloat) -> float:
@@ -62,9 +68,42 @@ def mu_of_pure(epsilon: SupportsFloat) -> float:
     return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(epsilon)))) * (1.0 + 1e-9)
 
 
-def _pure_of_mu(mu: float) -> float:
-    """The largest epsilon up to 30, nearly, that `mu` covers."""
-    return min(float(log_ndtr(mu / 2.0) - log_ndtr(-mu / 2.0)) * (1.0 - 1e-8), 30.0)
+@lru_cache(maxsize=256)
+def mu_of_run(epsilon: float) -> float:
+    """The mu of a Gaussian trade-off that dominates a run of checks. Rounded up.
+
+    At most `mu_of_pure`. Between two points the run's profile is at most what it is at the first, and the Gaussian's at
+    least what it is at the second. Source: docs/theory/sparse-vector.md, Theorem 7.
+
+    >>> round(mu_of_run(0.1), 3)
+    0.053
+    """
+    most = mu_of_pure(epsilon)
+    wide = epsilon * _SAFE
+    promised = sparse_vector_guarantee(
+        epsilon_threshold=wide * _SPLIT,
+        epsilon_queries=wide * (1.0 - _SPLIT),
+        max_positives=1,
+        monotonic=False,
+        adjacency=Adjacency.REPLACE_ONE,
+    ).worst()
+    points = np.linspace(0.0, promised.pure_epsilon, _POINTS)
+    largest = promised.delta(points)[:-1]
+
+    def covers(mu: float) -> bool:
+        return bool(np.all(GaussianProfile(mu).below(points[1:]) >= largest))
+
+    return root_between(covers, safe=most, unsafe=0.1 * epsilon, relative=1e-9) if covers(most) else most
+
+
+def _run_of_mu(mu: float) -> float:
+    """The largest epsilon of a run up to 30, nearly, that `mu` covers."""
+    epsilon = min(mu / _MU_EACH, 30.0)
+    for _ in range(3):  # a run's mu is nearly proportional to its epsilon
+        epsilon = min(epsilon * mu / mu_of_run(epsilon), 30.0) * (1.0 - 1e-6)
+    while mu_of_run(epsilon) > mu:
+        epsilon *= 0.99
+    return epsilon
 
 
 def _tail(rows: float, epsilon: float) -> float:
@@ -136,7 +175,7 @@ class CheckedPlan:
     @property
     def mu(self) -> float:
         """Everything shown is as private for a replaced row as N(0,1) against N(mu,1)."""
-        one = math.hypot(1.0 / (self.counting.rows * self.deviation), mu_of_pure(self.epsilon))
+        one = math.hypot(1.0 / (self.counting.rows * self.deviation), mu_of_run(self.epsilon))
         return math.sqrt(self.answers) * one * (1.0 + 1e-12)
 
     @property
@@ -212,8 +251,9 @@ def plan_checked(
     )
     each = min(largest_mu, 20.0) / math.sqrt(counting.answers) * (1.0 - 1e-9)
 
-    def at(share: float) -> CheckedPlan:
-        epsilon = _pure_of_mu(each * math.sqrt(share))
+    unit = each / _MU_EACH * each / mu_of_run(min(each / _MU_EACH, 30.0))
+
+    def at(share: float, epsilon: float) -> CheckedPlan:
         return CheckedPlan(
             counting=counting,
             failure_probability=beta,
@@ -224,7 +264,9 @@ def plan_checked(
             deviation=max(1.0 / (rows * each * math.sqrt(1.0 - share)) * (1.0 + 1e-9), 2.0**-5 / rows),
         )
 
-    best = min((at(float(share)) for share in np.linspace(0.3, 0.999, 60)), key=lambda one: one.error)
+    shares = np.linspace(0.3, 0.999, 60).tolist()
+    share = min(shares, key=lambda share: at(share, min(unit * math.sqrt(share), 30.0)).error)
+    best = at(share, _run_of_mu(each * math.sqrt(share)))
     if not best.error <= 0.5 or not best.certified:
         raise ArgumentError(
             "rows are too few for this many answers at this price: no error below one half is certified"
