@@ -118,7 +118,7 @@ def test_in_a_terminal_it_asks(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("people.csv", "--label", "pay"), "--label: no such column 'pay'; there are 'zip', 'Customer ID'"),
+        (("people.csv", "--label", "pay"), "--label: no such column: 'pay'; there are 'zip', 'Customer ID'"),
         (("none.csv", "--label", "pay"), "cannot read DATA 'none.csv'"),
         (("people.csv", "--label", "income", "--to", "people.csv"), "--to: 'people.csv' exists already"),
         (("people.csv", "--label", "income", "--to", "none/s.toml"), "--to: 'none/s.toml' cannot be written"),

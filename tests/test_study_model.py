@@ -181,9 +181,9 @@ def test_a_later_format_is_refused_as_such(tmp_path):
         loaded(tmp_path, described(format=4))
 
 
-@pytest.mark.parametrize("name", ["absent.npz", "."])
-def test_what_cannot_be_read_says_why(tmp_path, name):
-    with pytest.raises(StudyError, match=r"cannot read the model .*directory"):
+@pytest.mark.parametrize(("name", "why"), [("absent.npz", "directory"), (".", "folder; give the model.npz in it")])
+def test_what_cannot_be_read_says_why(tmp_path, name, why):
+    with pytest.raises(StudyError, match=f"cannot read the model .*{why}"):
         dpselect.load_model(tmp_path / name)
 
 

@@ -44,6 +44,7 @@ def init(
     `dpselect tune --check` names.
     """
     from dpselect.study import Facts, draft_study, guessed_columns
+    from dpselect.study.data import absent
     from dpselect.study.sources import Form, open_table
 
     number("--epsilon", epsilon, above=0.0)
@@ -54,7 +55,7 @@ def init(
     form = Form(delimiter, encoding, decimal, table)
     found = open_table(data, Path(), "DATA", form=form)
     if label not in found.columns:
-        raise ArgumentError(f"--label: no such column {label!r}; there are {', '.join(map(repr, found.columns))}")
+        raise ArgumentError(f"--label: {absent([label], found.columns)}")
     columns = guessed_columns([name for name in found.columns if name != label], found.types)
     facts = Facts(epsilon=repr(epsilon), task=task)
     if _in_terminal():

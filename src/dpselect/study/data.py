@@ -7,6 +7,7 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -61,6 +62,8 @@ def absent(names: Iterable[str], there: Sequence[str]) -> str:
     alike = [close for name in missing for close in get_close_matches(name, there, n=3, cutoff=0.5)]
     shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
     more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
+    if len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
+        more = f": one column alone, so the delimiter may be {found[0]!r}"
     return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"
 
 
@@ -80,7 +83,10 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
             raise ContentError(f"column {name!r} does not have one cell for each row")
     labels = data.target.read(data.label, columns[data.label])
     if data.target.bounds is None and len(set(labels.tolist()) - {-1}) < 2:
-        raise ContentError(f"column {data.label!r} does not hold two of the declared classes")
+        declared = ", ".join(map(repr, data.target.classes))
+        raise ContentError(
+            f"column {data.label!r} does not hold two of the declared classes, {declared}: write them as it does"
+        )
     numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
     keys = columns[data.row_key] if data.row_key else None
     # cells are let go one column after the other, as their features come

@@ -95,6 +95,8 @@ def load_model(path: str | Path) -> ReleasedModel:
     """
     try:
         content = Path(path).read_bytes()
+    except IsADirectoryError:
+        raise StudyError(f"cannot read the model {str(path)!r}: it is a folder; give the model.npz in it") from None
     except OSError as error:
         raise StudyError(f"cannot read the model {str(path)!r}: {error.strerror or 'not readable'}") from None
     return read_model(content, str(path))
@@ -114,7 +116,7 @@ def read_model(content: bytes, shown: str) -> ReleasedModel:
     except _Refused:
         raise
     except _UNREADABLE:
-        raise StudyError(f"{shown!r} is not a released model, or is damaged") from None
+        raise StudyError(f"{shown!r} is not a released model, or is damaged: give the model.npz of a release") from None
 
 
 def _label(target: Target) -> dict[str, Any]:

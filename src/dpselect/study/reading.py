@@ -22,6 +22,14 @@ __all__ = ["load_study", "parse_study"]
 _STAND_IN: Final = {"bounds": [0, 1]}
 """For a column of which nothing can be used."""
 
+_WORDS: Final = {
+    r"^Value error, ": "",
+    r"^Input should be a valid (dictionary|mapping).*": "must be a table",
+    r"^Input should be a valid (tuple|list)": "must be a list",
+    r"^Input should be ": "must be ",
+}
+"""What the schema's library says, in words of study files."""
+
 
 def parse_study(document: dict[str, Any]) -> Study:
     """Check a study given as nested tables; raises `StudyError` that names every wrong key."""
@@ -97,10 +105,12 @@ def _said(problem: Any, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if problem["type"] == CLASHES:
         yield from ((".".join((*place, key)), what) for key, what in problem["ctx"]["of"])
         return
-    what = re.sub(r"^Value error, ", "", problem["msg"]).replace(" or instance of", ",")
-    what = re.sub(r"^Input should be a valid dictionary.*", "must be a table", what)
+    what = problem["msg"]
+    for pattern, words in _WORDS.items():
+        what = re.sub(pattern, words, what)
     if problem["type"] == "missing":
-        what = "needed"
+        facts = _table(place[:-1]).model_fields[place[-1]].description or ""
+        what = f"needed: {facts[:1].lower()}{facts[1:].rstrip('.')}"
     if problem["type"] == "extra_forbidden":
         what = f"unknown key; there are {', '.join(sorted(_table(place[:-1]).model_fields))}"
         if _table(place[:-1]) is Column and isinstance(problem["input"], Mapping):

@@ -166,8 +166,8 @@ class Column(BaseModel):
         lost = np.isnan(values)
         if self.missing is None and lost.any():
             raise ContentError(
-                f"column {name!r} has a cell that is missing or no {self.kind}: declare what stands for it "
-                f'(missing = a value within the bounds, or missing = "{INDICATOR}"), or declare categories'
+                f"column {name!r} has a cell that is missing or no {self.kind}, and the study declares nothing for it: "
+                f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds'
             )
         if len(values) and lost.all():
             raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}")

@@ -88,7 +88,7 @@ def open_table(
     if not known:
         ends = ", ".join(name for name in SOURCES if name.startswith("."))
         begins = ", ".join(f"{name}..." for name in SOURCES if name.endswith(":"))
-        raise StudyError(f"{origin} must be {begins} or a path ending in {ends}")
+        raise StudyError(f"{origin} must be a path ending in {ends}, or {begins}")
     kind = max(known, key=len)
     taken = SOURCES.facts(kind).get("form", ())
     for part, value in asdict(form).items():
