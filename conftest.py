@@ -1,10 +1,18 @@
-"""Tests and the examples in docstrings keep their state, as a user's program would, but in folders of their own."""
+"""Tests and the examples in docstrings: where they keep their state, and how much processor time they may take."""
 
 from __future__ import annotations
 
+import csv
 import os
+import time
+from collections.abc import Iterator
 
 import pytest
+
+BUDGET = 0.5
+"""Processor seconds of a test of the default tier; whatever takes longer is marked `full`."""
+
+_LONGER = {"full", "slow"}
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -16,3 +24,47 @@ def _state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _state_of_doctests(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch) -> None:
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("processor time")
+    group.addoption("--processor-seconds", metavar="FILE", help="write each test's processor seconds, as CSV")
+    group.addoption("--budget", action="store_true", help=f"fail tests over {BUDGET} processor seconds not marked full")
+
+
+def _spent() -> float:
+    """Of this process and of the child processes that it waited for."""
+    times = os.times()
+    return time.process_time() + times.children_user + times.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = _spent()
+    yield
+    seconds = _spent() - before
+    item.user_properties.append(("processor seconds", seconds))
+    longer = _LONGER.intersection(mark.name for mark in item.iter_markers())
+    if item.config.getoption("--budget") and seconds > BUDGET and not longer:
+        pytest.fail(f"{seconds:.2f} processor seconds, above {BUDGET}: mark it full, or make it quicker", pytrace=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--processor-seconds") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Written(config.getoption("--processor-seconds")))
+
+
+class _Written:
+    """Writes what each test took."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._rows: list[tuple[str, float]] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self._rows.append((report.nodeid, dict(report.user_properties).get("processor seconds", 0.0)))
+
+    def pytest_sessionfinish(self) -> None:
+        with open(self._path, "w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows([("test", "processor seconds"), *sorted(self._rows)])
