@@ -27,6 +27,7 @@ def _state_of_doctests(request: pytest.FixtureRequest, tmp_path_factory, monkeyp
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """What is written of processor times, and whether the budget is kept."""
     group = parser.getgroup("processor time")
     group.addoption("--processor-seconds", metavar="FILE", help="write each test's processor seconds, as CSV")
     group.addoption("--budget", action="store_true", help=f"fail tests over {BUDGET} processor seconds not marked full")
@@ -40,6 +41,7 @@ def _spent() -> float:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Measure the test itself, without its fixtures."""
     before = _spent()
     yield
     seconds = _spent() - before
@@ -50,6 +52,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """The tiers, and the file that is asked for, from the process that has all reports."""
     if config.getoption("--processor-seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Written(config.getoption("--processor-seconds")))
 
