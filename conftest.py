@@ -1,10 +1,15 @@
-"""Tests and the examples in docstrings: where they keep their state, and how much processor time they may take."""
+"""Tests and the examples in docstrings: where they keep their state, their tiers, and what time they may take.
+
+`pytest` runs the default tier: every theorem, mechanism and command once. `pytest -m full` runs the rest,
+further seeds, sizes and parameters; `pytest -m slow` what takes many minutes.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +29,20 @@ def _state_of_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _state_of_doctests(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch) -> None:
     if isinstance(request.node, pytest.DoctestItem):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`@pytest.mark.cases(2)`: the default tier has the first two cases of a test, and the full tier the others."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for item in items:
+        mark = item.get_closest_marker("cases")
+        if mark is None or item.get_closest_marker("slow") or not isinstance(item, pytest.Function):
+            continue
+        test = (item.parent.nodeid if item.parent else "", item.originalname)
+        seen[test] += 1
+        if seen[test] > mark.args[0]:
+            item.add_marker("full")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,7 +71,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The tiers, and the file that is asked for, from the process that has all reports."""
+    """The file that is asked for is written by the process that has all reports."""
     if config.getoption("--processor-seconds") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Written(config.getoption("--processor-seconds")))
 
