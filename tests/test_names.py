@@ -11,7 +11,8 @@ from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest, SavedAnalys
 from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.repetitions import Harmonic
-from dpselect.study.schema import Study, parse_study
+from dpselect.study import parse_study
+from dpselect.study.schema import Study
 from dpselect.tuning import Categorical, tune
 
 WRONG = ["", "a\0b", "\ud800", "\udfff tail", "two\nlines", "\x1b[31m", "x" * 201, "x" * 10**6]

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from dpselect.errors import ContentError, StudyError
+from dpselect.study import parse_study
 from dpselect.study.columns import Column
 from dpselect.study.data import load
-from dpselect.study.schema import Data, parse_study
+from dpselect.study.schema import Data
 from dpselect.study.sources import Form, open_table
 from tests.test_study_from_outside import DOCUMENT
 
