@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -40,7 +40,7 @@ from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
-from dpselect.study.schema import SearchDesign
+from dpselect.study.forecast import designs_of_studies
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
@@ -48,7 +48,7 @@ FIRST_SEED = 700
 """No split of the studies in which the rules were found."""
 COMPOSED = 10
 DEFAULT = "by default (nothing chosen)"
-ONE = "one run: "
+FOR_MAPS, FOR_RATES, ONE = "a search for the map: ", "a search for the rate: ", "one run: "
 TARGETS = {
     "digits": (0.90, 0.945, 0.965),
     "breast cancer": (0.935, 0.95, 0.955),
@@ -85,6 +85,12 @@ class Case:
 @contextmanager
 def without_reports() -> Iterator[None]:
     with patch("dpselect.report.search_facts", lambda **_: {}), patch("dpselect.report.render_page", lambda *_: ""):
+        yield
+
+
+@contextmanager
+def state_of_its_own() -> Iterator[None]:
+    with tempfile.TemporaryDirectory() as state, patch.dict(os.environ, {"XDG_STATE_HOME": state}):
         yield
 
 
@@ -126,6 +132,13 @@ def by_design(design: str, case: Case) -> float:
     """A search for the map, as this design has it."""
     parts = {"learner": dict(case.table.image), "space": space_of(case.table), "search": {"design": design}}
     return score(study(case, design, **parts))
+
+
+def for_rates(design: str, case: Case) -> float:
+    """A search for the learning rate alone, behind the map of the default."""
+    settings = {"map": "oriented-gradients" if case.table.image else "cos4", **case.table.image}
+    space = {"learning_rate": {"law": "log_uniform", "low": 0.5, "high": 10.0}}
+    return score(study(case, f"rates-{design}", learner=settings, space=space, search={"design": design}))
 
 
 def one_run(learner: str, rows_map: str, case: Case) -> float:
@@ -194,10 +207,10 @@ def boosted(case: Case) -> Any:
 def ways(table: ModelTable) -> Iterator[tuple[str, Callable[[Case], float]]]:
     """Ways to come by a model of this table, by the name of their row."""
     yield DEFAULT, by_default
-    for design in get_args(SearchDesign.model_fields["design"].annotation):
-        if design != "one-run":
-            told = "told the maps: auto" if design == "auto" else f"a search for the map: {design}"
-            yield told, partial(by_design, design)
+    yield "told the maps: auto", partial(by_design, "auto")
+    for design in designs_of_studies()[1:]:
+        yield f"{FOR_MAPS}{design}", partial(by_design, design)
+        yield f"{FOR_RATES}{design}", partial(for_rates, design)
     yield "ten runs by composition", by_composition
     for rows_map in table.maps:
         yield f"{ONE}dp-sgd, {rows_map}", partial(one_run, "dp-sgd", rows_map)
@@ -279,10 +292,10 @@ def markdown(found: list[dict[str, Any]]) -> Iterator[str]:
             yield f"| {way} | " + " | ".join(marked) + f" | {seconds:.1f} |"
 
 
-def written(page: str, lines: list[str]) -> str:
+def written(page: str, lines: list[str], first: str = FIRST) -> str:
     """The page with these lines between its two comments."""
-    before, _, rest = page.partition(FIRST)
-    return "\n".join([f"{before}{FIRST}", "", *lines, "", LAST]) + rest.partition(LAST)[2]
+    before, _, rest = page.partition(first)
+    return "\n".join([f"{before}{first}", "", *lines, "", LAST]) + rest.partition(LAST)[2]
 
 
 def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
@@ -307,7 +320,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     if asked.json is not None and asked.json.exists():
         found = json.loads(asked.json.read_text(encoding="utf-8"))
     known = {(each["table"], each["way"], each["epsilon"], each["seed"]) for each in found}
-    with without_reports(), tempfile.TemporaryDirectory() as state, patch.dict(os.environ, {"XDG_STATE_HOME": state}):
+    with without_reports(), state_of_its_own():
         for table in tables(asked.adult):
             if asked.only and not any(table.name.startswith(name) for name in asked.only):
                 continue

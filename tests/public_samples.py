@@ -224,6 +224,7 @@ EXEMPT: dict[str, str] = {
             "report.search_facts",
             "study.Study",
             "study.check_study",
+            "study.forecast_study",
             "study.law_of",
             "study.export_model",
             "study.load_model",

@@ -2,7 +2,9 @@
 
 import json
 
-from benchmarks import better_models as benchmark
+import pytest
+from benchmarks import better_models as benchmark, planner
+from benchmarks.model_tables import tables
 
 
 def test_it_measures_what_it_was_asked_for_once_and_writes_its_page(tmp_path):
@@ -33,3 +35,35 @@ def test_designs_are_those_that_a_study_knows():
     names = [name for name, _ in benchmark.ways(next(benchmark.tables()))]
     assert "a search for the map: one-stage" in names
     assert "told the maps: auto" in names
+
+
+def release(table, way, epsilon, seed, score):
+    found = {"table": table, "way": way, "epsilon": epsilon, "seed": seed, "score": score}
+    return {**found, "seconds": 1.0, "regression": False}
+
+
+def test_the_planner_fits_gains_on_the_same_split_and_checks_tables_that_are_held_out():
+    rows = [("wine", 0.90), ("orders, 3,000 rows", 0.70)]
+    found = [
+        release(table, way, epsilon, seed, base + seed / 10 + more)
+        for table, base in rows
+        for seed in range(3)
+        for way, epsilon, more in (
+            (benchmark.DEFAULT, 1.0, 0.0),
+            (f"{benchmark.FOR_MAPS}one-stage", 1.0, -0.02 * seed),
+            (planner.WITHOUT_NOISE, planner.LARGE, 0.05),
+        )
+    ]
+    named = {table.name: table for table in tables() if table.name in dict(rows)}
+    shipped = planner.fitted(found, [named["wine"]])
+    assert shipped["tables"] == ["wine"]
+    (gain,) = shipped["gains"]
+    assert gain == {"design": "one-stage", "space": "maps", "group": 0, "mean": -0.02, "spread": 0.016, "releases": 3}
+    (loss,) = shipped["losses"]
+    assert (loss["mean"], loss["releases"]) == (0.05, 3)
+    assert planner.weights(named["wine"]) == 13 * 3
+    assert planner.signals(named["wine"], 1.0) == pytest.approx(0.8 * 178 * 0.268, rel=0.01)
+    # orders has n mu of 640, and 20 a weight: in both it is of another group than wine
+    assert list(planner.held_out(found, [named["orders, 3,000 rows"]], shipped))[2:] == []
+    *_, checked = planner.held_out(found, [named["wine"]], {**shipped, "losses": []})
+    assert "3 of 3" in checked

@@ -11,6 +11,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "init": ("dpselect init new.csv --label species --to draft.toml",),
     "tune": (
         "dpselect tune --check study.toml",
+        "dpselect tune --forecast study.toml",
         "dpselect tune study.toml --output found",
         "dpselect tune --schema",
     ),

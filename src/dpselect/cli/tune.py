@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from dpselect.cli.forecast import forecast_in_words
 from dpselect.cli.options import AsJson
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
@@ -40,6 +41,13 @@ def tune(
             "--check", help="Check all that can be checked without reading a row, and say the price; nothing is spent."
         ),
     ] = False,
+    forecast: Annotated[
+        bool,
+        typer.Option(
+            "--forecast",
+            help="Say what each design of a search can be expected to gain over one run, from public facts alone.",
+        ),
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a search that was interrupted.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
     operator_progress: Annotated[
@@ -56,12 +64,24 @@ def tune(
     ] = False,
 ) -> None:
     """Search privately for the best model and write one release: the model, release.json and report.html."""
-    from dpselect.study import check_study, law_of, load_study, run_study  # scikit-learn takes a second to import
+    from dpselect.study import (  # scikit-learn takes a second to import
+        check_study,
+        forecast_study,
+        law_of,
+        load_study,
+        run_study,
+    )
 
     if quiet and operator_progress:
         raise ArgumentError("--quiet and --operator-progress exclude each other")
+    if forecast and (check or resume):
+        raise ArgumentError("--forecast excludes --check and --resume: it says what could be expected of a study")
     parsed = load_study(study, folder=output, resume=resume)
     base_folder = study.resolve().parent
+    if forecast:
+        expected = forecast_study(parsed, base_folder=base_folder, folder=output)
+        typer.echo(json.dumps(expected) if as_json else forecast_in_words(expected))
+        return
     law = law_of(parsed)
     if check:
         with showing(law, quiet=quiet, operator=False):

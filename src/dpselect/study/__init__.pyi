@@ -5,6 +5,7 @@ from .drafted import (
     guessed_columns as guessed_columns,
 )
 from .exported import ExportedModel as ExportedModel, export_model as export_model
+from .forecast import forecast_study as forecast_study
 from .model import ReleasedModel as ReleasedModel
 from .model_file import load_model as load_model
 from .predicted import predict_table as predict_table

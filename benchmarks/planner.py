@@ -1,0 +1,182 @@
+"""What `dpselect tune --forecast` says, from what was measured: what each design gains over one default run.
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.planner FOUND.json [--to src/dpselect/study/forecast.json]
+        [--page docs/better-models.md]
+
+FOUND.json is what `python -m benchmarks.better_models --json FOUND.json` wrote; default runs at epsilon 1,000 are
+measured here and added to it. Cases are sorted by n mu, the public number of rows times the Gaussian differential
+privacy parameter of the total, and for one run by n mu over the number of weights; of each group stand the mean and
+the standard deviation of single releases. Tables that are held out take no part in that, and say how good it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.better_models import (
+    DEFAULT,
+    DELTA,
+    FOR_MAPS,
+    FOR_RATES,
+    Case,
+    by_default,
+    measure,
+    state_of_its_own,
+    without_reports,
+    written,
+)
+from benchmarks.model_tables import ModelTable, tables
+from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT, gaussian_parameter
+
+HELD_OUT: Final = ("waves", "orders", "rents")
+WITHOUT_NOISE: Final = "by default, hardly private"
+LARGE: Final = 1000.0
+SEEDS: Final = 3
+LOSS: Final = "what noise costs one run"
+FIRST: Final = "<!-- measured: python -m benchmarks.planner -->"
+
+
+def signals(table: ModelTable, epsilon: float) -> float:
+    """n mu of a study of four fifths of a table."""
+    return 0.8 * len(table.answers) * gaussian_parameter(epsilon, DELTA)
+
+
+def weights(table: ModelTable) -> int:
+    """Numbers of a linear model of the encoded columns."""
+    return int(table.encoded.shape[1] * (1 if table.regression else len(table.facts["classes"])))
+
+
+def with_baselines(found: list[dict[str, Any]], named: list[ModelTable]) -> list[dict[str, Any]]:
+    """What was found, and default runs with next to no noise where there are none yet."""
+    known = {(each["table"], each["way"], each["seed"]) for each in found}
+    with without_reports(), state_of_its_own():
+        return found + [
+            measure(Case(table, LARGE, seed, Path()), WITHOUT_NOISE, by_default)
+            for table in named
+            for seed in range(SEEDS)
+            if (table.name, WITHOUT_NOISE, seed) not in known
+        ]
+
+
+def gains(found: list[dict[str, Any]], table: ModelTable) -> Iterator[tuple[str, str, float, float]]:
+    """The design, the kind of space, n mu, and the gain over a default run on the same split, of each release."""
+    scores = {
+        (e["way"], e["epsilon"], e["seed"]): e["score"] for e in found if e["table"] == table.name and "score" in e
+    }
+    for (way, epsilon, seed), score in scores.items():
+        for kind, start in (("maps", FOR_MAPS), ("rates", FOR_RATES)):
+            if way.startswith(start) and (DEFAULT, epsilon, seed) in scores:
+                gain = score - scores[DEFAULT, epsilon, seed]
+                yield way.removeprefix(start), kind, signals(table, epsilon), gain
+
+
+def losses(found: list[dict[str, Any]], table: ModelTable) -> Iterator[tuple[float, float]]:
+    """n mu a weight, and what a default run lacks to one without noise on the same split."""
+    scores = {
+        (e["way"], e["epsilon"], e["seed"]): e["score"] for e in found if e["table"] == table.name and "score" in e
+    }
+    for (way, epsilon, seed), score in scores.items():
+        if way == DEFAULT and (WITHOUT_NOISE, LARGE, seed) in scores:
+            yield signals(table, epsilon) / weights(table), scores[WITHOUT_NOISE, LARGE, seed] - score
+
+
+def group(value: float, ends: tuple[float, ...]) -> int:
+    return int(np.searchsorted(ends, value, side="right"))
+
+
+def fitted(found: list[dict[str, Any]], named: list[ModelTable]) -> dict[str, Any]:
+    """The table that is shipped."""
+    lacks: dict[int, list[float]] = {}
+    won: dict[tuple[str, str, int], list[float]] = {}
+    for table in named:
+        for ratio, loss in losses(found, table):
+            lacks.setdefault(group(ratio, SIGNALS_A_WEIGHT), []).append(loss)
+        for design, kind, size, gain in gains(found, table):
+            won.setdefault((design, kind, group(size, SIGNALS)), []).append(gain)
+    return {
+        "made_by": "python -m benchmarks.planner",
+        "date": datetime.date.today().isoformat(),
+        "tables": [table.name for table in named],
+        "losses": [{"group": place, **summary(values)} for place, values in sorted(lacks.items())],
+        "gains": [
+            {"design": design, "space": kind, "group": place, **summary(values)}
+            for (design, kind, place), values in sorted(won.items())
+        ],
+    }
+
+
+def summary(values: list[float]) -> dict[str, Any]:
+    return {
+        "mean": round(float(np.mean(values)), 3),
+        "spread": round(max(0.005, float(np.std(values))), 3),
+        "releases": len(values),
+    }
+
+
+def held_out(found: list[dict[str, Any]], named: list[ModelTable], shipped: dict[str, Any]) -> Iterator[str]:
+    """The check: of tables that took no part, what was said and what came, in thousandths."""
+    said = {(f"{each['design']}, for {each['space']}", each["group"]): each for each in shipped["gains"]}
+    said |= {(LOSS, each["group"]): each for each in shipped["losses"]}
+    yield "| table | what | group | said | came | within two spreads |"
+    yield "|---|---|---|---|---|---|"
+    for table in named:
+        came: dict[tuple[str, int], list[float]] = {}
+        for design, kind, size, gain in gains(found, table):
+            came.setdefault((f"{design}, for {kind}", group(size, SIGNALS)), []).append(1000 * gain)
+        for ratio, loss in losses(found, table):
+            came.setdefault((LOSS, group(ratio, SIGNALS_A_WEIGHT)), []).append(1000 * loss)
+        for (what, place), values in sorted(came.items()):
+            if (what, place) in said:
+                mean, spread = (1000 * said[what, place][key] for key in ("mean", "spread"))
+                inside = sum(abs(value - mean) <= 2 * spread for value in values)
+                measure_of, ends = ("n mu a weight", SIGNALS_A_WEIGHT) if what == LOSS else ("n mu", SIGNALS)
+                where = f"{measure_of} {interval(place, ends)}"
+                yield (
+                    f"| {table.name} | {what} | {where} | {mean:+.0f} ± {spread:.0f} | {np.mean(values):+.0f} | "
+                    f"{inside} of {len(values)} |"
+                )
+
+
+def interval(place: int, ends: tuple[float, ...]) -> str:
+    low = ends[place - 1] if place else 0.0
+    return f"from {low:g}" if place == len(ends) else f"{low:g} to {ends[place]:g}"
+
+
+def main(arguments: list[str] | None = None) -> dict[str, Any]:
+    """Measure what is lacking, fit, check, write."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.planner", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("found", type=Path)
+    parser.add_argument("--to", type=Path)
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--adult", type=Path, help="the file of Adult, where FOUND.json has it")
+    asked = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    found = json.loads(asked.found.read_text(encoding="utf-8"))
+    names = {each["table"] for each in found}
+    named = [table for table in tables(asked.adult) if table.name in names]
+    found = with_baselines(found, named)
+    asked.found.write_text(json.dumps(found), encoding="utf-8")
+    learnt = [table for table in named if not table.name.startswith(HELD_OUT)]
+    shipped = fitted(found, learnt)
+    lines = list(held_out(found, [table for table in named if table not in learnt], shipped))
+    print(json.dumps(shipped, indent=1), *lines, sep="\n")
+    if asked.to is not None:
+        asked.to.write_text(json.dumps(shipped, indent=1) + "\n", encoding="utf-8")
+    if asked.page is not None:
+        page = asked.page.read_text(encoding="utf-8")
+        asked.page.write_text(written(page, lines, first=FIRST), encoding="utf-8")
+    return shipped
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Seconds of processor time until a search is priced, in a process that has priced nothing, and when asked again.
+
+    OPENBLAS_NUM_THREADS=1 python -m benchmarks.plans [--rounds 3]
+
+Each price is worked out in an interpreter of its own, imports aside: the least of the rounds. The second time is that
+of the same question, asked of new objects. The last column is what was wished for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpselect.accounting import best_of
+from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.learners import DPSGDClassifier
+from dpselect.privacy import compose, dp_sgd
+from dpselect.repetitions import Harmonic, Poisson
+from dpselect.tuning import LogUniform
+
+TOTAL = {"epsilon": 3.0, "delta": 1e-5, "nominal_rows": 10_000, "classes": [0, 1]}
+RATES = {"learning_rate": LogUniform(0.5, 8.0)}
+
+
+def search(repetitions: Any, learner: Mapping[str, Any], **options: Any) -> float:
+    estimator = DPSGDClassifier(**learner)
+    plan = PrivateSearchCV(estimator, RATES, repetitions=repetitions, **TOTAL, **options).plan()
+    return plan.guarantee.epsilon(delta=TOTAL["delta"])
+
+
+def two_searches() -> float:
+    base = dp_sgd(noise_multiplier=3.0, sampling_rate=0.1, steps=250)
+    return compose(best_of(base, Harmonic(limit=20)), best_of(base, Poisson(mean=10))).epsilon(delta=TOTAL["delta"])
+
+
+SAMPLED = {"sampling_rate": 0.1, "steps": 250}
+QUESTIONS: Mapping[str, tuple[Callable[[], float], float]] = {
+    "a plan for DP-SGD on samples": (lambda: search(Harmonic(limit=10), SAMPLED), 0.5),
+    "a plan for DP-SGD on full batches": (lambda: search(Harmonic(limit=10), {"steps": 100}), 0.5),
+    "a plan of a search and one run on all rows": (lambda: search(Poisson(mean=5), SAMPLED, refit=True), 2.0),
+    "the epsilon of two searches composed": (two_searches, 2.0),
+}
+
+
+def answer(name: str) -> tuple[float, float, float]:
+    """Seconds the first and the second time, and epsilon."""
+    ask, _ = QUESTIONS[name]
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        epsilon = ask()
+        times.append(time.process_time() - began)
+    return times[0], times[1], epsilon
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", choices=list(QUESTIONS), help=argparse.SUPPRESS)
+    asked = parser.parse_args(arguments)
+    if asked.one is not None:
+        print(json.dumps(answer(asked.one)))
+        return
+    print("| price | first | again | epsilon | wished |\n|---|---|---|---|---|")
+    for name, (_, wish) in QUESTIONS.items():
+        command = [sys.executable, "-m", "benchmarks.plans", "--one", name]
+        rounds = [json.loads(subprocess.check_output(command, text=True)) for _ in range(asked.rounds)]
+        first, again = (min(each[place] for each in rounds) for place in (0, 1))
+        print(f"| {name} | {first:.2f} s | {again:.3f} s | {rounds[0][2]:.4f} | {wish:g} s |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""What the designs of a study can be expected to reach, from public facts alone, before a row is read.
+
+How hard a table is cannot be known without its rows. What can be said is by how much a search has differed from one
+default run at the same total on tables that were measured, by n mu, the public number of rows times the Gaussian
+differential privacy parameter of the total, and what noise has cost one run, by n mu for each weight of a linear model.
+The figures are those of forecast.json, which `python -m benchmarks.planner` writes.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import numpy as np
+
+from dpselect.accounting import calibrate
+from dpselect.errors import StudyError
+from dpselect.privacy import gaussian
+from dpselect.study.schema import SearchDesign, Study
+from dpselect.study.settled import Place, Settled, settle
+
+__all__ = ["SIGNALS", "SIGNALS_A_WEIGHT", "forecast_study", "gaussian_parameter"]
+
+SIGNALS: Final = (200.0, 800.0, 5000.0)
+"""The ends of the groups of n mu."""
+SIGNALS_A_WEIGHT: Final = (1.0, 4.0, 16.0, 64.0)
+"""The ends of the groups of n mu over the number of weights."""
+_UNLIKE: Final = frozenset({"map", "hidden_units"})
+"""Parameters whose choices really differ."""
+
+
+def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = None) -> dict[str, Any]:
+    """What each design can be expected to gain over one default run, JSON-able and public. No row is read.
+
+    `folder` overrides the study's output folder. Raises what `check_study` does for a study that is not good, and
+    `StudyError` where nothing was measured that could be said: without epsilon, delta or a number of rows.
+    """
+    settled = settle(study, Place(base_folder, Path(study.output.folder) if folder is None else folder))
+    privacy = study.privacy
+    if privacy.epsilon is None or privacy.delta == 0.0:
+        raise StudyError("privacy: a forecast takes an epsilon and a delta above 0, as what was measured had")
+    if privacy.nominal_rows is None:
+        raise StudyError("privacy.nominal_rows: a forecast takes a public figure for the number of rows")
+    found, signals = _measured(), privacy.nominal_rows * gaussian_parameter(privacy.epsilon, privacy.delta)
+    kind = "maps" if not settled.space.describe() or set(settled.space.describe()) & _UNLIKE else "rates"
+    loss = _group(found["losses"], signals / _weights(settled), SIGNALS_A_WEIGHT)
+    return {
+        "study": study.name,
+        "task": study.data.task,
+        "rows": privacy.nominal_rows,
+        "columns": len(settled.columns),
+        "signals": signals,
+        "weights": _weights(settled),
+        "epsilon": privacy.epsilon,
+        "delta": privacy.delta,
+        "loss_to_noise": None if loss is None else {key: loss[key] for key in ("mean", "spread", "releases")},
+        "space": kind,
+        "designs": [_gain(found, design, kind, signals) for design in designs_of_studies()],
+        "design": settled.design,
+        "why": _why(study, settled.design),
+        "measured": {key: found[key] for key in ("made_by", "date", "tables")},
+    }
+
+
+def designs_of_studies() -> list[str]:
+    """The designs that a study can name, one run first."""
+    named = get_args(SearchDesign.model_fields["design"].annotation)
+    return ["one-run", *(design for design in named if design not in ("auto", "one-run"))]
+
+
+def gaussian_parameter(epsilon: float, delta: float) -> float:
+    """mu of the Gaussian mechanism that is (epsilon, delta)-differentially private."""
+    return 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=epsilon, delta=delta)
+
+
+def _why(study: Study, design: str) -> str:
+    if study.search.design != "auto" or study.repetitions:
+        return "the study says so"
+    if design == "one-run":
+        return "the study names nothing to choose from, and one run has all rows and the whole total"
+    return "the study has a [space] to choose from"
+
+
+def _weights(settled: Settled) -> int:
+    """Numbers of a linear model of the encoded columns."""
+    features = sum(column.width for column in settled.columns.values())
+    return features * max(1, len(settled.study.data.target.classes))
+
+
+def _gain(found: dict[str, Any], design: str, kind: str, signals: float) -> dict[str, Any]:
+    """Over one default run, which gains nothing over itself; None where nothing like it was measured."""
+    if design == "one-run":
+        return {"design": design, "gain": 0.0, "spread": 0.0, "releases": None}
+    known = [each for each in found["gains"] if each["design"] == design and each["space"] == kind]
+    group = _group(known, signals, SIGNALS)
+    if group is None:
+        return {"design": design, "gain": None, "spread": None, "releases": 0}
+    return {"design": design, "gain": group["mean"], "spread": group["spread"], "releases": group["releases"]}
+
+
+def _group(known: list[dict[str, Any]], value: float, ends: tuple[float, ...]) -> dict[str, Any] | None:
+    place = int(np.searchsorted(ends, value, side="right"))
+    return next((each for each in known if each["group"] == place), None)
+
+
+@cache
+def _measured() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((files("dpselect.study") / "forecast.json").read_text(encoding="utf-8"))
+    return found
