@@ -6,7 +6,8 @@
 FOUND.json is what `python -m benchmarks.better_models --json FOUND.json` wrote; default runs at epsilon 1,000 are
 measured here and added to it. Cases are sorted by n mu, the public number of rows times the Gaussian differential
 privacy parameter of the total, and for one run by n mu over the number of weights; of each group stand the mean and
-the standard deviation of single releases. Tables that are held out take no part in that, and say how good it is.
+the standard deviation of single releases, where two tables or more are in it. Tables that are held out take no part
+in that, and say how good it is.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from benchmarks.better_models import (
     written,
 )
 from benchmarks.model_tables import ModelTable, tables
-from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT, gaussian_parameter
+from dpselect.accounting import calibrate
+from dpselect.privacy import gaussian
+from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
 
 HELD_OUT: Final = ("waves", "orders", "rents")
 WITHOUT_NOISE: Final = "by default, hardly private"
@@ -46,7 +49,8 @@ FIRST: Final = "<!-- measured: python -m benchmarks.planner -->"
 
 def signals(table: ModelTable, epsilon: float) -> float:
     """n mu of a study of four fifths of a table."""
-    return 0.8 * len(table.answers) * gaussian_parameter(epsilon, DELTA)
+    noise = calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=epsilon, delta=DELTA)
+    return 0.8 * len(table.answers) / noise
 
 
 def weights(table: ModelTable) -> int:
@@ -88,43 +92,56 @@ def losses(found: list[dict[str, Any]], table: ModelTable) -> Iterator[tuple[flo
             yield signals(table, epsilon) / weights(table), scores[WITHOUT_NOISE, LARGE, seed] - score
 
 
+def task_of(table: ModelTable) -> str:
+    return "regression" if table.regression else "classification"
+
+
 def group(value: float, ends: tuple[float, ...]) -> int:
     return int(np.searchsorted(ends, value, side="right"))
 
 
 def fitted(found: list[dict[str, Any]], named: list[ModelTable]) -> dict[str, Any]:
-    """The table that is shipped."""
-    lacks: dict[int, list[float]] = {}
-    won: dict[tuple[str, str, int], list[float]] = {}
+    """The table that is shipped: what was seen on two tables or more."""
+    lacks: dict[tuple[str, int], dict[str, list[float]]] = {}
+    won: dict[tuple[str, str, str, int], dict[str, list[float]]] = {}
     for table in named:
         for ratio, loss in losses(found, table):
-            lacks.setdefault(group(ratio, SIGNALS_A_WEIGHT), []).append(loss)
+            key = task_of(table), group(ratio, SIGNALS_A_WEIGHT)
+            lacks.setdefault(key, {}).setdefault(table.name, []).append(loss)
         for design, kind, size, gain in gains(found, table):
-            won.setdefault((design, kind, group(size, SIGNALS)), []).append(gain)
+            place = task_of(table), design, kind, group(size, SIGNALS)
+            won.setdefault(place, {}).setdefault(table.name, []).append(gain)
     return {
         "made_by": "python -m benchmarks.planner",
         "date": datetime.date.today().isoformat(),
         "tables": [table.name for table in named],
-        "losses": [{"group": place, **summary(values)} for place, values in sorted(lacks.items())],
+        "losses": [
+            {"task": task, "group": place, **summary(values)}
+            for (task, place), values in sorted(lacks.items())
+            if len(values) > 1
+        ],
         "gains": [
-            {"design": design, "space": kind, "group": place, **summary(values)}
-            for (design, kind, place), values in sorted(won.items())
+            {"task": task, "design": design, "space": kind, "group": place, **summary(values)}
+            for (task, design, kind, place), values in sorted(won.items())
+            if len(values) > 1
         ],
     }
 
 
-def summary(values: list[float]) -> dict[str, Any]:
+def summary(by_table: dict[str, list[float]]) -> dict[str, Any]:
+    values = [value for each in by_table.values() for value in each]
     return {
         "mean": round(float(np.mean(values)), 3),
         "spread": round(max(0.005, float(np.std(values))), 3),
         "releases": len(values),
+        "tables": len(by_table),
     }
 
 
 def held_out(found: list[dict[str, Any]], named: list[ModelTable], shipped: dict[str, Any]) -> Iterator[str]:
     """The check: of tables that took no part, what was said and what came, in thousandths."""
-    said = {(f"{each['design']}, for {each['space']}", each["group"]): each for each in shipped["gains"]}
-    said |= {(LOSS, each["group"]): each for each in shipped["losses"]}
+    said = {(each["task"], f"{each['design']}, for {each['space']}", each["group"]): each for each in shipped["gains"]}
+    said |= {(each["task"], LOSS, each["group"]): each for each in shipped["losses"]}
     yield "| table | what | group | said | came | within two spreads |"
     yield "|---|---|---|---|---|---|"
     for table in named:
@@ -134,8 +151,8 @@ def held_out(found: list[dict[str, Any]], named: list[ModelTable], shipped: dict
         for ratio, loss in losses(found, table):
             came.setdefault((LOSS, group(ratio, SIGNALS_A_WEIGHT)), []).append(1000 * loss)
         for (what, place), values in sorted(came.items()):
-            if (what, place) in said:
-                mean, spread = (1000 * said[what, place][key] for key in ("mean", "spread"))
+            if (task_of(table), what, place) in said:
+                mean, spread = (1000 * said[task_of(table), what, place][key] for key in ("mean", "spread"))
                 inside = sum(abs(value - mean) <= 2 * spread for value in values)
                 measure_of, ends = ("n mu a weight", SIGNALS_A_WEIGHT) if what == LOSS else ("n mu", SIGNALS)
                 where = f"{measure_of} {interval(place, ends)}"

@@ -43,7 +43,7 @@ def release(table, way, epsilon, seed, score):
 
 
 def test_the_planner_fits_gains_on_the_same_split_and_checks_tables_that_are_held_out():
-    rows = [("wine", 0.90), ("orders, 3,000 rows", 0.70)]
+    rows = [("wine", 0.90), ("iris", 0.80), ("orders, 3,000 rows", 0.70)]
     found = [
         release(table, way, epsilon, seed, base + seed / 10 + more)
         for table, base in rows
@@ -55,15 +55,17 @@ def test_the_planner_fits_gains_on_the_same_split_and_checks_tables_that_are_hel
         )
     ]
     named = {table.name: table for table in tables() if table.name in dict(rows)}
-    shipped = planner.fitted(found, [named["wine"]])
-    assert shipped["tables"] == ["wine"]
+    assert planner.fitted(found, [named["wine"]])["gains"] == []  # of one table nothing is said
+    shipped = planner.fitted(found, [named["wine"], named["iris"]])
+    assert shipped["tables"] == ["wine", "iris"]
     (gain,) = shipped["gains"]
-    assert gain == {"design": "one-stage", "space": "maps", "group": 0, "mean": -0.02, "spread": 0.016, "releases": 3}
-    (loss,) = shipped["losses"]
-    assert (loss["mean"], loss["releases"]) == (0.05, 3)
+    assert (gain["task"], gain["design"], gain["space"], gain["group"]) == ("classification", "one-stage", "maps", 0)
+    assert (gain["mean"], gain["spread"], gain["releases"]) == (-0.02, 0.016, 6)
+    assert shipped["losses"] == []  # for each weight they have not as many signals
+    assert [loss for _, loss in planner.losses(found, named["wine"])] == pytest.approx([0.05] * 3)
     assert planner.weights(named["wine"]) == 13 * 3
     assert planner.signals(named["wine"], 1.0) == pytest.approx(0.8 * 178 * 0.268, rel=0.01)
     # orders has n mu of 640, and 20 a weight: in both it is of another group than wine
     assert list(planner.held_out(found, [named["orders, 3,000 rows"]], shipped))[2:] == []
-    *_, checked = planner.held_out(found, [named["wine"]], {**shipped, "losses": []})
+    *_, checked = planner.held_out(found, [named["wine"]], shipped)
     assert "3 of 3" in checked

@@ -16,20 +16,25 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from dpselect.accounting import calibrate
 from dpselect.errors import StudyError
-from dpselect.privacy import gaussian
+from dpselect.study.rules import signals
 from dpselect.study.schema import SearchDesign, Study
 from dpselect.study.settled import Place, Settled, settle
 
-__all__ = ["SIGNALS", "SIGNALS_A_WEIGHT", "forecast_study", "gaussian_parameter"]
+__all__ = ["SIGNALS", "SIGNALS_A_WEIGHT", "designs_of_studies", "forecast_study"]
 
 SIGNALS: Final = (200.0, 800.0, 5000.0)
 """The ends of the groups of n mu."""
 SIGNALS_A_WEIGHT: Final = (1.0, 4.0, 16.0, 64.0)
 """The ends of the groups of n mu over the number of weights."""
-_UNLIKE: Final = frozenset({"map", "hidden_units"})
+_UNLIKE: Final = frozenset({"learner", "map", "hidden_units"})
 """Parameters whose choices really differ."""
+
+_RULE: Final = {
+    "one-run": "the study names nothing to choose from, and one run has all rows and the whole total",
+    "portfolio": "a few candidates that really differ, and signals enough to tell which is best",
+    "one-stage": "the candidates are alike or many, or the signals too few for each candidate to be trained once",
+}
 
 
 def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = None) -> dict[str, Any]:
@@ -39,26 +44,28 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
     `StudyError` where nothing was measured that could be said: without epsilon, delta or a number of rows.
     """
     settled = settle(study, Place(base_folder, Path(study.output.folder) if folder is None else folder))
-    privacy = study.privacy
-    if privacy.epsilon is None or privacy.delta == 0.0:
-        raise StudyError("privacy: a forecast takes an epsilon and a delta above 0, as what was measured had")
-    if privacy.nominal_rows is None:
-        raise StudyError("privacy.nominal_rows: a forecast takes a public figure for the number of rows")
-    found, signals = _measured(), privacy.nominal_rows * gaussian_parameter(privacy.epsilon, privacy.delta)
+    privacy, size = study.privacy, signals(study)
+    if size is None:
+        raise StudyError(
+            "privacy: a forecast takes epsilon, a delta above 0, and nominal_rows, a public number of rows"
+        )
+    found, task = _measured(), study.data.task
     kind = "maps" if not settled.space.describe() or set(settled.space.describe()) & _UNLIKE else "rates"
-    loss = _group(found["losses"], signals / _weights(settled), SIGNALS_A_WEIGHT)
+    losses = [each for each in found["losses"] if each["task"] == task]
+    loss = _group(losses, size / _weights(settled), SIGNALS_A_WEIGHT)
+    gains = [each for each in found["gains"] if (each["task"], each["space"]) == (task, kind)]
     return {
         "study": study.name,
-        "task": study.data.task,
+        "task": task,
         "rows": privacy.nominal_rows,
         "columns": len(settled.columns),
-        "signals": signals,
+        "signals": size,
         "weights": _weights(settled),
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "loss_to_noise": None if loss is None else {key: loss[key] for key in ("mean", "spread", "releases")},
         "space": kind,
-        "designs": [_gain(found, design, kind, signals) for design in designs_of_studies()],
+        "designs": [_gain(gains, design, size) for design in designs_of_studies()],
         "design": settled.design,
         "why": _why(study, settled.design),
         "measured": {key: found[key] for key in ("made_by", "date", "tables")},
@@ -71,17 +78,11 @@ def designs_of_studies() -> list[str]:
     return ["one-run", *(design for design in named if design not in ("auto", "one-run"))]
 
 
-def gaussian_parameter(epsilon: float, delta: float) -> float:
-    """mu of the Gaussian mechanism that is (epsilon, delta)-differentially private."""
-    return 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=epsilon, delta=delta)
-
-
 def _why(study: Study, design: str) -> str:
+    """Why the study has this design, by the rule that stands in docs/study-file.md."""
     if study.search.design != "auto" or study.repetitions:
         return "the study says so"
-    if design == "one-run":
-        return "the study names nothing to choose from, and one run has all rows and the whole total"
-    return "the study has a [space] to choose from"
+    return _RULE.get(design, "the rule chose it")
 
 
 def _weights(settled: Settled) -> int:
@@ -90,12 +91,11 @@ def _weights(settled: Settled) -> int:
     return features * max(1, len(settled.study.data.target.classes))
 
 
-def _gain(found: dict[str, Any], design: str, kind: str, signals: float) -> dict[str, Any]:
+def _gain(measured: list[dict[str, Any]], design: str, size: float) -> dict[str, Any]:
     """Over one default run, which gains nothing over itself; None where nothing like it was measured."""
     if design == "one-run":
         return {"design": design, "gain": 0.0, "spread": 0.0, "releases": None}
-    known = [each for each in found["gains"] if each["design"] == design and each["space"] == kind]
-    group = _group(known, signals, SIGNALS)
+    group = _group([each for each in measured if each["design"] == design], size, SIGNALS)
     if group is None:
         return {"design": design, "gain": None, "spread": None, "releases": 0}
     return {"design": design, "gain": group["mean"], "spread": group["spread"], "releases": group["releases"]}
