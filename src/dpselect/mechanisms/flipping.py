@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.exponential import relative_weights
-from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, pure_guarantee
+from dpselect.mechanisms.noisy_max_price import flipping_guarantee
+from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
@@ -30,8 +31,9 @@ class PermuteAndFlip(ScoreMechanism):
 
     rate = epsilon / (2 sensitivity), or epsilon / sensitivity for monotonic scores. The parameters are those of
     `ScoreMechanism`. It is epsilon-private, with an expected score at least that of the exponential mechanism at the
-    same epsilon. It does not have range epsilon, so nothing better than pure privacy is claimed. Its law is that of
-    report-noisy-max with exponential noise (Ding et al. 2021). Source: McKenna, Sheldon 2020, Theorems 1 and 2.
+    same epsilon. It does not have range epsilon, and two candidates attain the profile of Laplace noise, so nothing
+    better than pure privacy is claimed. Its law is that of report-noisy-max with exponential noise (Ding et al. 2021).
+    Source: McKenna, Sheldon 2020, Theorems 1 and 2.
 
     >>> PermuteAndFlip(sensitivity=1.0, epsilon=0.5).guarantee.epsilon(delta=0)
     0.5
@@ -40,7 +42,7 @@ class PermuteAndFlip(ScoreMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure epsilon."""
-        return pure_guarantee(self, "permute-and-flip", "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)")
+        return flipping_guarantee(self, "permute-and-flip", "permute-and-flip (McKenna, Sheldon 2020, Theorem 1)")
 
     def _chosen(self, scores: Scores, random: RandomSource) -> int:
         return draw_permute_and_flip(scores, self.rate, random)
