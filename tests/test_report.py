@@ -18,16 +18,7 @@ from dpselect.repetitions import Harmonic, TruncatedNegativeBinomial
 from dpselect.report import render_page, search_facts
 from dpselect.report.plots import check_plot_path, picture, plotting, save_plot
 from dpselect.study import remake_report
-from tests.pages import FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release
-
-BUDGET = {
-    "name": "team",
-    "accounting": "output",
-    "epsilon": 3.0,
-    "delta": 1e-5,
-    "before": {"epsilon": 0.25, "delta": 0.0},
-    "after": {"epsilon": 1.25, "delta": 1e-6},
-}
+from tests.pages import BUDGET, FACTS, LAW, PARTS, RELEASE, SEARCH, page, toy_release
 
 
 class Outline(HTMLParser):
@@ -101,7 +92,8 @@ def test_the_page_says_what_was_chosen_and_what_it_cost():
         assert cost["label"].replace("'", "&#39;") in text or cost["label"] in text
         assert f">{rounded_up(cost['epsilon'], digits=4)}<" in text
     assert "learning_rate" in text
-    assert "0.25" in text
+    assert "0.1235" in text  # four digits of 0.123456789
+    assert "0.12345" not in text
     assert f"never more than {LAW.limit}" in text
 
 

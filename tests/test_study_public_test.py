@@ -16,7 +16,10 @@ from dpselect.errors import ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
+from dpselect.study.constant import Constant
+from dpselect.study.opened import PublicTest
 from dpselect.study.sources import open_table
+from dpselect.study.target import Target
 from dpselect.testing.learner_contract import unpriced
 from tests.pages import FACTS, RELEASE
 from tests.test_cli import toml
@@ -43,7 +46,14 @@ def test_the_accuracy_is_that_of_the_model_in_the_file(tmp_path):
     cells = table.read(table.columns)
     right = model.predict(cells) == cells["target"].astype(int)
     metrics = release["test"]["metrics"]
-    assert release["test"] == {"source": "test.csv", "rows": 60, "accuracy": np.mean(right), "metrics": metrics}
+    constant = release["test"]["constant"]
+    assert release["test"] == {
+        "source": "test.csv", "rows": 60, "accuracy": np.mean(right), "metrics": metrics, "constant": constant
+    }  # fmt: skip
+    labels = cells["target"].astype(int)
+    assert constant["answer"] == np.argmax(np.bincount(labels))
+    assert constant["metrics"]["accuracy"] == np.mean(labels == constant["answer"])
+    assert list(constant["metrics"]) == list(metrics)
     assert metrics["accuracy"] == np.mean(right)
     assert list(metrics) == ["accuracy", "auc", "balanced-accuracy", "log-loss"]
     assert json.loads((tmp_path / "out" / "release.json").read_text())["test"] == release["test"]
@@ -121,11 +131,29 @@ def test_the_command_prints_it(tmp_path, monkeypatch):
     assert json.loads(as_json.stdout)["test"]["accuracy"] == accuracy
 
 
-def test_the_report_shows_it_and_older_releases_have_none():
-    page = render_page({**RELEASE, "test": {"source": "t.csv", "rows": 9, "accuracy": 0.8765}}, FACTS)
-    assert "accuracy on public test rows</dt><dd>0.876" in page.replace("0.877", "0.876")
-    for release in (RELEASE, {**RELEASE, "test": None}):
-        assert "public test rows" not in render_page(release, FACTS)
+def test_the_report_shows_it_beside_one_answer_for_all_rows():
+    page = render_page({**RELEASE, "validation": None}, FACTS)
+    assert "accuracy on public test rows</dt><dd>0.7<" in page
+    assert "one answer for all rows</dt><dd>0.61<" in page
+    assert "public test rows" not in render_page({**RELEASE, "test": None}, FACTS)
+
+
+@pytest.mark.parametrize("target", [Target(("no", "yes", "late")), Target(bounds=(0.0, 10.0))])
+def test_one_answer_is_the_commonest_class_or_the_mean(target):
+    random = np.random.default_rng(3)
+    labels = random.integers(-1, 3, 400) if target.classes else random.uniform(0.0, 10.0, 400)
+    best = Constant.best(target, labels)
+    rows = PublicTest("rows", {}, labels, target)
+    found = rows._metrics(best, labels)
+    if target.classes:
+        known = labels[labels >= 0]
+        assert best.place == np.argmax(np.bincount(known))
+        assert found["accuracy"] == np.mean(labels == best.place) < np.mean(known == best.place)
+        assert found["balanced-accuracy"] == pytest.approx(1 / 3)
+    else:
+        assert best.answer == pytest.approx(np.mean(labels))
+        assert found["r2"] == pytest.approx(0.0, abs=1e-3)
+        assert found["absolute-error"] == pytest.approx(np.mean(np.abs(labels - labels.mean())), abs=1e-3)
 
 
 def cells_of(source):

@@ -8,8 +8,10 @@ from typer.testing import CliRunner
 import dpselect
 from dpselect.cli.app import app
 from dpselect.randomness import keyed_source
+from dpselect.report import render_page
 from dpselect.study import check_study, parse_study, run_study
 from dpselect.testing.learner_contract import unpriced
+from tests.pages import FACTS, RELEASE
 from tests.test_cli import toml
 
 ROWS = 6000
@@ -55,6 +57,11 @@ def run(tmp_path, study, folder):
         ).release
 
 
+def page(release):
+    """Its page, with the price of another search."""
+    return render_page(release | {"guarantee": RELEASE["guarantee"]}, FACTS)
+
+
 @pytest.mark.parametrize("shares", [{"ill": 0.02}, {"well": 0.98}, {"ill": 0.02, "well": 0.98}])
 def test_the_check_says_that_accuracy_misleads(tmp_path, table, shares):
     with unpriced():
@@ -77,16 +84,31 @@ def test_without_a_public_share_or_with_common_classes_nothing_is_said(tmp_path,
     assert not [note for note in found["notes"] if "accuracy" in note]
 
 
+def test_the_card_says_that_the_model_is_no_better_than_one_answer(tmp_path, table):
+    """Accuracy 0.98 with 2 per cent of positives, as public shares tell: on top, in a warning and beside the figure."""
+    release = run(tmp_path, document(shares={"ill": 0.02}), "out")
+    assert release["validation"]["value"] > 0.95
+    assert release["validation"]["constant"] == {"value": 0.98, "answer": "well", "from": "declared"}
+    text = page(release)
+    assert "one answer for all rows</dt><dd>0.98<" in text
+    assert "Always answering &#39;well&#39; is right for about 0.98 of the rows: accuracy says little" in text
+    assert "The interval does not exclude that the model is no better than that." in text
+
+
 def test_weights_and_a_metric_that_counts_classes_find_the_positives(tmp_path, table):
     X, y = table
     plain = run(tmp_path, document(), "plain")
     assert plain["notes"] == []  # nothing public says it, and accuracy does not pay for it
+    assert plain["validation"]["constant"] is None
+    assert "Where one class is rare, one answer for all rows may do as well" in page(plain)
     chosen = run(tmp_path, document("balanced-accuracy", weights={"ill": 40.0}), "chosen")
     counted = chosen["validation"]["rows_by_class"]
     assert counted[1] < 60 < 1000 < counted[0]
     assert chosen["notes"][0].startswith("always answering 'well' is right for about 0.97")
     models = [dpselect.load_model(tmp_path / folder / "model.npz") for folder in ("plain", "chosen")]
     answers = [model.predict(X) == "ill" for model in models]
+    assert chosen["validation"]["constant"] == {"value": 0.5, "answer": None, "from": "metric"}
+    assert "The interval does not exclude" not in page(chosen)
     assert balanced_accuracy_score(y, answers[0]) < 0.6
     assert balanced_accuracy_score(y, answers[1]) > 0.8
     low, high = chosen["validation"]["low"], chosen["validation"]["high"]

@@ -11,13 +11,13 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.numerics import rounded, rounded_down, rounded_up
+from dpselect.report.card import WITHOUT_LAW, card, shown
 from dpselect.report.plots import COLOURS, picture, plotting
 
 __all__ = ["render_page"]
 
-_WITHOUT_LAW: Final = {"one-run": "run", "portfolio": "portfolio"}
-"""Designs whose number of runs is public, and what the whole of them is called."""
-
+_WIDTH: Final = 4.2
+"""Inches of a plot: on a phone its letters are then about as large as those beside it."""
 _ENVIRONMENT = Environment(
     loader=PackageLoader("dpselect.report", "templates"),
     autoescape=True,
@@ -29,6 +29,7 @@ _ENVIRONMENT.filters |= {
     "rounded": rounded,
     "above": partial(rounded_up, digits=4),
     "below": partial(rounded_down, digits=4),
+    "shown": shown,
 }
 
 
@@ -37,13 +38,14 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
     It is a function of these alone, so it cannot depend on the number of runs that was drawn.
     """
-    searched = release["design"] not in _WITHOUT_LAW
-    whole = _WITHOUT_LAW.get(release["design"], "search")
+    searched = release["design"] not in WITHOUT_LAW
+    whole = WITHOUT_LAW.get(release["design"], "search")
     return _ENVIRONMENT.get_template("release.html").render(
         release=release,
         searched=searched,
         whole=whole,
         facts=facts,
+        card=card(release, facts),
         curve_rows=_curve_rows(facts["curve"]),
         success_rows=_success_rows(facts["law"]),
         plots={
@@ -62,7 +64,7 @@ def _search_plots(facts: Mapping[str, Any]) -> dict[str, str]:
 def _privacy_plot(facts: Mapping[str, Any], whole: str, *, searched: bool) -> str:
     curve, epsilon, delta = facts["curve"], facts["epsilon"], facts["delta"]
     at = curve["epsilon"]
-    with plotting(height=3.6) as axes:
+    with plotting(width=_WIDTH, height=2.5) as axes:
         if searched:
             axes.plot(at, curve["one_run"], "--", color=COLOURS["run"], label="one run")
         axes.plot(at, curve["search"], color=COLOURS["search"], label=whole)
@@ -86,7 +88,7 @@ def _privacy_plot(facts: Mapping[str, Any], whole: str, *, searched: bool) -> st
 
 def _bars(label: str, bars: Sequence[tuple[str, str, float]]) -> str:
     """Bars of epsilon, each with its name above and its value behind it: (name, colour, value)."""
-    with plotting(height=0.2 + 0.6 * len(bars)) as axes:
+    with plotting(width=_WIDTH, height=0.2 + 0.45 * len(bars)) as axes:
         values = [value for _, _, value in bars]
         drawn = axes.barh(range(len(bars)), values, height=0.35, color=[COLOURS[kind] for _, kind, _ in bars])
         axes.bar_label(drawn, [rounded_up(value, digits=4) for value in values], padding=6, fontweight="bold")
@@ -116,7 +118,7 @@ def _budget_plot(budget: Mapping[str, Any]) -> str:
 
 def _law_plot(law: Mapping[str, Any]) -> str:
     heights = law["probabilities"]
-    with plotting(height=2.4) as axes:
+    with plotting(width=_WIDTH, height=2.0) as axes:
         axes.bar(range(len(heights)), heights, width=0.7, color=COLOURS["column"])
         axes.set(xlabel="number of runs", ylabel="probability", xlim=(-0.6, len(heights) - 0.4))
         label = f"The public law of the number of runs: mean {rounded(law['mean'])}, 99th percentile {law['runs_99']}"
@@ -125,10 +127,10 @@ def _law_plot(law: Mapping[str, Any]) -> str:
 
 def _success_plot(law: Mapping[str, Any]) -> str:
     chances = law["chances"]
-    with plotting(height=3.6) as axes:
+    with plotting(width=_WIDTH, height=2.0) as axes:
         axes.plot(chances, chances, "--", color=COLOURS["run"], label="one run")
         axes.plot(chances, law["success"], color=COLOURS["search"], label="this law")
-        axes.set(xscale="log", xlabel="chance that one run is good", ylabel="chance that the search finds one")
+        axes.set(xscale="log", xlabel="chance that one run is good", ylabel="chance to find one")
         axes.legend()
         return picture(
             axes, "The chance that at least one run of the search is good, against the chance that one run is"

@@ -11,12 +11,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpselect.errors import StudyError
+from dpselect.study.constant import Constant
 from dpselect.study.data import Rows, load
 from dpselect.study.metrics import metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
 from dpselect.study.settled import Settled
-from dpselect.study.sources import without_password
+from dpselect.study.sources import source_name
 from dpselect.study.target import Target
 from dpselect.study.task import DEFAULT_METRICS
 
@@ -38,20 +39,26 @@ class PublicTest:
     def of(self, model: Path) -> dict[str, Any]:
         """What release.json says of the model in this file, which is loaded as by anybody: free, as both are public.
 
-        All metrics that the label admits, and by itself the accuracy or the absolute error.
+        All metrics that the label admits, and by itself the accuracy or the absolute error. `constant` is what one
+        answer for all rows reaches, the commonest class of these rows or the mean of their labels.
         """
         loaded = load_model(model)
-        features = loaded.encode(self.columns)
-        found = {}
-        for name, metric in metrics_for(self.target).items():
-            cells = metric.cells(loaded.estimator, features, self.labels)
-            found[name] = metric.estimate(cells, noise=None, failure=0.05).value
+        found = self._metrics(loaded.estimator, loaded.encode(self.columns))
+        constant = Constant.best(self.target, self.labels)
         usual = DEFAULT_METRICS[self.target.task]
         return {
             "source": self.source,
             "rows": len(self.labels),
             usual.replace("-", "_"): found[usual],
             "metrics": found,
+            "constant": {"answer": constant.answer, "metrics": self._metrics(constant, self.labels)},
+        }
+
+    def _metrics(self, model: Any, features: Any) -> dict[str, float]:
+        """The value of each metric that the label admits."""
+        return {
+            name: metric.estimate(metric.cells(model, features, self.labels), noise=None, failure=0.05).value
+            for name, metric in metrics_for(self.target).items()
         }
 
 
@@ -83,4 +90,4 @@ def _public_test(settled: Settled) -> PublicTest | None:
         return None
     rows = load(study.data, table, settled.columns)
     cells = table.read(list(settled.columns))
-    return PublicTest(without_password(study.test.source), cells, rows.labels, study.data.target)
+    return PublicTest(source_name(study.test.source, study.data.table), cells, rows.labels, study.data.target)

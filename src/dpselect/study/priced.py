@@ -177,11 +177,11 @@ def _finished(
 
 
 def _fingerprint(settled: Settled) -> str:
-    """What must not change before a resume: all of the study but its place and how it is executed.
+    """What must not change before a resume: all of the study but its place, how it is executed, and words for people.
 
     The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
     rows; `tune` adds the order of the space.
     """
-    document = settled.study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE})
+    document = settled.study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE, "card": True})
     text = json.dumps([document, list(settled.columns), SPLIT], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -20,6 +20,7 @@ __all__ = [
     "CLASHES",
     "FILL_IN",
     "KEYS_ALONE",
+    "Card",
     "Data",
     "Learner",
     "Output",
@@ -40,6 +41,7 @@ CLASHES: Final = "clashes"
 """The type of an error of several keys of one table; its context lists them, `of`."""
 Clashes = Iterator[tuple[str, str]]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Words = Annotated[str, AfterValidator(partial(public_text, "it", longest=1000))]
 
 
 def _learner(name: str) -> str:
@@ -263,6 +265,17 @@ class Runs(_Strict):
             )
 
 
+class Card(_Strict):
+    """`[card]`: what the report and `model-card.md` say to people, in words of whoever makes the model; public."""
+
+    purpose: Words | None = None
+    """What the model is for."""
+    not_for: Words | None = None
+    """What it must not be used for."""
+    license: Words | None = None
+    """Under which licence it is given on, as an identifier such as "cc-by-4.0"."""
+
+
 class SearchDesign(_Strict):
     """`[search]`: whether one model is trained, the best of a few unlike ones, or the best of a random number."""
 
@@ -305,6 +318,8 @@ class Study(_Strict):
     """The law of the number of runs of a search."""
     runs: Runs = Runs()
     """Where trials run, and their limits."""
+    card: Card = Card()
+    """What the report says to people."""
     output: Output
     """Where the release goes."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.study.cells import category
+from dpselect.study.metrics import Metric
 from dpselect.study.priced import Priced
 from dpselect.study.schema import Data, Study
 
@@ -35,7 +36,26 @@ def figures(priced: Priced, cells: NDArray[np.int64]) -> dict[str, Any]:
         **asdict(found),
         "confidence": 1.0 - _FAILURE,
         "rows_by_class": None if counts is None else [round(count) for count in counts],
+        "less_is_better": settled.metric.loss,
+        "constant": _constant(settled.study, settled.metric, counts),
     }
+
+
+def _constant(study: Study, metric: Metric, counts: list[float] | None) -> dict[str, Any] | None:
+    """What one answer for all rows reaches, where that is public or was paid for; free, since nothing else is used.
+
+    `from`: "counts", noisy ones that were released with the figure, "declared" shares, or "metric", where it is so for
+    any rows.
+    """
+    sources = [("metric", None), *([("counts", _counted_shares(counts))] if counts is not None else [])]
+    for name, found in (*sources, ("declared", _declared_shares(study.data))):
+        shares = [share for share in found or () if share is not None]
+        known = bool(shares) and len(shares) == len(study.data.classes or ())
+        value = metric.constant(shares if known else None)
+        if value is not None:
+            answer = (study.data.classes or ())[int(np.argmax(shares))] if study.metric == "accuracy" else None
+            return {"value": value, "answer": answer, "from": name}
+    return None
 
 
 def misleading(study: Study, counts: list[float] | None = None) -> str | None:

@@ -17,6 +17,7 @@ from dpselect.privacy import Receipt
 from dpselect.storage import write_atomically
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.columns import Column
+from dpselect.study.described import described
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
 from dpselect.study.prepared import model_parts
@@ -54,7 +55,7 @@ def write(opened: Opened, result: TuneResult) -> None:
         write_atomically(folder / MODEL, content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
     release = _release(priced, result, chosen, test=test, validation=validation)
-    release |= {"preparation": _preparation(priced, columns)}
+    release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
     facts = report.search_facts(
         parts=price.parts,
         search=price.search,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -122,6 +123,9 @@ class AreaUnderCurve(Metric):
 
     def rows_by_class(self, cells: Cells) -> list[float]:
         return [float(count) for count in np.sum(cells, axis=1)]
+
+    def constant(self, shares: Sequence[float] | None) -> float:  # noqa: ARG002
+        return 0.5
 
     @property
     def noisy_shape(self) -> tuple[int, ...]:

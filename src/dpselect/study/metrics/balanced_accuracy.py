@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,6 +78,9 @@ class BalancedAccuracy(Metric):
 
     def rows_by_class(self, cells: Cells) -> list[float]:
         return [float(count) for count in np.sum(cells, axis=0)]
+
+    def constant(self, shares: Sequence[float] | None) -> float:  # noqa: ARG002
+        return 1.0 / len(self.target.classes)
 
     @property
     def noisy_shape(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -27,7 +28,12 @@ def log_loss(target: Target) -> Metric:
     A probability below 1/100, or none, counts as 1/100, and so does a label that is none of the classes: without such
     a bound one row could move the mean without limit. The rest is proved at `RowMetric`.
     """
-    return RowMetric(partial(_kept, len(target.classes)), FINE_STEPS, -_LARGEST, 0.0, loss=True)
+    return RowMetric(partial(_kept, len(target.classes)), FINE_STEPS, -_LARGEST, 0.0, loss=True, of_shares=_entropy)
+
+
+def _entropy(shares: Sequence[float]) -> float:
+    """The loss of who always answers these shares as probabilities."""
+    return math.fsum(share * min(-math.log(share), _LARGEST) for share in shares if share > 0.0)
 
 
 def _kept(classes: int, model: Any, X: Any, y: Any) -> NDArray[np.float64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -81,6 +81,9 @@ class Metric(ABC):
     The caller must ensure that the model's answer for a row does not depend on the rows beside it.
     """
 
+    loss: bool = False
+    """Whether less is better, of the figure that is shown."""
+
     @abstractmethod
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
         """The sums over these rows; the sums over two parts of the rows add up."""
@@ -110,6 +113,13 @@ class Metric(ABC):
 
     def rows_by_class(self, cells: Cells) -> list[float] | None:  # noqa: ARG002
         """How many rows each class has, with noise; None where the cells do not tell."""
+        return None
+
+    def constant(self, shares: Sequence[float] | None) -> float | None:  # noqa: ARG002
+        """What the best answer reaches that is the same for all rows; None where that is not known.
+
+        `shares`: how large a part of the rows each class has, None where that is neither public nor paid for.
+        """
         return None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -83,6 +84,9 @@ class ExplainedVariance(Metric):
             float(min(value, 1.0 - lost[1] / smallest)) if smallest > 0.0 else None,
             float(max(value, 1.0 - lost[0] / largest)) if largest > 0.0 else 1.0,
         )
+
+    def constant(self, shares: Sequence[float] | None) -> float:  # noqa: ARG002
+        return 0.0
 
     @property
     def noisy_shape(self) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,7 +27,8 @@ class RowMetric(Metric):
 
     `of_rows(model, X, y)` gives whole numbers from 0 to `steps`, shape (rows,); the caller must ensure that each
     depends on its own row alone. They are cut off there, and stand for the way from `lower` to `upper`. With `loss`,
-    what is shown is the mean with its sign turned.
+    what is shown is the mean with its sign turned. `of_shares` is what one answer reaches where the classes have such
+    parts of the rows.
 
     The cells are the sum of the numbers v, and that of what lacks to the most, `steps` - v.
 
@@ -45,6 +46,7 @@ class RowMetric(Metric):
     lower: float = 0.0
     upper: float = 1.0
     loss: bool = False
+    of_shares: Callable[[Sequence[float]], float] | None = None
 
     def cells(self, model: Any, X: Any, y: Any) -> Cells:
         if not len(y):
@@ -83,6 +85,9 @@ class RowMetric(Metric):
             min(max(good / total, 0.0), 1.0),
             share_interval((good - most) / total, (good + most) / total, rows, failure / 2.0),
         )
+
+    def constant(self, shares: Sequence[float] | None) -> float | None:
+        return None if shares is None or self.of_shares is None else self.of_shares(shares)
 
     def _shown(self, share: float, ends: tuple[float, float]) -> Estimate:
         sign = -1.0 if self.loss else 1.0

@@ -11,7 +11,7 @@ from typing import Any, Final
 from dpselect.errors import StudyError
 from dpselect.registry import Registry
 
-__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "open_table", "without_password"]
+__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,21 @@ def without_password(source: str) -> str:
     'postgresql://me:***@host/people'
     """
     return re.sub(r"(://[^/@:]*):.*@", r"\1:***@", source)
+
+
+def source_name(source: str, table: str | None = None) -> str:
+    """What may be said of a source to anybody: no folder, host or user.
+
+    >>> source_name("secret-project/people.csv"), source_name("sklearn:digits/train")
+    ('people.csv', 'sklearn:digits/train')
+    >>> source_name("postgresql://me:secret@host/people?sslmode=require", "visits")
+    'table visits of people (postgresql)'
+    """
+    engine, url, place = source.partition("://")
+    if not url:
+        return source if re.match(r"\w{2,}:", source) else re.split(r"[/\\]", source)[-1]
+    name = re.split(r"[/\\]", place.partition("?")[0])[-1]
+    return f"table {table} of {name} ({engine})" if "/" in place else f"table {table} ({engine})"
 
 
 def _taking(part: str) -> str:

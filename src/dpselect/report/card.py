@@ -1,0 +1,260 @@
+"""What a model card says in words, from release.json and facts.json alone; the page and model-card.md both show it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from dpselect.numerics import rounded, rounded_up
+
+__all__ = ["WITHOUT_LAW", "card", "shown"]
+
+WITHOUT_LAW: Final = {"one-run": "run", "portfolio": "portfolio"}
+"""Designs whose number of runs is public, and what the whole of them is called."""
+
+_MOST_NAMES: Final = 12
+"""So many categories of a column, or rows of the table of columns, are shown at once."""
+_HINTS: Final = {
+    "classification": (
+        "the shares of the classes are private, and {metric} does not pay for them. Where one class is rare, one "
+        "answer for all rows may do as well as this model. Declare data.class_shares where they are public, or take "
+        "validation.metric = balanced-accuracy, which pays for them"
+    ),
+    "regression": (
+        "the mean of the labels is private, and {metric} does not pay for it; validation.metric = r2 does, and is 0 "
+        "for the mean"
+    ),
+}
+
+
+def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of the card, each a text, a list of texts or a list of rows."""
+    columns = list(_columns(release))
+    settings = release["settings"] | (release["parameters"] or {})
+    return {
+        "model": list(_model(release)),
+        "settings": [(name, shown(value)) for name, value in settings.items()],
+        "figures": list(_figures(release)),
+        "quality": list(_quality(release)),
+        "protected": list(_protected(release, facts)),
+        "columns": columns[:_MOST_NAMES],
+        "more_columns": columns[_MOST_NAMES:],
+        "limits": list(_limits(release, facts)),
+        "use": list(_use(release)) if release["found"] else [],
+    }
+
+
+def shown(value: Any) -> str:
+    """A public value for people: numbers to four significant digits, lists and tables without brackets.
+
+    >>> shown(0.0123456), shown(2000000), shown([8, 8]), shown({"ill": 40.0}), shown(True)
+    ('0.01235', '2000000', '8, 8', 'ill: 40', 'true')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else rounded(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {shown(each)}" for name, each in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _some([shown(each) for each in value])
+    return "none" if value is None else str(value)
+
+
+def _some(words: Sequence[str]) -> str:
+    left = len(words) - _MOST_NAMES
+    return ", ".join(words) if left <= 1 else f"{', '.join(words[:_MOST_NAMES])} and {left} more"
+
+
+def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    data = release["data"]
+    answer = f"one of {shown(data['classes'])}"
+    if data["label_bounds"] is not None:
+        answer = f"a number from {shown(data['label_bounds'][0])} to {shown(data['label_bounds'][1])}"
+    yield "predicts", f"{data['label']}, {answer}"
+    rows = "" if data["nominal_rows"] is None else f", about {data['nominal_rows']} rows (a declared figure)"
+    yield "made from", f"{data['source']}{rows}"
+    among = len(release["candidates"])
+    how = f"the best of {among} candidates by its fit" if among else "one run"
+    if release["design"] not in WITHOUT_LAW:
+        how = "the best of a secret number of runs"
+    yield "learner", f"{release['learner']}, {how}"
+    if release["card"]["license"] is not None:
+        yield "licence", release["card"]["license"]
+
+
+def _figures(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What stands on top, with a word beside it: how good, beside what, for how much."""
+    found, test, guarantee = release["validation"], release["test"], release["guarantee"]
+    if found is not None:
+        yield f"{found['metric']} on held-out rows", rounded(found["value"]), _interval(found)
+        if found["constant"] is not None:
+            yield "one answer for all rows", rounded(found["constant"]["value"]), ""
+    elif test is not None:
+        metric = "accuracy" if "accuracy" in test else "absolute-error"
+        yield f"{metric} on public test rows", rounded(test["metrics"][metric]), ""
+        yield "one answer for all rows", rounded(test["constant"]["metrics"][metric]), ""
+    yield "epsilon, in all", rounded_up(guarantee["epsilon"], digits=4), ""
+    yield "delta", rounded_up(guarantee["delta"], digits=4), ""
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    low, high = found["low"], found["high"]
+    if low is None or high is None:
+        return f"at most {shown(high)}" if low is None else f"at least {shown(low)}"
+    return f"between {shown(low)} and {shown(high)}"
+
+
+def _quality(release: Mapping[str, Any]) -> Iterator[str]:
+    found = release["validation"]
+    if found is not None:
+        yield from _validated(release, found)
+    elif release["score"] is not None:
+        yield (
+            f"The public rows by which runs were compared give it the score {shown(release['score'])}. It is the best "
+            "of several on these very rows, so that it will do somewhat worse on others."
+        )
+    elif release["found"] and release["test"] is None:
+        yield (
+            "How good it is was not measured: no rows were held out or named for that. A [validation] table in the "
+            "study keeps some for it."
+        )
+
+
+def _validated(release: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    metric, low, high = found["metric"], found["low"], found["high"]
+    chosen = "" if release["design"] in WITHOUT_LAW else ", the choice among runs"
+    less = " Less is better." if found["less_is_better"] else ""
+    yield (
+        f"On private rows that did not train it, its {metric} is {shown(found['value'])}, with noise. On further rows "
+        f"like these it is {_interval(found)} with probability {shown(found['confidence'])}: the noise{chosen} and the "
+        f"number of rows are counted in.{less}"
+    )
+    constant, data = found["constant"], release["data"]
+    if constant is None:
+        said = _HINTS[release["task"]].format(metric=metric)
+        if data["label_bounds"] is not None and metric == "absolute-error":
+            half = (data["label_bounds"][1] - data["label_bounds"][0]) / 2.0
+            said += f". Who always answers the middle of the bounds is off by {shown(half)} at most"
+        yield f"What one answer for all rows would reach is not shown: {said}."
+    else:
+        answer = "" if constant["answer"] is None else f" ({shown(constant['answer'])})"
+        how = {
+            "declared": ", by the declared shares of the classes",
+            "counts": ", by the noisy numbers of rows in the classes, which are paid for",
+            "metric": "",
+        }[constant["from"]]
+        yield f"One and the same answer for all rows{answer} reaches {shown(constant['value'])}{how}."
+        worse = high if found["less_is_better"] else low
+        sign = -1.0 if found["less_is_better"] else 1.0
+        if worse is None or sign * worse <= sign * constant["value"]:
+            yield "The interval does not exclude that the model is no better than that."
+    if found["rows_by_class"] is not None:
+        counts = dict(zip(map(str, data["classes"]), found["rows_by_class"], strict=True))
+        yield f"Held-out rows by class, with noise: {shown(counts)}."
+
+
+def _protected(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
+    """Whom it protects, from whom, how much: in words, then in numbers.
+
+    Whoever guesses which of two neighbouring tables it was, each being as likely before, is right with probability
+    (1 + d)/2 at most, d being the total variation distance of the outputs: that is delta at epsilon 0.
+    """
+    epsilon, delta = release["guarantee"]["epsilon"], release["guarantee"]["delta"]
+    apart = [d for e, d in zip(facts["curve"]["epsilon"], facts["curve"]["search"], strict=True) if e == 0.0]
+    right = rounded_up((1.0 + min([1.0, *apart])) / 2.0, digits=3)
+    times = rounded_up(math.exp(min(epsilon, 700.0)), digits=3)
+    plus = f", plus {rounded_up(delta, digits=3)}" if delta > 0.0 else ""
+    secret, change = "which of two rows stands in its place", "with the one row than with the other"
+    if release["guarantee"]["adjacency"] == "add_or_remove_one":
+        secret, change = "whether it is in the table at all", "with the row than without it, or without it than with it"
+    yield (
+        f"Every single row of {release['data']['source']} is protected: somebody who knows all other rows, and to whom "
+        f"it is even odds {secret}, is right about that with a probability of {right} at most after seeing all that "
+        "was released."
+    )
+    yield f"In numbers: no outcome is more than {times} times as likely {change}{plus}."
+
+
+def _columns(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Name, kind, range, missing; neighbours of which the same is known are one row."""
+    bought = (release["preparation"] or {"bounds": {}})["bounds"]
+    rows = [(name, _facts(column, name in bought)) for name, column in release["data"]["columns"].items()]
+    for facts, group in groupby(rows, key=lambda row: row[1]):
+        names = [name for name, _ in group]
+        told = [(names[0],)] if len(names) == 1 else [(f"{names[0]} to {names[-1]} ({len(names)} columns)",)]
+        for row in told if len(names) > 2 else [(name,) for name in names]:
+            yield (*row, *facts)
+
+
+def _facts(column: Mapping[str, Any], bought: bool) -> tuple[str, str, str]:
+    missing = column.get("missing")
+    lost = "refused" if missing is None else f"counts as {shown(missing)}"
+    if missing == "indicator":
+        lost = "indicator of its own"
+    if "categories" in column:
+        words = [shown(each) or "(empty)" for each in column["categories"]]
+        if missing is None:
+            lost = "other" if column.get("other") else "none of these"
+        return "category", _some([*words, *(["other"] if column.get("other") else [])]), lost
+    scale = column.get("scale", "linear")
+    kind = column.get("kind", "number") + ("" if scale == "linear" else f", {scale}")
+    if column["bounds"] == "private":
+        return kind, "bounds not known", lost
+    low, high = (rounded(end) if bought and isinstance(end, float) else _end(end) for end in column["bounds"])
+    return kind, f"{low} to {high}{', bought' if bought else ''}", lost
+
+
+def _end(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _limits(release: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
+    data = release["data"]
+    if release["card"]["not_for"] is not None:
+        yield f"Not for: {release['card']['not_for']}"
+    yield f"It knows rows like those of {data['source']} alone; on others it may be wrong more often."
+    yield "How it does on parts of the rows, such as age groups, was not measured."
+    yield "Cells beyond the bounds of a column are cut off there; categories that are not listed are none, or other."
+    yield (
+        "Not protected: what the table shows as a whole. The model may be right about people who are not in it; that "
+        "is what it is for."
+    )
+    yield (
+        "A person with several rows is protected less: two rows double epsilon, three treble it, and delta grows more "
+        "than that."
+    )
+    public = "the names, bounds and categories of columns, the label's" + (
+        " classes" if data["label_bounds"] is None else " bounds"
+    )
+    yield f"What the study declares is taken for public and has no protection: {public}, its whole text."
+    if facts["budget"] is None:
+        yield "Other releases from the same rows are not counted in: their prices add to this one."
+    else:
+        yield "Releases that are not entered in the ledger are not counted in: their prices add to this one."
+    if release["design"] not in WITHOUT_LAW:
+        yield "How long the search took is not covered: it may tell the number of runs."
+
+
+def _use(release: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What for, in which language, the lines."""
+    model, form = release["model"], release["data"]["form"]
+    flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in form.items())
+    yield "On the command line", "sh", f"dpselect predict {model} new.csv --to predictions.csv{flags}"
+    names = {"delimiter": "sep", "encoding": "encoding", "decimal": "decimal"}
+    options = "".join(f", {names[name]}={value!r}" for name, value in form.items())
+    yield (
+        "In Python, with a data frame of the columns above, in any order",
+        "python",
+        f'import dpselect, pandas\nmodel = dpselect.load_model("{model}")\n'
+        f'model.predict(pandas.read_csv("new.csv"{options}))',
+    )
+    yield "For scikit-learn, as a file of joblib", "sh", f"dpselect export {model} --to model.joblib"
+    yield (
+        "A fitted estimator there; such files run code when they are loaded: load your own alone",
+        "python",
+        'import joblib\nmodel = joblib.load("model.joblib")',
+    )
