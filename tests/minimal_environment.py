@@ -35,13 +35,14 @@ PACKAGES = (
         "dask",
         "ray",
     ),
-    *("diffprivlib", "starlette", "uvicorn"),
+    *("diffprivlib", "starlette", "uvicorn", "mcp", "pytest"),
 )
 NEEDS_EXTRA = {
     "dpselect.integrations.optuna.wrapper": "optuna",
     "dpselect.integrations.optuna.trial": "optuna",
     "dpselect.integrations.opacus.training": "torch",
     "dpselect.holdout.server.app": "server",
+    "dpselect.integrations.gates.pytest_plugin": "test",
 }
 
 
@@ -66,6 +67,23 @@ def open_postgres() -> object:
     from dpselect.ledger import Ledger
 
     return Ledger.open("postgresql://nobody@localhost/nothing")
+
+
+def gate_as_a_tool() -> object:
+    """A gate for agents."""
+    from dpselect.holdout import Gate
+    from dpselect.integrations.gates import gate_server
+
+    os.environ["XDG_STATE_HOME"] = os.getcwd()
+    Gate.create("my.gate", dict.fromkeys(range(20), 0))
+    return gate_server("my.gate", dict)
+
+
+def serve_gates() -> object:
+    """A server of holdouts and gates."""
+    from dpselect.holdout.server import serve
+
+    return serve([], submitters="submitters.db")
 
 
 def on_cluster(backend: str) -> Callable[[], object]:
@@ -108,6 +126,8 @@ USES: dict[str, tuple[str, Callable[[], object]]] = {
     "an executor on Dask": ("dask", on_cluster("dask")),
     "an executor on Ray": ("ray", on_cluster("ray")),
     "reading a torch file": ("torch", read_state),
+    "a server of gates": ("server", serve_gates),
+    "a gate as a tool": ("mcp", gate_as_a_tool),
     "a diffprivlib model": ("diffprivlib", diffprivlib_model),
 }
 

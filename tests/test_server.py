@@ -268,7 +268,7 @@ def test_the_command_that_submits(world, tmp_path, run, monkeypatch):
         return run("holdout", "submit", str(file), "--to", f"{server.url}/boards/{board}", *flags)
 
     status, said, _ = submit(table, "pets", "--claim", "0.9")
-    assert (status, said.splitlines()[0]) == (0, "yes: accuracy 0.9 is confirmed")
+    assert (status, said.splitlines()[0]) == (0, "yes: 0.9 is confirmed")
     assert submit(outcomes, "my")[:2] == (0, "rejected\n")
     status, said, complaint = submit(other, "pets")
     assert (status, said) == (2, "")

@@ -14,8 +14,6 @@ import typer
 
 from dpselect.cli.options import AsJson
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.holdout.files import read_columns
-from dpselect.holdout.gate.files import read_outcomes
 from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, serve as run_server
 
 __all__ = ["invite", "revoke", "serve", "submit"]
@@ -104,16 +102,9 @@ def submit(
     if not token:
         raise ArgumentError(f"the environment variable {token_variable} must hold your token")
     client, name = HoldoutClient(url, token=token), urllib.parse.unquote(name)
-    about = client.board(name)
     try:
-        if about["kind"] == "gate":
-            named = None if content is None else hashlib.sha256(content.read_bytes()).hexdigest()
-            outcomes = read_outcomes(file, about["id_column"], about["outcome_columns"])
-            accepted = client.ask(name, outcomes, stake=_stake(stake), candidate=named)
-            found: dict[str, Any] = {"verdict": "accepted" if accepted else "rejected"}
-        else:
-            ids, values = read_columns(file, [about["id_column"], prediction_column])
-            found = client.score(name, ids=ids, predictions=values, claim=claim)
+        named = None if content is None else hashlib.sha256(content.read_bytes()).hexdigest()
+        found = client.submit(name, file, claim=claim, stake=_stake(stake), candidate=named, column=prediction_column)
     except ContentError as malformed:
         raise ArgumentError(str(malformed)) from None
     except FileNotFoundError as absent:
@@ -121,15 +112,15 @@ def submit(
     if as_json:
         typer.echo(json.dumps(found))
         return
-    typer.echo(found["verdict"] if "verdict" in found else _score(found, about["metric"], claim))
+    typer.echo(found["verdict"] if "verdict" in found else _score(found, claim))
 
 
-def _score(found: dict[str, Any], metric: str, claim: float | None) -> str:
-    said = f"yes: {metric} {claim:g} is confirmed" if found["agrees"] else f"{metric} {found['value']:.4g}"
+def _score(found: dict[str, Any], claim: float | None) -> str:
+    said = f"yes: {claim:g} is confirmed" if found["agrees"] else f"{found['value']:.4g}"
     lines = [said if found["agrees"] or claim is None else f"no: {said}"]
     if found["interval"] is not None:
         low, high = found["interval"]
-        lines.append(f"the population's {metric} is between {low:.4g} and {high:.4g}")
+        lines.append(f"on fresh rows it is between {low:.4g} and {high:.4g}")
     again = "asked before, not charged again; " if found["repeated"] else ""
     return "\n".join([*lines, f"{again}{found['questions_left']} questions left, {found['answers_left']} with a score"])
 

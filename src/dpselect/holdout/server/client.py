@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, number
-from dpselect.holdout.files import texts
+from dpselect.holdout.files import read_columns, texts
+from dpselect.holdout.gate.files import read_outcomes
 
 __all__ = ["HoldoutClient", "ServerError"]
 
@@ -99,6 +102,28 @@ class HoldoutClient:
         sent = {"outcomes": _plain(outcomes), "incumbent": None if incumbent is None else _plain(incumbent)}
         found = self._submitted(name, {**sent, "stake": stake, "candidate": candidate})
         return bool(found["verdict"] == "accepted")
+
+    def submit(
+        self,
+        name: str,
+        file: str | os.PathLike[str],
+        *,
+        claim: float | None = None,
+        stake: float | str | None = None,
+        candidate: str | None = None,
+        column: str = "prediction",
+    ) -> dict[str, Any]:
+        """Submit a table of ids with predictions, or with outcomes (then also JSON lines), whichever is taken there.
+
+        What `score` returns, or {"verdict": "accepted" or "rejected"}.
+        """
+        about, path = self.board(name), Path(file)
+        if about["kind"] == "gate":
+            outcomes = read_outcomes(path, about["id_column"], about["outcome_columns"])
+            accepted = self.ask(name, outcomes, stake=stake, candidate=candidate)
+            return {"verdict": "accepted" if accepted else "rejected"}
+        ids, values = read_columns(path, [about["id_column"], column])
+        return self.score(name, ids=ids, predictions=values, claim=claim)
 
     def _submitted(self, name: str, fields: dict[str, Any]) -> Any:
         given = {field: value for field, value in fields.items() if value is not None}
