@@ -139,11 +139,17 @@ def test_a_design_that_is_filled_in_is_filled_in_once():
         assert designed(designed(study)) == designed(study)
 
 
-def test_a_search_of_rates_hears_of_one_run_and_one_of_maps_does_not():
+def test_a_search_hears_of_one_run_where_searches_like_it_lost(caplog):
+    """Of rates what a run of it is trained at, and of both what was measured on tables with as few rows; at once."""
     maps = {"map": {"law": "categorical", "choices": ["cos4", "direction"]}}
-    (said,) = check(space=STUDY["space"], repetitions=STUDY["repetitions"])["notes"]
-    assert said.startswith("a run of this search is trained at epsilon ")
-    assert check(space=maps, repetitions=STUDY["repetitions"])["notes"] == []
+    trained, measured = check(space=STUDY["space"], repetitions=STUDY["repetitions"])["notes"]
+    assert trained.startswith("a run of this search is trained at epsilon ")
+    (lost,) = check(space=maps, repetitions=STUDY["repetitions"])["notes"]
+    for said, kind in ((measured, "rates"), (lost, "maps")):
+        assert re.search(rf"one-stage searches for {kind} released \d+ ± \d+ thousandths of accuracy less", said)
+    assert check()["notes"] == []
+    run_study(parsed(space=maps, repetitions={"law": "fixed", "count": 1}), base_folder=Path())
+    assert f"note: {lost}" in caplog.messages
 
 
 def test_rows_that_are_images_have_the_map_of_images():

@@ -21,7 +21,7 @@ from dpselect.study.rules import signals
 from dpselect.study.schema import SearchDesign, Study
 from dpselect.study.settled import Place, Settled, settle
 
-__all__ = ["SIGNALS", "SIGNALS_A_WEIGHT", "designs_of_studies", "forecast_study"]
+__all__ = ["SIGNALS", "SIGNALS_A_WEIGHT", "designs_of_studies", "forecast_study", "lost_by_searching"]
 
 SIGNALS: Final = (200.0, 800.0, 5000.0)
 """The ends of the groups of n mu."""
@@ -30,6 +30,8 @@ SIGNALS_A_WEIGHT: Final = (1.0, 4.0, 16.0, 64.0)
 _UNLIKE: Final = frozenset({"learner", "map", "hidden_units"})
 """Parameters whose choices really differ."""
 
+_NOISE: Final = 0.005
+"""Smaller differences are those of what was measured."""
 _RULE: Final = {
     "one-run": "the study names nothing to choose from, and one run has all rows and the whole total",
     "portfolio": "a few candidates that really differ, and signals enough to tell which is best",
@@ -50,10 +52,8 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
             "privacy: a forecast takes epsilon, a delta above 0, and nominal_rows, a public number of rows"
         )
     found, task = _measured(), study.data.task
-    kind = "maps" if not settled.space.describe() or set(settled.space.describe()) & _UNLIKE else "rates"
     losses = [each for each in found["losses"] if each["task"] == task]
     loss = _group(losses, size / _weights(settled), SIGNALS_A_WEIGHT)
-    gains = [each for each in found["gains"] if (each["task"], each["space"]) == (task, kind)]
     return {
         "study": study.name,
         "task": task,
@@ -64,12 +64,28 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "loss_to_noise": None if loss is None else {key: loss[key] for key in ("mean", "spread", "releases")},
-        "space": kind,
-        "designs": [_gain(gains, design, size) for design in designs_of_studies()],
+        "space": _kind(settled),
+        "designs": [_gain(settled, design, size) for design in designs_of_studies()],
         "design": settled.design,
         "why": _why(study, settled.design),
         "measured": {key: found[key] for key in ("made_by", "date", "tables")},
     }
+
+
+def lost_by_searching(settled: Settled) -> str | None:
+    """What is to be said before anything is spent, where searches like this one lost; None where they did not."""
+    size = signals(settled.study)
+    if size is None:
+        return None
+    found = _gain(settled, settled.design, size)
+    if found["gain"] is None or found["gain"] >= -_NOISE:
+        return None
+    score = "R2" if settled.study.data.task == "regression" else "accuracy"
+    return (
+        f"on measured tables with as many rows for their epsilon, {settled.design} searches for {_kind(settled)} "
+        f"released {-1000 * found['gain']:.0f} ± {1000 * found['spread']:.0f} thousandths of {score} less than one "
+        "default run, which a study without [space] and [repetitions] is (dpselect tune --forecast)"
+    )
 
 
 def designs_of_studies() -> list[str]:
@@ -91,11 +107,19 @@ def _weights(settled: Settled) -> int:
     return features * max(1, len(settled.study.data.target.classes))
 
 
-def _gain(measured: list[dict[str, Any]], design: str, size: float) -> dict[str, Any]:
+def _kind(settled: Settled) -> str:
+    """What the space is of; without one what a search would be for."""
+    searched = settled.space.describe()
+    return "maps" if not searched or set(searched) & _UNLIKE else "rates"
+
+
+def _gain(settled: Settled, design: str, size: float) -> dict[str, Any]:
     """Over one default run, which gains nothing over itself; None where nothing like it was measured."""
     if design == "one-run":
         return {"design": design, "gain": 0.0, "spread": 0.0, "releases": None}
-    group = _group([each for each in measured if each["design"] == design], size, SIGNALS)
+    asked = {"task": settled.study.data.task, "design": design, "space": _kind(settled)}
+    known = [each for each in _measured()["gains"] if asked.items() <= each.items()]
+    group = _group(known, size, SIGNALS)
     if group is None:
         return {"design": design, "gain": None, "spread": None, "releases": 0}
     return {"design": design, "gain": group["mean"], "spread": group["spread"], "releases": group["releases"]}

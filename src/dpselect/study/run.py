@@ -17,6 +17,7 @@ from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.storage import key_place
+from dpselect.study.forecast import lost_by_searching
 from dpselect.study.opened import Opened, open_rows
 from dpselect.study.prepared import prepared
 from dpselect.study.priced import Price, admit, price
@@ -63,6 +64,9 @@ def run_study(
     settled = settle(study, _place(study, base_folder, folder, resume))
     priced = admit(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
+    lost = lost_by_searching(settled)
+    if lost is not None:
+        _LOG.warning("note: %s", lost)
     opened = open_rows(priced)
     _warn_of_bounds(opened)
     run = prepared(opened)
@@ -106,7 +110,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
-        "notes": [said for said in (note, _pays(settled, found)) if said is not None],
+        "notes": [said for said in (note, _pays(settled, found), lost_by_searching(settled)) if said is not None],
     }
 
 
