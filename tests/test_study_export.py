@@ -8,7 +8,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +18,8 @@ from dpselect.cli import main
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.study import ExportedModel, export_model, parse_study, run_study
+from dpselect.study.learners import LEARNERS
+from dpselect.testing import learner_contract
 from dpselect.testing.learner_contract import narrow, unpriced
 
 FRESH = """
@@ -109,3 +111,27 @@ def test_what_is_no_model_or_has_another_ending_is_refused(folder, tmp_path, cap
     assert not (tmp_path / "model.joblib").exists()
     with pytest.raises(StudyError, match="is not a released model"):
         ExportedModel(b"x").predict([[1]])
+
+
+def test_a_regression_is_exported_too(tmp_path, monkeypatch):
+    """Every learner of a number: the same answers to the bit after a copy, and a regressor to scikit-learn."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for learner in LEARNERS:
+        if LEARNERS[learner].regressor is None:
+            continue
+        folder = tmp_path / learner
+        folder.mkdir()
+        learner_contract._study(learner_contract.numeric())(learner, folder)
+        export_model(folder / "model.npz", folder / "model.joblib")
+        exported, released = joblib.load(folder / "model.joblib"), dpselect.load_model(folder / "model.npz")
+        rows = learner_contract.numeric().features
+        answers = released.predict(rows)
+        assert np.array_equal(exported.predict(rows), answers)
+        assert np.array_equal(pickle.loads(pickle.dumps(exported)).predict(rows), answers)
+        assert is_regressor(exported)
+        assert not hasattr(exported, "classes_")
+        assert exported.score(rows, answers) == 1.0
+        with pytest.raises(ArgumentError, match="not trained again"):
+            exported.fit(rows, answers)
+        with pytest.raises((ArgumentError, AttributeError)):
+            exported.predict_proba(rows)

@@ -18,7 +18,7 @@ from dpselect.preprocessing import MAPS
 from dpselect.repetitions.by_name import law_usage
 from dpselect.repetitions.law import LAWS
 from dpselect.study.columns import KINDS, SCALES
-from dpselect.study.learners import LEARNERS
+from dpselect.study.learners import LEARNERS, StudyLearner
 from dpselect.study.learners.mapped import map_parameters
 from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import METRICS
@@ -49,15 +49,24 @@ def _learners() -> Iterator[str]:
         kind = LEARNERS[name]
         yield f"### Learner `{name}`"
         yield ""
-        yield f"{_sentence(kind.estimator)} The noise, `{kind.noise_name}`, follows from the total."
-        yield ""
-        said, known = _arguments(kind.estimator), kind.estimator().get_params()
-        keys = [(key, known[key]) for key in sorted(learner_keys(kind) - {"map"})]
-        rows = [
-            (f"`{key}`", _value(default), said.get(key, ""), "`[learner]` alone" if key in kind.priced else "")
-            for key, default in keys
-        ]
-        yield from _table(("key", "default", "what it is", "where"), rows)
+        yield from _learner(kind, "classification")
+        if kind.regressor is not None:
+            yield ""
+            yield f"#### Learner `{name}` of a label that is a number"
+            yield ""
+            yield from _learner(kind, "regression")
+
+
+def _learner(kind: StudyLearner, task: str) -> Iterator[str]:
+    estimator = kind.for_task(task)
+    yield f"{_sentence(estimator)} The noise, `{kind.noise_name}`, follows from the total."
+    yield ""
+    said, known = _arguments(estimator), estimator().get_params()
+    rows = [
+        (f"`{key}`", _value(known[key]), said.get(key, ""), "`[learner]` alone" if key in kind.priced else "")
+        for key in sorted(learner_keys(kind, task) - {"map"})
+    ]
+    yield from _table(("key", "default", "what it is", "where"), rows)
 
 
 def _maps() -> Iterator[str]:

@@ -28,7 +28,6 @@ from unittest.mock import patch
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 
 import dpselect.integrations.sklearn.trial
 import dpselect.report
@@ -46,7 +45,7 @@ from dpselect.study.priced import Price
 from dpselect.testing import loaded_predictions
 from dpselect.tuning import parse_space, tune
 
-__all__ = ["SETTINGS", "LearnerContract", "MadeUpTable", "narrow", "unpriced", "wide"]
+__all__ = ["SETTINGS", "LearnerContract", "MadeUpTable", "narrow", "numeric", "unpriced", "wide"]
 
 SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "dp-sgd": {"learner": {"sampling_rate": 0.5, "steps": 12}, "privacy": {"noise_multiplier": 1.0, "delta": 1e-5}},
@@ -54,6 +53,8 @@ SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 """The [learner] and [privacy] tables of learners for which those of `_GENERIC` do not do, or are slow to price."""
 _GENERIC: Final[Mapping[str, Mapping[str, Any]]] = {"learner": {}, "privacy": {"epsilon": 8.0, "delta": 1e-5}}
 _ROWS = 90
+_SEEN: Final = ("zeta", "Alpha beta")
+"""Columns that a label that is a number follows."""
 _SPACE = {"row_norm": {"law": "log_uniform", "low": 0.5, "high": 8.0}}
 
 
@@ -63,7 +64,19 @@ class MadeUpTable:
 
     cells: Mapping[str, list[Any]]
     columns: Mapping[str, Mapping[str, Any]]
-    classes: tuple[Any, ...]
+    classes: tuple[Any, ...] = ()
+    label_bounds: tuple[float, float] | None = None
+
+    @property
+    def task(self) -> str:
+        """Whether the label is a class or a number."""
+        return "classification" if self.label_bounds is None else "regression"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a study declares of the label and of the columns."""
+        label = {"classes": list(self.classes)} if self.label_bounds is None else {"label_bounds": self.label_bounds}
+        return {"label": "label", "task": self.task, "columns": dict(self.columns), **label}
 
     @property
     def features(self) -> dict[str, list[Any]]:
@@ -109,6 +122,13 @@ def wide(columns: int = 21, *, numbers_only: bool = False) -> MadeUpTable:
     return MadeUpTable(cells, dict(sorted(facts.items())), ("red", "green", "blue"))
 
 
+def numeric() -> MadeUpTable:
+    """The columns of `narrow`, and a label that is a number, beyond its bounds in places."""
+    table = narrow()
+    labels = [20.0 * z + (5.0 if truth else 0.0) for z, truth in zip(*map(table.cells.get, _SEEN), strict=True)]
+    return MadeUpTable({**table.cells, "label": labels}, table.columns, label_bounds=(-15.0, 25.0))
+
+
 class LearnerContract:
     """Tests of all learners."""
 
@@ -117,7 +137,8 @@ class LearnerContract:
         folders: dict[str, Path] = {}
         with patch.dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state")):
             for learner in LEARNERS:
-                for what, release in _RELEASES.items():
+                numbers = {} if LEARNERS[learner].regressor is None else _OF_NUMBERS
+                for what, release in {**_RELEASES, **numbers}.items():
                     folders[f"{learner}, {what}"] = folder = tmp_path / str(len(folders))
                     folder.mkdir()
                     release(learner, folder)
@@ -170,13 +191,19 @@ def _winner(trained: list[Any], params: Mapping[str, Any]) -> Any:
     return found
 
 
-def _settings(learner: str, table: str) -> dict[str, Any]:
-    return dict(SETTINGS.get(learner, _GENERIC)[table])
+def _settings(learner: str, table: str, task: str = "classification") -> dict[str, Any]:
+    found = dict(SETTINGS.get(learner, _GENERIC)[table])
+    known = LEARNERS[learner].for_task(task)().get_params()
+    return found if table == "privacy" else {name: value for name, value in found.items() if name in known}
 
 
-def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabilities: NDArray[np.float64]) -> None:
+def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabilities: Any = None) -> None:
+    """What is expected: labels, and of a classifier probabilities."""
     (folder / "rows.json").write_text(json.dumps(cells), encoding="utf-8")
-    np.savez(folder / "expected.npz", labels=np.asarray(labels), probabilities=probabilities)
+    if probabilities is None:
+        np.savez(folder / "expected.npz", labels=np.asarray(labels))
+    else:
+        np.savez(folder / "expected.npz", labels=np.asarray(labels), probabilities=probabilities)
 
 
 def _study(table: MadeUpTable) -> Callable[[str, Path], None]:
@@ -187,14 +214,9 @@ def _study(table: MadeUpTable) -> Callable[[str, Path], None]:
             writer.writerows(zip(*table.cells.values(), strict=True))
         study = parse_study(
             {
-                "data": {
-                    "source": "rows.csv",
-                    "label": "label",
-                    "classes": list(table.classes),
-                    "columns": dict(table.columns),
-                },
+                "data": {"source": "rows.csv", **table.facts},
                 "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
-                "learner": {"name": learner, **_settings(learner, "learner")},
+                "learner": {"name": learner, **_settings(learner, "learner", table.task)},
                 "space": _SPACE,
                 "repetitions": {"law": "fixed", "count": 2},
                 "runs": {"executor": "inline"},
@@ -210,7 +232,11 @@ def _study(table: MadeUpTable) -> Callable[[str, Path], None]:
         estimator = _winner(trained, found["parameters"])
         rows = loaded[0].features
         (folder / "out" / "model.npz").rename(folder / "model.npz")
-        labels = np.array(table.classes)[estimator.predict(rows)]
+        answers = estimator.predict(rows)
+        if table.label_bounds is not None:
+            _note(folder, table.features, answers)
+            return
+        labels = np.array(table.classes)[answers]
         _note(folder, table.features, labels, estimator.predict_proba(rows))
 
     return release
@@ -263,11 +289,30 @@ def _tune(learner: str, folder: Path, *, numbered: bool = False) -> None:
     _dump(result.value, _winner(trained, result.params or {}), frame, folder)
 
 
+def _tune_numbers(learner: str, folder: Path) -> None:
+    table = wide(numbers_only=True)
+    frame, trained = _frame(table, numbered=False), []
+    labels = np.linspace(-3.0, 4.0, _ROWS)
+
+    def objective(params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
+        kind = LEARNERS[learner].for_task("regression")
+        settings = {**_settings(learner, "learner", "regression"), "label_bounds": (-2.0, 3.0)}
+        if "nominal_rows" in kind().get_params():
+            settings["nominal_rows"] = _ROWS
+        trained.append(kind(**settings, **params, random=random).fit(frame, labels))
+        return float(random.uniform(1)[0]), trained[-1]
+
+    base, space = pure_dp(epsilon=1.0), parse_space(_SPACE)
+    result = tune(objective, space=space, base=base, repetitions=Fixed(count=3), random=keyed_source(5))
+    _dump(result.value, _winner(trained, result.params or {}), frame, folder)
+
+
 def _dump(released: Any, trained: Any, frame: Any, folder: Path) -> None:
     (folder / "estimator.pickle").write_bytes(pickle.dumps(released))
     joblib.dump(released, folder / "estimator.joblib")
     cells = dict(zip(wide(numbers_only=True).features, frame.to_numpy().T.tolist(), strict=True))
-    _note(folder, cells, trained.predict(frame), trained.predict_proba(frame))
+    probabilities = trained.predict_proba(frame) if hasattr(trained, "predict_proba") else None
+    _note(folder, cells, trained.predict(frame), probabilities)
 
 
 _RELEASES: Final[Mapping[str, Callable[[str, Path], None]]] = {
@@ -278,3 +323,8 @@ _RELEASES: Final[Mapping[str, Callable[[str, Path], None]]] = {
     "tune": _tune,
     "tune, names that are numbers": partial(_tune, numbered=True),
 }
+_OF_NUMBERS: Final[Mapping[str, Callable[[str, Path], None]]] = {
+    "a study of a number": _study(numeric()),
+    "tune, of a number": _tune_numbers,
+}
+"""For learners that know regression."""

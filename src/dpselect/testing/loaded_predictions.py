@@ -1,10 +1,10 @@
 """What a fresh process says about models that another one trained: `python -m ...loaded_predictions FOLDER ...`.
 
 A folder holds `rows.json` (the table: names to cells), `expected.npz` (what the trained estimator predicts: `labels`
-and `probabilities`), and the model: `model.npz` of a study, or `estimator.pickle` and `estimator.joblib`. The loaded
-model must predict the same, to the bit, from every container and under permutations of the columns; an estimator may
-refuse an order that is not that of training. One line of JSON for each folder goes to standard output: how many
-predictions were right, how many refused, and what was wrong.
+and, of a classifier, `probabilities`), and the model: `model.npz` of a study, or `estimator.pickle` and
+`estimator.joblib`. The loaded model must predict the same, to the bit, from every container and under permutations of
+the columns; an estimator may refuse an order that is not that of training. One line of JSON for each folder goes to
+standard output: how many predictions were right, how many refused, and what was wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import joblib
 import numpy as np
@@ -78,6 +78,12 @@ def arrays(cells: Cells, names: list[str]) -> Iterator[tuple[str, Any]]:
     yield "array of objects", np.array(rows, dtype=object)
 
 
+_ASKED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "labels": lambda model, X: model.predict(X),
+    "probabilities": lambda model, X: model.predict_proba(X),
+}
+
+
 class Tally:
     """Right, refused and wrong predictions."""
 
@@ -87,10 +93,10 @@ class Tally:
         self.wrong: list[str] = []
 
     def check(self, what: str, model: Any, X: Any, *, may: bool) -> None:
-        """Predict labels and probabilities; with `may`, a refusal (`ValueError`) is as good as the right answer."""
+        """Predict what is expected; with `may`, a refusal (`ValueError`) is as good as the right answer."""
         try:
             with warnings.catch_warnings(action="ignore"):  # a warning refuses nothing
-                found = {"labels": model.predict(X), "probabilities": model.predict_proba(X)}
+                found = {name: _ASKED[name](model, X) for name in self.expected}
         except ValueError as error:
             self.counts["refused"] += 1
             if not may:
