@@ -20,18 +20,21 @@ version = release = dpselect.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinxcontrib.bibtex",
     "citations",
     "docstrings",
+    "formulae",
     "outside_links",
     "plots",
+    "statements",
     "theorems",
 ]
-exclude_patterns = ["extensions"]
+exclude_patterns = ["extensions", "static"]
 html_theme = "furo"
 html_title = f"dpselect {release}"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

@@ -148,3 +148,63 @@ def test_the_files_that_the_architecture_names_exist():
         *(root / "src" / "dpselect" / "accounting" / part for part in ("optimal", "best_of_k")),
     ]
     assert [path for path in sorted(named) if not any((folder / path).exists() for folder in below)] == []
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """A module of docs/extensions by its name."""
+    pytest.importorskip("latex2mathml")
+    pytest.importorskip("myst_parser")
+    monkeypatch.syspath_prepend(str(DOCS / "extensions"))
+    return importlib.import_module
+
+
+def test_formulae_are_typeset_or_said(extension):
+    formulae = extension("formulae")
+    assert "<mfrac>" in formulae.mathml(r"\frac{1}{2}", "inline")
+    aligned = formulae.mathml("\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}", "block")
+    assert aligned.count("<mtr>") == 2
+    assert list(formulae.not_typeset(aligned)) == []
+    for unknown in (r"\unknown x", "a & b", r"\mathcal N"):
+        assert list(formulae.not_typeset(formulae.mathml(unknown, "inline"))) != []
+
+
+def test_every_formula_of_every_page_is_typeset(extension):
+    formulae = extension("formulae")
+    for page in DOCS.rglob("*.md"):
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for block, line in re.findall(r"\$\$(.*?)\$\$|\$([^$]+)\$", text, flags=re.S):
+            latex = re.sub(r"^> ?", "", block or line, flags=re.M)
+            assert list(formulae.not_typeset(formulae.mathml(latex, "inline"))) == [], (page.name, latex)
+
+
+PAGE = """
+> **Theorem 1 (both).** One and one are two.
+
+*Proof.* Count.
+
+Count again. ∎
+
+After it.
+"""
+
+
+def test_statements_and_proofs_are_framed(extension):
+    statements = extension("statements")
+    core = importlib.import_module("docutils.core")
+    parser = importlib.import_module("myst_parser.docutils_")
+    nodes = importlib.import_module("docutils.nodes")
+    page = core.publish_doctree(PAGE, parser=parser.Parser())
+    assert statements.stated(next(page.findall(nodes.block_quote))[0]) == "Theorem 1"
+    first = next(each for each in page.findall(nodes.paragraph) if statements.opening(each, nodes.emphasis))
+    statements.prove(first)
+    assert [node["classes"] for node in page.children if isinstance(node, nodes.container)] == [["proof"]]
+    assert page.children[-1].astext() == "After it."
+
+
+def test_links_lead_to_the_line_of_the_code(extension):
+    pages = extension("source_pages")
+    file = "tests/test_site.py"
+    text = (DOCS.parent / file).read_text(encoding="utf-8").splitlines()
+    line = pages.lines_of(file)["test_links_lead_to_the_line_of_the_code"]
+    assert text[line - 1].startswith("def test_links_lead")

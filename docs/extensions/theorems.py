@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+import source_pages
 from citations import surnames
 from docutils import nodes
 from pybtex.database import parse_file
@@ -35,7 +36,7 @@ NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*|[A-Z]\b"
 KINDS = ("Theorem", "Lemma", "Corollary", "Proposition", "Algorithm")
 STATEMENT = re.compile(rf"({'|'.join(KINDS)})s? ({NUMBER})(?: and ({NUMBER}))?(?: \((page \d+)\))?")
 CLAIM = re.compile(rf"({'|'.join(KINDS[:-1])})s? ((?:{NUMBER})(?:(?:, | and | to )(?:{NUMBER}))*)")
-PROVED = re.compile(rf"^(?:\*\*|## )((?:{'|'.join(KINDS[:-1])}) (?:{NUMBER}))\b", re.MULTILINE)
+PROVED = re.compile(rf"^(?:(?:> )?\*\*|## )((?:{'|'.join(KINDS[:-1])}) (?:{NUMBER}))\b", re.MULTILINE)
 ANY = re.compile(f"Source: |{'|'.join(KINDS)}")
 MARK = re.compile(r"mark\.theorem\(")
 ELSEWHERE = ("reproduce", "testing")
@@ -213,7 +214,7 @@ class TheoremIndex(SphinxDirective):
             section += nodes.title("", work)
             number = f", arXiv:{works[work]}" if works.get(work) else ""
             section += nodes.paragraph("", f"{work}{number}.")
-            section += table([row(statement, entry) for (_, statement), entry in statements], HEAD)
+            section += table([self.row(statement, entry) for (_, statement), entry in statements], HEAD)
             found.append(section)
         section = nodes.section(ids=["without-an-entry"])
         section += nodes.title("", "Without an entry")
@@ -221,6 +222,17 @@ class TheoremIndex(SphinxDirective):
         cells = [[nodes.entry("", nodes.paragraph("", each)) for each in row] for row in texts]
         section += table([nodes.row("", *row) for row in cells], ("Named", "Why it has no entry"))
         return [*found, section]
+
+    def row(self, statement: str, entry: Entry) -> nodes.row:
+        """One statement."""
+        named = nodes.paragraph("", f"{statement} ({entry.page})" if entry.page else statement)
+        sharp = self.lines(entry.sharp) or [nodes.paragraph("", f"None: {entry.loose}")]
+        cells = (self.lines(entry.used), self.lines(entry.exact), sharp)
+        return nodes.row("", nodes.entry("", named), *(nodes.entry("", *cell) for cell in cells))
+
+    def lines(self, places: list[str]) -> list[nodes.Node]:
+        """Each place in a paragraph of its own, with a link to the code."""
+        return [nodes.paragraph("", "", source_pages.link(self.env, self.env.docname, place)) for place in places]
 
 
 def table(rows: list[nodes.row], names: tuple[str, ...]) -> nodes.table:
@@ -234,19 +246,8 @@ def table(rows: list[nodes.row], names: tuple[str, ...]) -> nodes.table:
 HEAD = ("Statement", "Rests on it", "Exact test", "Fails one per cent lower")
 
 
-def row(statement: str, entry: Entry) -> nodes.row:
-    """One statement."""
-    named = nodes.paragraph("", f"{statement} ({entry.page})" if entry.page else statement)
-    cells = (lines(entry.used), lines(entry.exact), lines(entry.sharp) or [nodes.paragraph("", f"None: {entry.loose}")])
-    return nodes.row("", nodes.entry("", named), *(nodes.entry("", *cell) for cell in cells))
-
-
-def lines(places: list[str]) -> list[nodes.Node]:
-    """Each place in a paragraph of its own."""
-    return [nodes.paragraph("", "", nodes.literal("", place)) for place in places]
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register."""
+    app.setup_extension("source_pages")
     app.add_directive("theorem-index", TheoremIndex)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
