@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from dpselect.accounting.candidates.percentile_sparse_vector import percentile_sparse_vector
+from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector, smoothed_odds
 from dpselect.accounting.candidates.search_price import first_positive_price
 from dpselect.adaptive import plan_verification
 from dpselect.adaptive.runs import response_trade_off, runs_guarantee, runs_trade_off, runs_trade_off_inverse
 from dpselect.ledger import Ledger
+from dpselect.ledger.accounting import digest
 from dpselect.mechanisms import sparse_vector_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread
@@ -133,6 +135,16 @@ def test_searches_compose_by_the_game(tmp_path):
         pure = ledger.create_budget("pure", epsilon=1, delta=1e-6)
         PercentileSparseVector(guarantee=pure_dp(epsilon=0.01), epsilon=0.1, spender=pure).close()
         assert float(pure.spent().epsilon) == 0.05
+
+
+def test_prices_that_differ_in_their_failure_alone_are_told_apart():
+    """A budget for a fixed sequence knows its steps by their terms."""
+    base = pure_dp(epsilon=0.5)
+    statistics = [SmoothedOdds(samples=100, smoothing=size, sensitivity=1.5) for size in (1.0, 3.0)]
+    dear, cheap = (sampled_sparse_vector(base, statistic=one, epsilon=1.0, max_queries=60) for one in statistics)
+    assert dear.guarantee.failure > 10 * cheap.guarantee.failure
+    told = [digest(one) for price in (dear, cheap) for one in (price.guarantee, price.by_output.worst())]
+    assert told[0] == told[1] != told[2] == told[3]
 
 
 def test_what_a_search_promises_can_be_changed_only_as_a_whole():

@@ -97,6 +97,8 @@ def first_positive_price(
         profile = _OutsideFailure(profile, failure)
     ordinary = replace(
         played,
+        theorem=theorem,
+        terms=dict(terms),  # those of the game say nothing of the failure
         pure_epsilon=output.worst_epsilon,
         failure=output.delta,
         profile=profile,
