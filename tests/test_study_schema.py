@@ -163,7 +163,7 @@ def test_an_unknown_key_is_named_with_those_that_there_are():
     columns = {"a": {"bound": (0, 1)}}
     with pytest.raises(StudyError, match=r"data.columns.a.bound: unknown key; there are bounds, categories, "):
         parse_study(changed("data.columns", columns))
-    with pytest.raises(StudyError, match=r"nane: unknown key; there are data, learner, name, "):
+    with pytest.raises(StudyError, match=r"nane: unknown key; there are card, data, learner, name, "):
         parse_study(changed("nane", "x"))
 
 
@@ -237,7 +237,7 @@ key_variable = "DPSELECT_KEY_THAT_IS_ABSENT"
 """
 
 SAID = (
-    "nmae: unknown key; there are data, learner, name, ",
+    "nmae: unknown key; there are card, data, learner, name, ",
     "data.class_shares: 'maybe' is none of data.classes",
     "data: no such column: 'mvoed'; there are 'age', 'job', 'pay.gross', 'wealth', 'moved'",
     "data.columns.age: bounds must be two finite numbers, the lower one first",

@@ -21,7 +21,7 @@ from dpselect.privacy.nothing_found import nothing_found
 __all__ = ["tune"]
 
 
-_WHOLE: Final = {"one-run": "run", "portfolio": "portfolio", "one-stage": "search"}
+_WHOLE: Final = {"one-run": "run", "portfolio": "portfolio", "one-stage": "search", "two-stage": "search"}
 
 
 def _schema(asked: bool) -> None:
@@ -132,6 +132,15 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         f"one run: epsilon {_shown(found['single_run_epsilon'])}; {learner}",
         f"number of runs: {runs}{_how_scored(found)}",
     ]
+    if found["design"] == "two-stage":
+        first, second = found["stages"]
+        trained = [
+            f"first stage: a search, epsilon {_shown(first['epsilon'])}; one of its runs: epsilon "
+            f"{_shown(found['single_run_epsilon'])}; {learner}",
+            trained[1],
+            f"second stage: one run on all rows with what won, epsilon {_shown(second['epsilon'])} by itself"
+            f"{_settings(second['noise'])}",
+        ]
     if found["design"] == "portfolio":
         trained = [
             *(f"trained once: {one['learner']}{_settings(_without_learner(one))}" for one in found["candidates"]),

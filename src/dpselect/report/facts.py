@@ -32,17 +32,25 @@ def search_facts(
     law: Repetitions,
     delta: float,
     bounds: Guarantee | None = None,
+    final: Guarantee | None = None,
     budget: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """What is guaranteed, what other ways would cost, and what the law is good for.
 
     `parts` are the guarantees of one run, training first, one for each part of the data; `search` is that of the whole
-    search. `bounds` is what of it paid for bounds of columns, if they were bought. `budget` is the ledger's before and
-    after, if there is one. Where nothing finite is guaranteed stands None.
+    search. `bounds` is what of it paid for bounds of columns, if they were bought, `final` what for a second stage.
+    `budget` is the ledger's before and after, if there is one. Where nothing finite is guaranteed stands None.
     """
     parts = promises("parts", parts)
     search = promise("search", search)
-    bought = [] if bounds is None else [promise("bounds", bounds)]
+    beside = {
+        label: promise(name, paid)
+        for label, name, paid in (
+            ("bounds of columns, bought", "bounds", bounds),
+            ("the second stage, one run on all rows", "final", final),
+        )
+        if paid is not None
+    }
     single = worst_of(*parts)
     lower, epsilon = search.epsilon_bracket(delta)
     return {
@@ -51,7 +59,7 @@ def search_facts(
         "epsilon_lower": lower,
         "delta": delta,
         "curve": _curve(single, search, epsilon=epsilon, delta=delta),
-        "costs": _costs(parts, search, law, bought, delta=delta),
+        "costs": _costs(parts, search, law, beside, delta=delta),
         "law": _law_facts(law),
         "budget": None if budget is None else dict(budget),
     }
@@ -76,7 +84,7 @@ def _probabilities(values: NDArray[np.float64]) -> list[float]:
 
 
 def _costs(
-    parts: Sequence[Guarantee], search: Guarantee, law: Repetitions, bought: Sequence[Guarantee], *, delta: float
+    parts: Sequence[Guarantee], search: Guarantee, law: Repetitions, beside: Mapping[str, Guarantee], *, delta: float
 ) -> list[dict[str, Any]]:
     """Epsilon of this search and of other ways to pay, at the same delta.
 
@@ -84,21 +92,21 @@ def _costs(
     the public law names.
     """
     training = parts[0]
-    costs = [_cost("bounds of columns, bought", guarantee, delta, "run") for guarantee in bought]
+    costs = [_cost(label, guarantee, delta, "run") for label, guarantee in beside.items()]
     costs += [
         _cost("one run alone", worst_of(*parts), delta, "run"),
         _cost("this search", search, delta, "search"),
     ]
     try:
         published = worst_of(*[best_of(part, law, bound="renyi") for part in parts])
-        published = compose(published, *bought)
+        published = compose(published, *beside.values())
         costs.append(_cost("the same search, by the published Renyi bound", published, delta, "other"))
     except BoundUnavailableError:
         pass  # a law or a base without that bound
     for name, count in (("mean", math.ceil(law.mean - 1e-9)), ("99th percentile", law.quantile(0.99))):
         runs = max(1, count)
         label = f"{runs} run{'s' if runs > 1 else ''} one by one, the law's {name}"
-        costs.append(_cost(label, compose(*[training] * runs, *bought), delta, "composition"))
+        costs.append(_cost(label, compose(*[training] * runs, *beside.values()), delta, "composition"))
     return costs
 
 

@@ -17,6 +17,7 @@ __all__ = ["designed"]
 
 _ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
+_FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
 _PORTFOLIO_SIGNALS: Final = 800.0
 """n mu from which a few candidates that really differ are worth their price."""
 _MANY_SIGNALS: Final = 5000.0
@@ -30,7 +31,8 @@ def designed(study: Study) -> Study:
 
     Without `[space]` it is one run: all rows train, and none scores unless there is a `[validation]` table, whose noisy
     figure is then released. With a `[space]` of a few unlike candidates and rows enough it is a portfolio of them, and
-    with another one a search of a harmonic number of runs. `[repetitions]` say a search themselves.
+    with another one a search of a harmonic number of runs. `[repetitions]` say a search themselves; with `[refit]` it
+    is one in two stages.
     """
     asked = study.search.design
     if asked == "portfolio" and study.repetitions:
@@ -38,6 +40,9 @@ def designed(study: Study) -> Study:
     if asked == "portfolio" or (asked == "auto" and _pays(study)):
         listed = study.space or _unlike(study)
         return _with(study, design="portfolio", space=listed, repetitions=_ONE_RUN, validation=_figure(study))
+    if asked == "two-stage" or (asked == "auto" and study.space and "refit" in study.model_fields_set):
+        scored = study.validation.model_copy(update={"release_score": False})
+        return _with(study, design="two-stage", repetitions=study.repetitions or _FIRST_STAGE, validation=scored)
     if study.repetitions:
         return _with(study, design="one-run" if study.repetitions == _ONE_RUN and not study.space else "one-stage")
     if study.space:
@@ -52,7 +57,12 @@ def designed(study: Study) -> Study:
 def _pays(study: Study) -> bool:
     """Whether a portfolio is what this study, which names no design, should be: see docs/study-file.md."""
     listed, compared = combinations(study.space), study.validation
-    if study.repetitions or listed is None or not 2 <= len(listed) <= MOST_CANDIDATES:
+    if (
+        study.repetitions
+        or "refit" in study.model_fields_set
+        or listed is None
+        or not 2 <= len(listed) <= MOST_CANDIDATES
+    ):
         return False
     if compared.data != "private" or compared.metric is not None:
         return False

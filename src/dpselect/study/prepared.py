@@ -18,17 +18,17 @@ from dpselect.study.opened import Opened
 from dpselect.study.split import StudyObjective, split
 from dpselect.tuning import Preparation
 
-__all__ = ["model_parts", "prepared"]
+__all__ = ["model_parts", "prepared", "with_bounds"]
 
 Array = NDArray[np.float64]
 
 
 def prepared(opened: Opened) -> StudyObjective | Preparation:
-    """One run of the search, or where bounds are private what buys them first."""
-    purchase = opened.priced.price.purchase
-    if purchase is None:
+    """One run of the search, or where bounds are private what buys them first; with the price of all else there is."""
+    price = opened.priced.price
+    if price.beside is None:
         return split(opened)
-    return Preparation(partial(_bought, opened, purchase), purchase.guarantee)
+    return Preparation(partial(_bought, opened, price.purchase), price.beside)
 
 
 def model_parts(
@@ -41,7 +41,9 @@ def model_parts(
     return weights, known_columns(purchase, columns, limits)
 
 
-def _bought(opened: Opened, purchase: Purchase, random: RandomSource) -> StudyObjective:
+def _bought(opened: Opened, purchase: Purchase | None, random: RandomSource) -> StudyObjective:
+    if purchase is None:
+        return split(opened)
     settled = opened.priced.settled
     limits = buy(purchase, settled.columns, opened.rows.numbers, random)
     columns = known_columns(purchase, settled.columns, limits)
@@ -51,12 +53,12 @@ def _bought(opened: Opened, purchase: Purchase, random: RandomSource) -> StudyOb
         recipe=replace(settled.recipe, columns=columns),
         candidates=tuple(replace(one, recipe=replace(one.recipe, columns=columns)) for one in settled.candidates),
     )
-    rows, public = (_with_bounds(part, columns) for part in (opened.rows, opened.validation))
+    rows, public = (with_bounds(part, columns) for part in (opened.rows, opened.validation))
     priced = replace(opened.priced, settled=known)
     return replace(split(replace(opened, priced=priced, rows=rows, validation=public)), beside=(limits,))
 
 
-def _with_bounds(rows: Any, columns: Mapping[str, Column]) -> Any:
+def with_bounds(rows: Any, columns: Mapping[str, Column]) -> Any:
     """The same rows, in the same parts, with features by the bounds of these columns."""
     if rows is None:
         return None

@@ -13,7 +13,7 @@ from dpselect.accounting.planning.search_prices import SearchPrice, least_noise,
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_down, rounded_up
-from dpselect.privacy import Guarantee, worst_of
+from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.candidates import PortfolioCandidate
@@ -22,6 +22,7 @@ from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import PortfolioPrice, portfolio_price
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
+from dpselect.study.second_stage import SecondStage, first_share, second_stage
 from dpselect.study.settled import Settled, budget_of
 from dpselect.tuning import SearchRequest, SearchStore, check_store
 
@@ -37,7 +38,7 @@ class Price:
     `parts` are the guarantees of one run towards a row that trains and towards a row that validates: a row is in one
     part only, so one run costs it the larger, and the whole search the larger of the two finished curves.
     `purchase` are bounds that every row pays for first; `search` has their price too. `portfolio` are the noises of
-    candidates, of which `noise` is the first one's, and the price of the choice.
+    candidates, of which `noise` is the first one's, and the price of the choice. `second` is a second stage.
     """
 
     noise: float
@@ -48,6 +49,7 @@ class Price:
     delta: float
     purchase: Purchase | None = None
     portfolio: PortfolioPrice | None = None
+    second: SecondStage | None = None
 
     @property
     def single(self) -> Guarantee:
@@ -56,8 +58,9 @@ class Price:
 
     @property
     def beside(self) -> Guarantee | None:
-        """What every row pays beside the runs."""
-        return None if self.purchase is None else self.purchase.guarantee
+        """What every row pays beside the runs: for bounds, and for a run on all rows."""
+        paid = [one.guarantee for one in (self.purchase, self.second) if one is not None]
+        return compose(*paid) if paid else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +101,8 @@ def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
     if settled.candidates:
         return Priced(settled, _price_portfolio(settled.study, settled.candidates, settled.law))
+    if settled.second is not None:
+        return Priced(settled, _price_two_stages(settled.study, settled.recipe, settled.second, settled.law))
     return Priced(settled, price_study(settled.study, settled.recipe, settled.law))
 
 
@@ -152,6 +157,41 @@ def _price_portfolio(study: Study, candidates: Sequence[PortfolioCandidate], law
     return replace(priced, portfolio=found)
 
 
+def _price_two_stages(study: Study, recipe: Recipe, last: Recipe, law: Repetitions) -> Price:
+    privacy, validation = study.privacy, study.validation
+    assert privacy.epsilon is not None
+    first, purchase = first_share(study) * privacy.epsilon, purchase_of(study, recipe.columns)
+    noise = least_noise(
+        "the first stage",
+        lambda value: SearchPrice((recipe.guarantee(value),), law),
+        epsilon=first,
+        delta=privacy.delta,
+        relative=1e-3,
+    )
+    parts, scored = [recipe.guarantee(noise)], None
+    if validation.data == "private":
+        scored = validation.score_epsilon
+        if scored is None:
+            scored = score_epsilon(law, privacy.adjacency, epsilon=first, delta=privacy.delta)
+        parts.append(NoisyCount(epsilon=scored, adjacency=privacy.adjacency).guarantee)
+    beside = None if purchase is None else purchase.guarantee
+    second = second_stage(study, last, (recipe, noise), parts, law, beside)
+    found = Price(noise, scored, tuple(parts), parts[0], 0.0, privacy.delta, purchase, second=second)
+    search = SearchPrice(found.parts, law, found.beside)
+    epsilon = search.epsilon(privacy.delta)
+    _refuse_above(epsilon, study)
+    return replace(found, search=search.guarantee, epsilon=epsilon)
+
+
+def _refuse_above(epsilon: float, study: Study) -> None:
+    privacy = study.privacy
+    if privacy.epsilon is not None and epsilon > privacy.epsilon:
+        raise BudgetError(
+            f"the search costs epsilon {rounded_up(epsilon)} at delta {privacy.delta:g}, above the total "
+            f"{privacy.epsilon:g}: raise epsilon or lower validation.score_epsilon"
+        )
+
+
 def _finished(
     study: Study, law: Repetitions, training: Guarantee, noise: float, purchase: Purchase | None, total: float
 ) -> Price:
@@ -168,11 +208,7 @@ def _finished(
         parts.append(NoisyCount(epsilon=scored, adjacency=privacy.adjacency).guarantee)
     search = SearchPrice(tuple(parts), law, beside)
     epsilon = search.epsilon(delta)
-    if privacy.epsilon is not None and epsilon > privacy.epsilon:
-        raise BudgetError(
-            f"the search costs epsilon {rounded_up(epsilon)} at delta {delta:g}, above the total {privacy.epsilon:g}: "
-            "raise epsilon or lower validation.score_epsilon"
-        )
+    _refuse_above(epsilon, study)
     return Price(noise, scored, search.parts, search.guarantee, epsilon, delta, purchase)
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
@@ -103,6 +104,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},
         "candidates": _candidates(settled, found),
         "choice_epsilon": None if found.portfolio is None else found.portfolio.choice.epsilon,
+        "stages": _stages(settled, found),
         "score_epsilon": found.score_epsilon,
         "repetitions": law.describe(),
         "mean_runs": law.mean,
@@ -129,6 +131,19 @@ def _candidates(settled: Settled, found: Price) -> list[dict[str, Any]]:
     return [
         {"learner": one.recipe.kind, **one.parameters, one.recipe.noise_name: one.recipe.noise_parameter(noise)}
         for one, noise in zip(settled.candidates, noises, strict=True)
+    ]
+
+
+def _stages(settled: Settled, found: Price) -> list[dict[str, Any]] | None:
+    """What each of two stages costs by itself; together they cost less than the sum."""
+    if found.second is None:
+        return None
+    first, second = SearchPrice(found.parts, settled.law), found.second
+    noises = (settled.recipe.noise_parameter(found.noise), settled.recipe.noise_parameter(second.noise))
+    epsilons = (first.epsilon(found.delta), second.guarantee.epsilon(found.delta))
+    return [
+        {"epsilon": epsilon, "noise": {settled.recipe.noise_name: noise}}
+        for epsilon, noise in zip(epsilons, noises, strict=True)
     ]
 
 

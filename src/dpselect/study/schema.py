@@ -26,6 +26,7 @@ __all__ = [
     "Output",
     "Privacy",
     "PrivateBounds",
+    "Refit",
     "Runs",
     "SearchDesign",
     "Study",
@@ -279,9 +280,17 @@ class Card(_Strict):
 class SearchDesign(_Strict):
     """`[search]`: whether one model is trained, the best of a few unlike ones, or the best of a random number."""
 
-    design: Literal["auto", "one-run", "portfolio", "one-stage"] = "auto"
+    design: Literal["auto", "one-run", "portfolio", "one-stage", "two-stage"] = "auto"
     """One run of settings that are given or follow from a rule; a portfolio of the candidates that the space lists,
-    each trained once; a search of the space in one stage. auto is a search exactly where there is a space."""
+    each trained once; a search of the space in one stage, or in two, of which the second is one run on all rows. auto
+    is a search exactly where there is a space."""
+
+
+class Refit(_Strict):
+    """`[refit]`: the second stage of a search in two, one run on all rows with the settings that won."""
+
+    share: Literal["auto"] | Annotated[float, Field(gt=0, lt=1)] = "auto"
+    """The share of epsilon that is kept for it; auto is 0.7."""
 
 
 class Output(_Strict):
@@ -316,6 +325,8 @@ class Study(_Strict):
     """What each run of a search draws: the law of every searched parameter."""
     repetitions: dict[str, Any] = Field(default_factory=dict)
     """The law of the number of runs of a search."""
+    refit: Refit = Refit()
+    """The second stage of a search in two."""
     runs: Runs = Runs()
     """Where trials run, and their limits."""
     card: Card = Card()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -63,6 +63,7 @@ class Settled:
     """A study whose names, laws, tables and places are found good.
 
     `payload_bytes` is the room that a model needs. `candidates` are those of a portfolio; `recipe` is the first one's.
+    `second` is how a second stage trains, on all rows.
     """
 
     study: Study
@@ -79,6 +80,7 @@ class Settled:
     metric: Metric
     payload_bytes: int
     candidates: tuple[PortfolioCandidate, ...] = ()
+    second: Recipe | None = None
 
     @property
     def design(self) -> str:
@@ -157,6 +159,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     ):
         return None
     features, portfolio = sum(column.width for column in columns.values()), study.search.design == "portfolio"
+    two = study.search.design == "two-stage"
     largest = check.of(lambda: max((_largest(each.recipe, space, features) for each in candidates), key=_size), "data")
     if largest is None:
         return None
@@ -176,6 +179,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         metric=metric,
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
         candidates=candidates if portfolio else (),
+        second=replace(candidates[0].recipe, nominal_rows=study.privacy.nominal_rows) if two else None,
     )
 
 

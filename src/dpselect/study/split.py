@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ from dpselect.tuning import TrialOutput
 
 __all__ = ["StudyObjective", "split"]
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]
+KEY_BYTES: Final = 32
 Labels = NDArray[Any]
 
 
@@ -47,7 +48,8 @@ class StudyObjective:
     The score is that of the study's metric: with noise when the rows are private, without when they are public
     (`noise` None). One run alone need not be scored (`validation` None). The value is the tuple of weight arrays,
     before them the place of a candidate that was chosen, behind them the cells of the metric with their noise if the
-    score is to be released, and `beside`, which all runs share. Nothing is drawn but from the trial's source.
+    score is to be released, and `beside`, which all runs share. With `keyed` a key stands for the weights: that of the
+    second stage. Nothing is drawn but from the trial's source.
     """
 
     train: OneModel | Portfolio
@@ -58,11 +60,14 @@ class StudyObjective:
     metric: Metric
     shows_score: bool
     beside: tuple[Array, ...] = ()
+    keyed: bool = False
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
         model, told = self.train(params, random, self.training)
         weights = (*told, *(np.asarray(w) for w in model.weights_))
+        if self.keyed:
+            weights = (np.frombuffer(random.spawn("second").bytes(KEY_BYTES), dtype=np.uint8),)
         if self.validation is None:
             return TrialOutput(0.0, (*weights, *self.beside))
         features, labels = self.validation
@@ -98,6 +103,7 @@ def split(opened: Opened) -> StudyObjective:
         score_noise=opened.priced.score_noise,
         metric=settled.metric,
         shows_score=settled.shows_score,
+        keyed=settled.second is not None,
     )
 
 

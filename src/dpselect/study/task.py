@@ -38,6 +38,11 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
     design = _table(document, "search").get("design", "auto")
     searched = [key for key in ("space", "repetitions") if document.get(key)]
+    refit = "refit" in document
+    if refit and design in ("one-run", "portfolio", "one-stage"):
+        yield "refit", 'goes with a search in two stages: leave it out, or take search.design = "two-stage"'
+    if refit or design == "two-stage":
+        yield from _two_stages(document)
     if design == "one-run":
         for key in searched:
             yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
@@ -47,10 +52,21 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if _table(document, "validation").get("data") == "public":
             yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
         return
-    elif (design == "one-stage" or "repetitions" in searched) and "space" not in document:
+    elif (
+        design != "two-stage" and not refit and (design == "one-stage" or "repetitions" in searched)
+    ) and "space" not in document:
         yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
     if "space" in searched and _table(document, "validation").get("data") == "none":
         yield "validation.data", "a search compares runs: private or public"
+
+
+def _two_stages(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if not document.get("space"):
+        yield "space", "needed for a search: the parameters that a run draws"
+    if _table(document, "validation").get("release_score"):
+        yield "validation.release_score", "of a search in two stages the score is not that of the model released"
+    if "noise_multiplier" in _table(document, "privacy"):
+        yield "privacy.noise_multiplier", "each of two stages has a noise of its own: give epsilon"
 
 
 def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:

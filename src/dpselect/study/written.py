@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import dpselect
 from dpselect import report
@@ -20,7 +21,7 @@ from dpselect.study.columns import Column
 from dpselect.study.described import described
 from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
-from dpselect.study.prepared import model_parts
+from dpselect.study.prepared import model_parts, with_bounds
 from dpselect.study.priced import Priced
 from dpselect.study.settled import RELEASE, Settled, budget_of
 from dpselect.study.shown import figures, misleading
@@ -31,43 +32,69 @@ __all__ = ["read_release", "remake_report", "write"]
 MODEL, FACTS, REPORT = "model.npz", "facts.json", "report.html"
 
 
+@dataclass(frozen=True, repr=False)
+class _Model:
+    """What is released: which way of training, the columns as they were trained with, the file, a figure's cells."""
+
+    chosen: PortfolioCandidate
+    columns: Mapping[str, Column]
+    content: bytes
+    cells: NDArray[np.int64] | None
+
+
 def write(opened: Opened, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
     folder, price = settled.place.folder, priced.price
-    test, validation, columns, chosen = None, None, settled.columns, None
-    if result.value is not None:
-        weights, columns = model_parts(result.value, price.purchase, settled.columns)
-        chosen, noise = PortfolioCandidate(result.params or {}, settled.recipe), price.noise
-        if price.portfolio is not None:
-            place, *weights = weights
-            chosen, noise = settled.candidates[int(place)], price.portfolio.noises[int(place)]
-        if settled.shows_score:
-            *weights, cells = weights
-            validation = figures(priced, np.asarray(cells, dtype=np.int64))
-        content = model_bytes(
-            chosen.recipe,
-            noise=noise,
-            parameters=chosen.parameters if price.portfolio is None else {},
-            weights=weights,
-            columns=columns,
-        )
-        write_atomically(folder / MODEL, content)
+    test, validation, model = None, None, _model(opened, result)
+    if model is not None:
+        if model.cells is not None:
+            validation = figures(priced, model.cells)
+        write_atomically(folder / MODEL, model.content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
+    chosen = None if model is None else model.chosen
     release = _release(priced, result, chosen, test=test, validation=validation)
+    columns = settled.columns if model is None else model.columns
     release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
     facts = report.search_facts(
         parts=price.parts,
         search=price.search,
         law=settled.law,
         delta=price.delta,
-        bounds=price.beside,
+        bounds=None if price.purchase is None else price.purchase.guarantee,
+        final=None if price.second is None else price.second.guarantee,
         budget=_budget_moved(settled, result.receipt),
     )
     page = report.render_page(release, facts)
     write_atomically(folder / FACTS, _json(facts))
     write_atomically(folder / REPORT, page.encode())
     write_atomically(folder / RELEASE, _json(release))
+
+
+def _model(opened: Opened, result: TuneResult) -> _Model | None:
+    """The model that the value stands for, the same at every call; None where nothing was found."""
+    if result.value is None:
+        return None
+    settled, price = opened.priced.settled, opened.priced.price
+    weights, columns = model_parts(result.value, price.purchase, settled.columns)
+    cells = None
+    if settled.shows_score:
+        *weights, last = weights
+        cells = np.asarray(last, dtype=np.int64)
+    chosen, noise = PortfolioCandidate(result.params or {}, settled.recipe), price.noise
+    if price.portfolio is not None:
+        place, *weights = weights
+        chosen, noise = settled.candidates[int(place)], price.portfolio.noises[int(place)]
+    if price.second is not None:
+        rows, stage = with_bounds(opened.rows, columns), price.second.with_columns(columns)
+        chosen, noise = PortfolioCandidate(stage.carried(chosen.parameters), stage.recipe), stage.noise
+        found = stage.trained(chosen.parameters, (rows.features, rows.labels), weights[0].tobytes())
+        if found is None:
+            return None
+        weights = found
+    parameters = chosen.parameters if price.portfolio is None else {}
+    content = model_bytes(chosen.recipe, noise=noise, parameters=parameters, weights=weights, columns=columns)
+    return _Model(chosen, columns, content, cells)
 
 
 def read_release(folder: Path) -> dict[str, Any]:
@@ -123,7 +150,7 @@ def _release(
     does on public rows, `validation` what its noisy score says.
     """
     study, price = priced.settled.study, priced.price
-    found = result.value is not None
+    found = chosen is not None
     note = misleading(study, None if validation is None else validation["rows_by_class"])
     named = study.privacy.ledger is not None
     return {

@@ -172,17 +172,23 @@ def _content(value: Any) -> bytes | None:
 
 
 def least_noise(
-    what: str, price: Callable[[float], SearchPrice], *, epsilon: float, delta: float, relative: float = 1e-4
+    what: str,
+    price: Callable[[float], SearchPrice],
+    *,
+    epsilon: float,
+    delta: float,
+    relative: float = 1e-4,
+    unspent: float = 1e-4,
 ) -> float:
     """Close above the least noise parameter whose search meets the total; `what` is it the noise of.
 
-    A price that leaves at most 1/10000 of epsilon unspent is close enough: each one more that is worked out takes
+    A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is worked out takes
     longer than any other part of a plan.
 
     Raises `BudgetError` where none does.
     """
     try:
-        return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, unspent=1e-4)
+        return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
     except (BudgetError, ArgumentError) as error:  # parameters have limits of their own
         raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from dpselect.errors import StudyError
 from dpselect.registry import Registry
 
 __all__ = ["LEARNERS", "StudyLearner"]
+
+Carry = Callable[[dict[str, Any], dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,9 @@ class StudyLearner:
     arrays `weights_`, and `guarantee()` says what one fit promises. `regressor` is what stands for it where the label
     is a number, None where there is none: it takes `label_bounds` in place of `classes`. `noise_name` is the parameter
     that decides the noise of both; `inverse` says that more noise means a smaller value of it. `priced` are other
-    parameters that enter the guarantee: all runs share them, none is searched.
+    parameters that enter the guarantee: all runs share them, none is searched. `carry` says what becomes of settings
+    that won a search when another noise trains them: from the settings, and an estimator's parameters before and after.
+    `fix` gives what a rule chooses in steps at these parameters, so that the noise alone can be fitted to a total.
     """
 
     estimator: type[Any]
@@ -27,6 +32,8 @@ class StudyLearner:
     inverse: bool = False
     priced: frozenset[str] = frozenset()
     regressor: type[Any] | None = None
+    carry: Carry | None = None
+    fix: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 
     def for_task(self, task: str) -> type[Any]:
         """The estimator of a classification or a regression; raises `StudyError` where there is none."""

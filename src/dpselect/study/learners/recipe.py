@@ -80,6 +80,13 @@ class Recipe:
             )
         return guarantee
 
+    def fixed(self, noise: float) -> Recipe:
+        """The same with what a rule chooses in steps, as it does at this noise: a little less of it may then do."""
+        fix = LEARNERS[self.kind].fix
+        if fix is None:
+            return self
+        return replace(self, shared={**self.shared, **fix(self.estimator(noise, {}, None).get_params())})
+
     def refuse(self, drawn: Mapping[str, Any]) -> None:
         """Raise what a run with these parameters would, whatever its rows are. Rows of one feature stand for them."""
         self.guarantee(1.0)

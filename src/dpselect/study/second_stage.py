@@ -1,0 +1,117 @@
+"""The second stage of a search in two: one run on all rows, with the settings that won and a noise of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
+from dpselect.privacy import Guarantee, compose
+from dpselect.privacy.boundary import result_of
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed, Repetitions
+from dpselect.study.columns import Column
+from dpselect.study.learners import LEARNERS, Recipe
+from dpselect.study.schema import Study
+
+__all__ = ["SHARE", "SecondStage", "first_share", "second_stage"]
+
+Array = NDArray[np.float64]
+
+_NEAR, _SPENT = 1e-2, 5e-4
+"""What of the total may be left by the first guess of the noise, and by the noise."""
+SHARE: Final = 0.7
+"""The share of epsilon that is kept for the second stage, where the study says none."""
+
+
+@dataclass(frozen=True)
+class SecondStage:
+    """How the run on all rows is trained and what it costs; public. `first` is the noise of the search's runs."""
+
+    recipe: Recipe
+    noise: float
+    searched: Recipe
+    first: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it promises to every row; the same for every setting in the space."""
+        return self.recipe.guarantee(self.noise)
+
+    def with_columns(self, columns: Mapping[str, Column]) -> SecondStage:
+        """The same with bounds that were bought."""
+        return replace(self, recipe=replace(self.recipe, columns=columns))
+
+    def carried(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings that won, with those that depend on the noise and on the rows as the learner's rule has them."""
+        carry = LEARNERS[self.recipe.kind].carry
+        if carry is None:
+            return dict(drawn)
+        before = self.searched.estimator(self.first, drawn, None)
+        return carry(dict(drawn), before.get_params(), self.recipe.estimator(self.noise, drawn, None).get_params())
+
+    def trained(self, settings: Mapping[str, Any], rows: tuple[Array, NDArray[Any]], key: bytes) -> list[Array] | None:
+        """The weights that these rows and this key give, the same at every call; None where training fails.
+
+        That it fails is part of the private output.
+        """
+
+        def run() -> list[Array]:
+            with threadpool_limits(1):
+                model = self.recipe.estimator(self.noise, settings, keyed_source(key)).fit(*rows)
+                return [np.asarray(weights) for weights in model.weights_]
+
+        return result_of(run, None)
+
+
+def first_share(study: Study) -> float:
+    """The share of epsilon for the search."""
+    share = study.refit.share
+    return 1.0 - (SHARE if share == "auto" else share)
+
+
+def second_stage(
+    study: Study,
+    recipe: Recipe,
+    searched: tuple[Recipe, float],
+    parts: Sequence[Guarantee],
+    law: Repetitions,
+    beside: Guarantee | None,
+) -> SecondStage:
+    """The stage whose noise is the least with which it, the search and what is paid `beside` meet the total.
+
+    Claim: whatever setting wins, the search and the run on all rows are covered by the composition of their guarantees.
+    Source: docs/theory/portfolio.md, Theorem 2.
+
+    `parts` are what one run of the search costs a row. Raises `BudgetError` where no noise does.
+    """
+    first = [SearchPrice((part,), law).guarantee for part in parts]
+    if beside is not None:
+        first = [compose(each, beside) for each in first]
+
+    near = _least(recipe, first[:1], study, _NEAR)  # which settles the steps that a rule chooses
+    recipe = recipe.fixed(near)
+    return SecondStage(recipe, _least(recipe, first, study, _SPENT), *searched)
+
+
+def _least(recipe: Recipe, first: Sequence[Guarantee], study: Study, unspent: float) -> float:
+    privacy, noise = study.privacy, 0.0
+    assert privacy.epsilon is not None
+    for each in first:
+        # the noise of one part mostly does for the others
+        if noise and _price(each, recipe, noise).epsilon(privacy.delta) <= privacy.epsilon:
+            continue
+        found = partial(_price, each, recipe)
+        least = least_noise("the second stage", found, epsilon=privacy.epsilon, delta=privacy.delta, unspent=unspent)
+        noise = max(noise, least)
+    return noise
+
+
+def _price(first: Guarantee, recipe: Recipe, noise: float) -> SearchPrice:
+    return SearchPrice((compose(first, recipe.guarantee(noise)),), Fixed(count=1))
