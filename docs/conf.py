@@ -20,10 +20,12 @@ version = release = dpselect.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx_copybutton",
     "sphinxcontrib.bibtex",
     "citations",
     "docstrings",
     "formulae",
+    "llms",
     "outside_links",
     "plots",
     "statements",
@@ -35,6 +37,11 @@ html_title = f"dpselect {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
+
+# what is copied is what one types: without prompts, and without what is printed
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4

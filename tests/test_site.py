@@ -27,7 +27,7 @@ ROOMS = (
 
 def test_every_page_is_in_the_index():
     listed = set()
-    for index in ("index.md", "api/index.md"):
+    for index in ("index.md", "how-to.md", "explanation.md", "reference.md", "api/index.md"):
         text = (DOCS / index).read_text(encoding="utf-8")
         for block in re.findall(r"^```{toctree}\n(.*?)^```", text, flags=re.M | re.S):
             listed |= {
@@ -208,3 +208,10 @@ def test_links_lead_to_the_line_of_the_code(extension):
     text = (DOCS.parent / file).read_text(encoding="utf-8").splitlines()
     line = pages.lines_of(file)["test_links_lead_to_the_line_of_the_code"]
     assert text[line - 1].startswith("def test_links_lead")
+
+
+def test_pages_are_summed_up_by_their_first_sentence(extension):
+    core = importlib.import_module("docutils.core")
+    parser = importlib.import_module("myst_parser.docutils_")
+    page = core.publish_doctree("# Title\n\nOne at\nepsilon 1.5, all of it. Two.\n", parser=parser.Parser())
+    assert extension("llms").first_sentence(page) == "One at epsilon 1.5, all of it."
