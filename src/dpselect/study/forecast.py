@@ -35,6 +35,7 @@ _NOISE: Final = 0.005
 _RULE: Final = {
     "one-run": "the study names nothing to choose from, and one run has all rows and the whole total",
     "portfolio": "a few candidates that really differ, and signals enough to tell which is best",
+    "two-stage": "the study has a [refit] table, which asks for a second stage",
     "one-stage": "the candidates are alike or many, or the signals too few for each candidate to be trained once",
 }
 
