@@ -18,6 +18,7 @@ from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, _deltas
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
 from dpselect.privacy import OutputGuarantee, compose, laplace
+from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.randomness import keyed_source
 from tests.sparse_vector_adversaries import (
     best_adaptive,
@@ -503,6 +504,23 @@ def test_refunds_are_pure_and_the_curve_is_never_refunded(tmp_path):
         assert 1.0 < float(divergences.spent().epsilon) < 2.5  # the odometer; and nothing comes back
         with pytest.raises(BudgetError):
             SparseVector(**HUNDRED, spender=divergences)
+
+
+def test_positives_are_charged_one_by_one_by_divergences(tmp_path):
+    """Without noise on thresholds, sessions of one positive cost together what one of all positives costs."""
+    each = {"epsilon_threshold": None, "epsilon_queries": 0.04, "max_positives": 1}
+    with Ledger.open(str(tmp_path / "ledger.db")) as ledger:
+        apart = ledger.create_budget("apart", epsilon=2, delta=1e-6, accounting="renyi")
+        for _ in range(20):
+            with SparseVector(**each, spender=apart) as sv:
+                sv.above(1e9, 0.0)
+        whole = ledger.create_budget("whole", epsilon=2, delta=1e-6, accounting="renyi")
+        SparseVector(epsilon_threshold=None, epsilon_queries=0.8, max_positives=20, spender=whole).close()
+        assert float(apart.spent().epsilon) == pytest.approx(float(whole.spent().epsilon), rel=1e-6)
+        # 20 positives attain 20 randomised responses of epsilon 0.02 (Theorem 5): a charge for 5 of them is false
+        game, order = SparseVectorGame(query_rate=0.02, positives=20), np.array([8.0])
+        attained = 20 * RandomizedResponseRenyi(0.02)(order)[0]
+        assert GameRenyi(dataclasses.replace(game, positives=5))(order)[0] < attained < GameRenyi(game)(order)[0]
 
 
 def test_a_threshold_without_noise(tmp_path):
