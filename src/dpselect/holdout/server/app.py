@@ -60,6 +60,7 @@ class _Server:
         # a holdout or gate gives one answer at a time: who comes later waits here, not for a lock on a file
         self._lines = {name: anyio.CapacityLimiter(1) for name in boards}
         self._waiting = dict.fromkeys(boards, 0)
+        self._reading = anyio.CapacityLimiter(4)  # a body takes many times its size while it is read
 
     def routes(self) -> list[Route]:
         return [
@@ -125,7 +126,9 @@ class _Server:
 
     async def _answered(self, who: Submitter, board: Board, upload: Callable[[], Upload]) -> dict[str, Any]:
         try:
-            question = await run_sync(lambda: board.question(upload(), who.name, own_stakes=who.own_stakes))
+            question = await run_sync(
+                lambda: board.question(upload(), who.name, own_stakes=who.own_stakes), limiter=self._reading
+            )
             opened = await run_sync(self._submitters.begin, who, board.identifier, question.fingerprint)
 
             def ask() -> BoardAnswer:

@@ -84,5 +84,5 @@ def _numbers(answer: dict[str, Any]) -> dict[str, float]:
     """What a leaderboard of numbers can hold of an answer."""
     if "verdict" in answer:
         return {"accepted": float(answer["verdict"] == "accepted")}
-    low, high = answer["interval"] or (float("-inf"), float("inf"))
-    return {"score": answer["value"], "low": low, "high": high}
+    ends = {} if answer["interval"] is None else dict(zip(("low", "high"), answer["interval"], strict=True))
+    return {"score": answer["value"], **ends}
