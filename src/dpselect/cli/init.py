@@ -44,8 +44,7 @@ def init(
     `dpselect tune --check` names.
     """
     from dpselect.study import Facts, draft_study, guessed_columns
-    from dpselect.study.data import absent
-    from dpselect.study.sources import Form, open_table
+    from dpselect.study.sources import Form, absent, open_table
 
     number("--epsilon", epsilon, above=0.0)
     if task not in ("", *_TASKS):

@@ -7,11 +7,9 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +18,11 @@ from dpselect.errors import ContentError, StudyError
 from dpselect.study.columns import Column
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
-from dpselect.study.sources.table import Table
+from dpselect.study.sources.table import Table, absent
 
-__all__ = ["Rows", "absent", "cells_of", "encode_columns", "load", "plan_columns"]
+__all__ = ["Rows", "cells_of", "encode_columns", "load", "plan_columns"]
 
 Array = NDArray[np.float64]
-_SHOWN: Final = 20
-"""More names of columns are too many to read."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,17 +50,6 @@ def plan_columns(data: Data, table: Table) -> dict[str, Column]:
         return {name: data.columns[name] for name in table.columns if name in data.columns}
     shared = Column(bounds=data.bounds)
     return {name: data.columns.get(name, shared) for name in table.columns if name not in special}
-
-
-def absent(names: Iterable[str], there: Sequence[str]) -> str:
-    """What is said of columns that a table lacks: with those that it has, or of many the most alike."""
-    missing = list(names)
-    alike = [close for name in missing for close in get_close_matches(name, there, n=3, cutoff=0.5)]
-    shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
-    more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
-    if len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
-        more = f": one column alone, so the delimiter may be {found[0]!r}"
-    return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"
 
 
 def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) -> Rows:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.study.data import absent, cells_of
+from dpselect.study.data import cells_of
 from dpselect.study.model_file import load_model
-from dpselect.study.sources import Form, open_table
+from dpselect.study.sources import Form, absent, open_table
 
 __all__ = ["predict_table"]
 

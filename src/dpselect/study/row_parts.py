@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
 
-__all__ = ["SPLIT", "Digests", "content_digests", "key_digests", "row_digest", "split_words", "validation_mask"]
+__all__ = [
+    "SPLIT",
+    "Digests",
+    "content_digests",
+    "key_digests",
+    "numbered",
+    "row_digest",
+    "split_words",
+    "validation_mask",
+]
 
 SPLIT: Final = 2
 """The number of this way to split: a search is not resumed with another, as a row would train here and score there."""
@@ -72,11 +81,14 @@ def content_digests(rows: NDArray[np.float64], labels: NDArray[Any]) -> Digests:
     before: Counter[bytes] = Counter()
     for place in _repeated(np.frombuffer(bytes(found), dtype=np.uint64)[:: _SIZE // 8]):
         digest = bytes(found[place * _SIZE : (place + 1) * _SIZE])
-        if before[digest]:
-            number = before[digest].to_bytes(8, "little")
-            found[place * _SIZE : (place + 1) * _SIZE] = row_digest(digest, number)
+        found[place * _SIZE : (place + 1) * _SIZE] = numbered(digest, before[digest])
         before[digest] += 1
     return Digests(bytes(found))
+
+
+def numbered(digest: bytes, before: int) -> bytes:
+    """What stands for a row before which so many equal ones stand."""
+    return row_digest(digest, before.to_bytes(8, "little")) if before else digest
 
 
 def _repeated(words: NDArray[np.uint64]) -> list[int]:

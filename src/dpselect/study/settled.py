@@ -19,13 +19,13 @@ from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
 from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns import Column
-from dpselect.study.data import absent, plan_columns
+from dpselect.study.data import plan_columns
 from dpselect.study.designed import designed
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
 from dpselect.study.schema import Runs, Study
-from dpselect.study.sources import Table, open_table
+from dpselect.study.sources import Table, absent, open_table
 from dpselect.tuning import (
     Execution,
     Executor,

@@ -41,6 +41,7 @@ from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.study.metrics import ScoreNoise
+from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, TuneResult, tune
 
 __all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
@@ -260,6 +261,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 salt=self.name,
                 fraction=None if request.public_scoring else self.validation_fraction,
                 folds=request.folds,
+                y=None if beside else y,  # what goes with a row may tell it apart
             ),
             scoring=scoring,
             keyed=request.refit,
@@ -407,7 +409,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if self.store is None:
             return ""
         names = set(self.get_params(deep=False)) - _NOT_THE_STUDY
-        return str({name: describe_value(getattr(self, name)) for name in sorted(names)})
+        return str({name: describe_value(getattr(self, name)) for name in sorted(names)} | {"split": SPLIT})
 
     def _set_outcome(self, plan: SearchPlan, result: TuneResult) -> None:
         self.best_estimator_ = result.value

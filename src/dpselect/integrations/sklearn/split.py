@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
-from dpselect.study.row_parts import row_digest, split_words
+from dpselect.study.row_parts import numbered, row_digest, split_words
 
 __all__ = ["Part", "rows_to_parts"]
 
@@ -19,19 +20,30 @@ Part = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def rows_to_parts(
-    X: Any, labels: NDArray[Any], *, adjacency: Adjacency, salt: str, fraction: float | None, folds: int | None
+    X: Any,
+    labels: NDArray[Any],
+    *,
+    adjacency: Adjacency,
+    salt: str,
+    fraction: float | None,
+    folds: int | None,
+    y: Any = None,
 ) -> list[Part]:
     """The parts of one run: one pair, or one for each fold; all rows train when nothing is held out.
 
-    Under add_or_remove_one a row's part is a hash of its content, so that adding or removing a row moves no other; rows
-    of equal content share a part. Under replace_one it is a hash of its position.
+    Under add_or_remove_one a row's part is a hash of its content, so that adding or removing a row moves no other. Of
+    rows that are the same to the last byte of typed columns of numbers, and of the label in `y`, each has the part of
+    its content and of how many such rows stand before it: as collections without an order the parts differ by the row
+    that is added or removed (`dpselect.study.row_parts` has the argument). Of other containers, where cells of equal
+    content may yet be told apart, or become equal by what stands in another row, equal rows share a part; so they do
+    without `y`. Under replace_one it is a hash of the row's position.
     """
     count = len(labels)
     everything, nothing = np.arange(count), np.arange(0)
     if fraction is None and folds is None:
         return [(everything, nothing)]
     replace = adjacency is Adjacency.REPLACE_ONE
-    digests = [b""] * count if replace else _digests(X, labels)
+    digests = [b""] * count if replace else _with_numbers(_digests(X, labels), _same(X, y))
     words = split_words(digests, adjacency=adjacency, salt=salt)
     if folds is None:
         assert fraction is not None
@@ -50,6 +62,50 @@ def _digests(X: Any, labels: NDArray[Any]) -> list[bytes]:
     else:
         contents = [b"".join(map(_cell, row)) for row in np.asarray(X, dtype=object).tolist()]
     return [row_digest(row, label.tobytes()) for row, label in zip(contents, labels, strict=True)]
+
+
+def _with_numbers(digests: list[bytes], same: list[bytes | None]) -> list[bytes]:
+    """Digests of rows, of those that are the same with their number among them; None is the same as no other."""
+    before: Counter[bytes] = Counter()
+    found = []
+    for digest, content in zip(digests, same, strict=True):
+        found.append(digest if content is None else numbered(digest, before[content]))
+        if content is not None:
+            before[content] += 1
+    return found
+
+
+def _same(X: Any, y: Any) -> list[bytes | None]:
+    """Bytes of each row that are equal for those which nobody can tell apart, by the types of the columns; else None.
+
+    A type is part of the schema, as is whether there is an index with a content of its own: no row decides it.
+    """
+    columns, label = _typed_columns(X), getattr(y, "dtype", None)
+    nothing: list[bytes | None] = [None] * len(X)
+    if columns is None or not isinstance(label, np.dtype) or label.kind not in "biufUSO":
+        return nothing
+    raw = np.hstack([np.ascontiguousarray(part).view(np.uint8).reshape(len(X), -1) for part in columns])
+    return [_with_label(row.tobytes(), cell) for row, cell in zip(raw, np.asarray(y).tolist(), strict=True)]
+
+
+def _typed_columns(X: Any) -> list[NDArray[Any]] | None:
+    """Columns of numbers, each of its own type; None where there are others, or rows have names."""
+    if not hasattr(X, "columns"):
+        numbers = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+        return [X] if numbers else None
+    if not hasattr(X, "iloc") or not hasattr(X.index, "step"):  # a mere range of positions
+        return None
+    types = list(X.dtypes)
+    if not types or not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in types):
+        return None
+    return [X.iloc[:, place].to_numpy() for place in range(X.shape[1])]
+
+
+def _with_label(row: bytes, label: Any) -> bytes | None:
+    if isinstance(label, float):
+        return row + struct.pack("<d", label)
+    text = f"{type(label).__name__}:{label}".encode("utf-8", "surrogatepass")
+    return row + text if isinstance(label, (str, bytes, int)) else None
 
 
 def _cell(value: Any) -> bytes:

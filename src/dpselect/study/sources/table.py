@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import StudyError
 from dpselect.registry import Registry
 
-__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "open_table", "source_name", "without_password"]
+__all__ = ["SOURCES", "Form", "Opener", "Origin", "Table", "absent", "open_table", "source_name", "without_password"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Form:
     table: str | None = None
 
 
+_SHOWN: Final = 20
+"""More names of columns are too many to read."""
 _AS_IT_IS: Final = Form()
 
 
@@ -102,6 +105,17 @@ def open_table(
     if twice:
         raise StudyError(f"{origin} has more than one column {', '.join(map(repr, twice))}")
     return table
+
+
+def absent(names: Iterable[str], there: Sequence[str]) -> str:
+    """What is said of columns that a table lacks: with those that it has, or of many the most alike."""
+    missing = list(names)
+    alike = [close for name in missing for close in get_close_matches(name, there, n=3, cutoff=0.5)]
+    shown = there if len(there) <= _SHOWN else list(dict.fromkeys(alike)) or there[:_SHOWN]
+    more = "" if len(shown) == len(there) else f", and others ({len(there)} in all)"
+    if len(there) == 1 and (found := re.search(r"[;,|\t]", there[0])):
+        more = f": one column alone, so the delimiter may be {found[0]!r}"
+    return f"no such column: {', '.join(map(repr, missing))}; there are {', '.join(map(repr, shown))}{more}"
 
 
 def without_password(source: str) -> str:
