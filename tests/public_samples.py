@@ -220,6 +220,7 @@ EXEMPT: dict[str, str] = {
             "ledger.export_lines",
             "ledger.import_lines",
             "ordered.open_column",
+            "report.render_model_card",
             "report.render_page",
             "report.search_facts",
             "study.Study",

@@ -34,6 +34,7 @@ def test_the_diabetes_study_predicts_a_number(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
     monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
     document = tomllib.loads((EXAMPLES / "diabetes.toml").read_text()) | {"runs": {"executor": "inline"}}
     release = run_study(
         parse_study(document), base_folder=EXAMPLES, folder=tmp_path / "out", random=keyed_source(1)

@@ -32,6 +32,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL"
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
     monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
     random = np.random.default_rng(5)
     weights, heights = random.normal(70, 9, 200), random.normal(170, 9, 200)
     rows = [f"{a:.3f},{b:.3f},{'yes' if a > 70 else 'no'}" for a, b in zip(weights, heights, strict=True)]

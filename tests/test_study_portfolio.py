@@ -38,6 +38,7 @@ def no_page(monkeypatch):
     """Without the page, which takes seconds."""
     monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
     monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
 
 
 def parsed(**tables):

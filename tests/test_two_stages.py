@@ -30,6 +30,7 @@ def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
     monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
     monkeypatch.chdir(tmp_path)
 
 

@@ -16,10 +16,10 @@ __all__ = ["COMMANDS", "Commands", "Later"]
 
 COMMANDS: Final[Mapping[str, str]] = {
     "init": "Draft a study from the names of a table's columns, and the types of its schema. No row is read.",
-    "tune": "Search privately for the best model and write one release: the model, release.json and report.html.",
+    "tune": "Search privately for the best model and write one release: the model, its report and its card.",
     "predict": "Predict with a released model: a CSV file with a row for each row of a table.",
     "export": "Export a released model: a file that joblib loads as a fitted estimator of scikit-learn.",
-    "report": "Make report.html again, from release.json and facts.json alone: no data are read, nothing is spent.",
+    "report": "Make report.html and model-card.md again, from what was released: no data are read, nothing is spent.",
     "account": "Print the epsilon of running a private mechanism a random number of times and keeping the best.",
     "plan": "Choose the law of the number of runs, and the noise of one run, for a total or for a goal.",
     "quantile": "Private quantiles of a column: values that are nearly at the ranks asked for, and what that costs.",

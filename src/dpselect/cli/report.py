@@ -15,10 +15,12 @@ __all__ = ["report"]
 
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a release, as `dpselect tune` wrote it.")],
-    output: Annotated[Path | None, typer.Option(help="Write the page here, in place of report.html there.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the page alone, and here, not to report.html there.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make report.html again, from release.json and facts.json alone: no data are read, nothing is spent."""
+    """Make report.html and model-card.md again, from what was released: no data are read, nothing is spent."""
     from dpselect.study import remake_report  # scikit-learn takes a second to import
 
     place = remake_report(folder, output)

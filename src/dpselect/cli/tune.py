@@ -63,7 +63,7 @@ def tune(
         typer.Option("--schema", callback=_schema, is_eager=True, help="Print the JSON schema of study files."),
     ] = False,
 ) -> None:
-    """Search privately for the best model and write one release: the model, release.json and report.html."""
+    """Search privately for the best model and write one release: the model, its report and its card."""
     from dpselect.study import (  # scikit-learn takes a second to import
         check_study,
         forecast_study,

@@ -35,6 +35,7 @@ def card(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]
     columns = list(_columns(release))
     settings = release["settings"] | (release["parameters"] or {})
     return {
+        "lead": release["card"]["purpose"] or _predicts(release),
         "model": list(_model(release)),
         "settings": [(name, shown(value)) for name, value in settings.items()],
         "figures": list(_figures(release)),
@@ -69,6 +70,11 @@ def _some(words: Sequence[str]) -> str:
     return ", ".join(words) if left <= 1 else f"{', '.join(words[:_MOST_NAMES])} and {left} more"
 
 
+def _predicts(release: Mapping[str, Any]) -> str:
+    data, count = release["data"], len(release["data"]["columns"])
+    return f"Predicts {data['label']} from {count} column{'s' * (count != 1)} of {data['source']}."
+
+
 def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     data = release["data"]
     answer = f"one of {shown(data['classes'])}"
@@ -81,6 +87,8 @@ def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     how = f"the best of {among} candidates by its fit" if among else "one run"
     if release["design"] not in WITHOUT_LAW:
         how = "the best of a secret number of runs"
+    if release["design"] == "two-stage":
+        how += ", trained again on all rows"
     yield "learner", f"{release['learner']}, {how}"
     if release["card"]["license"] is not None:
         yield "licence", release["card"]["license"]
@@ -117,6 +125,8 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
             f"The public rows by which runs were compared give it the score {shown(release['score'])}. It is the best "
             "of several on these very rows, so that it will do somewhat worse on others."
         )
+    elif release["found"] and release["test"] is None and release["design"] == "two-stage":
+        yield "How good it is was not measured: rows that were held out for the choice trained it in the second stage."
     elif release["found"] and release["test"] is None:
         yield (
             "How good it is was not measured: no rows were held out or named for that. A [validation] table in the "

@@ -14,18 +14,18 @@ from dpselect.numerics import rounded, rounded_down, rounded_up
 from dpselect.report.card import WITHOUT_LAW, card, shown
 from dpselect.report.plots import COLOURS, picture, plotting
 
-__all__ = ["render_page"]
+__all__ = ["ENVIRONMENT", "render_page", "whole_of"]
 
 _WIDTH: Final = 4.2
 """Inches of a plot: on a phone its letters are then about as large as those beside it."""
-_ENVIRONMENT = Environment(
+ENVIRONMENT: Final = Environment(
     loader=PackageLoader("dpselect.report", "templates"),
-    autoescape=True,
+    autoescape=lambda name: name is not None and name.endswith(".html"),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters |= {
+ENVIRONMENT.filters |= {
     "rounded": rounded,
     "above": partial(rounded_up, digits=4),
     "below": partial(rounded_down, digits=4),
@@ -39,8 +39,8 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     It is a function of these alone, so it cannot depend on the number of runs that was drawn.
     """
     searched = release["design"] not in WITHOUT_LAW
-    whole = WITHOUT_LAW.get(release["design"], "search")
-    return _ENVIRONMENT.get_template("release.html").render(
+    whole = whole_of(release)
+    return ENVIRONMENT.get_template("release.html").render(
         release=release,
         searched=searched,
         whole=whole,
@@ -54,6 +54,11 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
             "budget": None if facts["budget"] is None else _budget_plot(facts["budget"]),
         },
     )
+
+
+def whole_of(release: Mapping[str, Any]) -> str:
+    """What all that was done is called."""
+    return WITHOUT_LAW.get(release["design"], "search")
 
 
 def _search_plots(facts: Mapping[str, Any]) -> dict[str, str]:

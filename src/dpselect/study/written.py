@@ -1,4 +1,4 @@
-"""Step 6 of a study, what it writes: the model, facts.json, report.html and release.json, in this order, atomically."""
+"""Step 6 of a study, what it writes, atomically: the model, facts.json, the pages for people, and last release.json."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dpselect.tuning import TuneResult
 
 __all__ = ["read_release", "remake_report", "write"]
 
-MODEL, FACTS, REPORT = "model.npz", "facts.json", "report.html"
+MODEL, FACTS, REPORT, CARD = "model.npz", "facts.json", "report.html", "model-card.md"
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,9 +65,10 @@ def write(opened: Opened, result: TuneResult) -> None:
         final=None if price.second is None else price.second.guarantee,
         budget=_budget_moved(settled, result.receipt),
     )
-    page = report.render_page(release, facts)
+    pages = _pages(release, facts)
     write_atomically(folder / FACTS, _json(facts))
-    write_atomically(folder / REPORT, page.encode())
+    for name, page in pages.items():
+        write_atomically(folder / name, page.encode())
     write_atomically(folder / RELEASE, _json(release))
 
 
@@ -102,8 +103,14 @@ def read_release(folder: Path) -> dict[str, Any]:
     return _read(folder, RELEASE)
 
 
+def _pages(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
+    return {REPORT: report.render_page(release, facts), CARD: report.render_model_card(release, facts)}
+
+
 def remake_report(folder: Path, output: Path | None = None) -> Path:
-    """Make the page of a release again, from release.json and facts.json alone; returns where it is.
+    """Make report.html and model-card.md again, from release.json and facts.json alone; returns where the page is.
+
+    With `output` the page alone is made, and written there.
 
     Raises `StudyError` when the folder holds no release, or one that this version cannot read.
     """
@@ -111,12 +118,13 @@ def remake_report(folder: Path, output: Path | None = None) -> Path:
 
     release, facts = (_read(folder, name) for name in (RELEASE, FACTS))
     try:
-        page = report.render_page(release, facts)
+        pages = _pages(release, facts)
     except (LookupError, TypeError, ValueError, AttributeError, UndefinedError):
         raise StudyError(f"{str(folder)!r}: {RELEASE} and {FACTS} are not a release of this version") from None
-    place = folder / REPORT if output is None else output
-    write_atomically(place, page.encode())
-    return place
+    made = {folder / name: page for name, page in pages.items()} if output is None else {output: pages[REPORT]}
+    for place, page in made.items():
+        write_atomically(place, page.encode())
+    return folder / REPORT if output is None else output
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

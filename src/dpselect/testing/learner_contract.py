@@ -163,6 +163,7 @@ def unpriced() -> Iterator[None]:
         patch.object(dpselect.study.priced, "price_study", price),
         patch.object(dpselect.report, "search_facts", lambda **_: {}),
         patch.object(dpselect.report, "render_page", lambda *_: ""),
+        patch.object(dpselect.report, "render_model_card", lambda *_: ""),
     ):
         yield
 
