@@ -17,12 +17,27 @@ from sphinx.writers.html5 import HTML5Translator
 # a command that is not known stays as it is, and so does "&" outside of a table; MathML Core has no letters of
 # another kind but upright ones
 NOT_TYPESET = re.compile(r"\\\w*|<m\w+>&</m\w+>|mathvariant=\"(?!normal)[^\"]*\"")
+# What the converter leaves to browsers and they set too widely: a function's name before what is no bracket; operators
+# that are words; a slash; a minus that begins a formula or follows a bracket, a comma or a relation; infinity.
+REFINED = (
+    (re.compile(r"<mi>(\w\w+)</mi>(?!(?:<mrow>)?<mo[^>]*>(?:&#x00028;|\())"), r'<mi>\1</mi><mspace width="0.167em" />'),
+    (re.compile(r'<mo(?: movablelimits="true")?>(\w\w+)</mo>'), r'<mo lspace="0.167em" rspace="0.1em">\1</mo>'),
+    (re.compile(r"<mo>(?:&#x0002F;|/)</mo>"), '<mo lspace="0.05em" rspace="0.05em">/</mo>'),
+    (
+        re.compile(r"(<mrow>|<mo[^>]*>(?:&#x00028;|\[|&#x0005B;|&#x0002C;|&#x0003D;|&#x02264;|&#x02265;)</mo>)<mo>&#x02212;"),
+        r'\1<mo form="prefix">&#x02212;',
+    ),
+    (re.compile(r"<mo>&#x0221E;</mo>"), "<mi>&#x0221E;</mi>"),
+)
 
 
 def mathml(latex: str, display: str) -> str:
     """One formula; `display` is "inline" or "block"."""
     # the converter knows `aligned` by the name that it has outside of other formulae
-    return convert(re.sub(r"\b(begin|end){aligned}", r"\1{align*}", latex), display=display)
+    formula = convert(re.sub(r"\b(begin|end){aligned}", r"\1{align*}", latex), display=display)
+    for pattern, better in REFINED:
+        formula = pattern.sub(better, formula)
+    return formula
 
 
 def not_typeset(formula: str) -> Iterator[str]:
