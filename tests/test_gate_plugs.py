@@ -5,6 +5,7 @@ import asyncio
 import importlib.metadata
 import json
 import runpy
+import shutil
 import subprocess
 import sys
 import types
@@ -203,7 +204,7 @@ def suite(tmp_path, state, monkeypatch):
         monkeypatch.setenv("SOLVED", str(solved))
         listed = [] if INSTALLED else ["-p", PLUGIN]
         ran = subprocess.run(
-            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *listed, *flags],
+            [sys.executable, "-m", "pytest", *listed, *flags],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         return ran.returncode, ran.stdout + ran.stderr
@@ -214,6 +215,7 @@ def suite(tmp_path, state, monkeypatch):
     assert sum(row.endswith(",1") for row in rows) == 10
     outcomes = dict(row.rsplit(",", 1) for row in rows[1:])
     Gate.create("my.gate", outcomes, consultations=4, rules=GateRules(answer_seconds=0))
+    shutil.rmtree(".pytest_cache")  # which says what failed: of the incumbent
     return run
 
 
@@ -222,13 +224,20 @@ def test_the_plug_in_of_pytest(suite):
     assert suite(40, "--gate", "my.gate", "-v", "-rA", "--durations=3") == (0, "gate: rejected\n")
     status, said = suite(1, "--gate", "none.gate")
     assert (status, "none.gate does not exist" in said) == (4, True)
-    assert suite(1, "--gate", "my.gate", "-s")[0] == 4
+    assert suite(1, "--gate", "my.gate", "-s")[0] == suite(1, "--gate", "my.gate", "--capture=tee-sys")[0] == 4
     assert suite(1, "--gate", "my.gate", "nowhere.py")[0] == 4
     assert Gate.open("my.gate").status()["asked"] == 2
     Path("test_suite.py").write_text("import nothing")
     assert suite(1, "--gate", "my.gate", "--gate-stake", "all") == (0, "gate: rejected\n")
     status, said = suite(1, "--gate", "my.gate")
     assert (status, "empty" in said, "capybara" in said) == (3, True, False)
+
+
+def test_pytest_keeps_no_list_of_the_tests_that_failed(suite):
+    assert suite(5, "--gate", "my.gate", "--stepwise") == (0, "gate: rejected\n")
+    kept = [path for path in Path(".pytest_cache").rglob("*") if path.is_file()]
+    assert "nodeids" in {path.name for path in kept}  # all of them, in their order
+    assert {path.name for path in kept if "test_number" in path.read_text()} == {"nodeids"}
 
 
 def test_the_plug_in_of_pytest_with_many_workers(suite):

@@ -70,7 +70,7 @@ class _Asking(_Outcomes):
         super().__init__(config)
         stake = config.getoption("--gate-stake")
         absent = [one for one in config.args if not Path(one.partition("::")[0]).exists()]
-        if config.getoption("capture") == "no" or absent:
+        if config.getoption("capture") not in ("fd", "sys") or absent:
             raise pytest.UsageError(f"{absent[0]} does not exist" if absent else "--gate needs output to be captured")
         try:
             self._stake: Any = stake if stake in (None, "all") else float(stake)
@@ -79,6 +79,9 @@ class _Asking(_Outcomes):
             raise pytest.UsageError(f"--gate: {wrong}") from None
         self._inside = False
         self._reporter: Any = config.pluginmanager.unregister(name="terminalreporter")
+        for name in ("lfplugin", "stepwiseplugin"):  # they would keep a list of what failed in .pytest_cache
+            if config.pluginmanager.hasplugin(name):
+                config.pluginmanager.unregister(name=name)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> bool | None:
