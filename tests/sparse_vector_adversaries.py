@@ -96,6 +96,36 @@ def signed_counts(
     return law(*rows), law(*rows[::-1])
 
 
+def tracking_laws(rate, positives, *, first, level, for_positive=2, for_negative=1, size=4096, panels=24):
+    """The laws on both data sets of an analyst who first learns the threshold noise, whatever law that has.
+
+    `first` positives far below the threshold: the names of the queries that gave them are randomised responses, and
+    how long they took tells the noise up to the logarithm of a Gamma variable over `rate`. Then the others at a level
+    (in scales) from what was learned, with a signed count: docs/theory/sparse-vector.md. Rows are names, columns sums.
+    """
+    low, high = math.log(first) - 12 / math.sqrt(first), math.log(first) + 7 / math.sqrt(first) + 0.5
+    x, w = np.polynomial.legendre.leggauss(6)
+    # the law of the noise has kinks where one of the two levels is at the threshold
+    kinks = [math.log(first) + level + sign * rate / 2 for sign in (-1, 1)]
+    edges = np.unique(np.concatenate([np.linspace(low, high, panels + 1), kinks]))
+    half = 0.5 * np.diff(edges)[:, None]
+    y, w = (0.5 * (edges[1:] + edges[:-1])[:, None] + half * x).ravel(), (half * w).ravel()
+    mass = np.exp(first * y - np.exp(y) - math.lgamma(first)) * w
+    missed = -(y - math.log(first)) / rate
+    here, there = signed_counts(
+        laplace_tail(rate),
+        list(zip(missed.tolist(), mass.tolist(), strict=True)),
+        level=level / rate,
+        positives=positives - first,
+        for_positive=for_positive,
+        for_negative=for_negative,
+        size=size,
+    )
+    names = np.array([math.comb(first, j) * math.exp(j * rate) for j in range(first + 1)])
+    names /= names.sum()
+    return np.outer(names, np.maximum(here, 0.0)), np.outer(names[::-1], np.maximum(there, 0.0))
+
+
 def hockey_stick(upper, lower, epsilon):
     """sum of (p - exp(epsilon) q)_+."""
     return float(np.sum(np.maximum(upper - math.exp(epsilon) * lower, 0.0)))

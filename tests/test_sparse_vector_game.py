@@ -30,6 +30,7 @@ from tests.sparse_vector_adversaries import (
     moments_of_sequence,
     published_game,
     signed_counts,
+    tracking_laws,
 )
 
 RATE = math.log(1.5)
@@ -206,6 +207,34 @@ def test_restarts_with_any_shift_bound_every_strategy(shift, epsilon):
 
 
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
+def test_an_analyst_who_tracks_the_threshold_stays_below_the_game_and_gets_far():
+    """100 positives at scales 33.3 and 40: 1.248 at delta 1e-6; 1.043 without tracking, 1.584 is the price."""
+    game = SparseVectorGame(threshold_rate=0.03, query_rate=0.025, positives=100)
+    laws = tracking_laws(0.025, 100, first=28, level=0.05)
+    assert laws[0].sum() == pytest.approx(1.0, abs=1e-9)
+    epsilons = np.linspace(0.0, 1.6, 9)
+    attained = np.array([hockey_stick(*laws, epsilon) for epsilon in epsilons])
+    assert np.all(attained <= GameProfile(game).at(epsilons) + 1e-9)
+    assert hockey_stick(*laws, 1.248) > 1e-6 > hockey_stick(*laws, 1.25)
+    assert game_guarantee(game).epsilon_bracket(1e-6)[0] < 1.05
+    # a price a quarter lower is false, and so is one for 60 positives
+    assert GameProfile(dataclasses.replace(game, positives=60)).epsilon(1e-6) < 1.248 < 0.8 * 1.584
+
+
+@pytest.mark.parametrize(("rate", "positives", "first"), [(0.1, 12, 4), (0.3, 8, 3)])
+def test_tracking_stays_below_any_threshold_noise(rate, positives, first):
+    for threshold_rate in (0.1 * rate, 2.0 * rate):
+        profile = GameProfile(SparseVectorGame(threshold_rate=threshold_rate, query_rate=rate, positives=positives))
+        epsilons = np.linspace(0.0, positives * rate, 7)
+        for level in (-0.3, 0.3):
+            for weights in ((2, 1), (-2, 1)):
+                laws = tracking_laws(
+                    rate, positives, first=first, level=level, for_positive=weights[0], for_negative=weights[1]
+                )
+                attained = np.array([hockey_stick(*laws, epsilon) for epsilon in epsilons])
+                assert np.all(attained <= profile.at(epsilons) + 1e-9)
+
+
 def test_restarts_played_out_with_laplace_noise_stay_below_the_profile():
     for thresholds, queries, positives in ((0.05, 0.05, 8), (0.3, 0.2, 4), (0.6, 0.5, 3)):
         game = SparseVectorGame(threshold_rate=thresholds, query_rate=queries, positives=positives, restarts=True)
