@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import tempfile
 import time
@@ -85,8 +86,15 @@ class Case:
 
 @contextmanager
 def without_reports() -> Iterator[None]:
-    with patch("dpselect.report.search_facts", lambda **_: {}), patch("dpselect.report.render_page", lambda *_: ""):
-        yield
+    """Nor notes: whoever searches here has heard what searches lose."""
+    log = logging.getLogger("dpselect.study")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with patch("dpselect.report.search_facts", lambda **_: {}), patch("dpselect.report.render_page", lambda *_: ""):
+            yield
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager

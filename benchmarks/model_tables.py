@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ ADULT = {
     "capital-loss": (0, 3_000),
     "hours-per-week": (1, 99),
 }
+AMOUNTS = ("cos4", "log", "centered", "bins")
 ADULT_WITHOUT = ("fnlwgt", "education", "Salary")
 
 
@@ -123,6 +124,23 @@ def clusters() -> ModelTable:
     return table_of("clusters, 20,000 rows", X, y, classes_of(y), [(-6, 6)] * 12)
 
 
+def amounts() -> ModelTable:
+    """Two classes by what amounts are to one another; most of them are small."""
+    random = np.random.default_rng(13)
+    X = np.exp(random.normal(2, 1.2, size=(1500, 6)))
+    logits = np.log(X) @ np.array([1.5, -1.5, 1.0, -1.0, 0.5, -0.5])
+    y = (random.random(len(X)) < 1 / (1 + np.exp(-logits))).astype(int)
+    return replace(table_of("amounts, 1,500 rows", X, y, classes_of(y), [(0, 400)] * 6), maps=AMOUNTS)
+
+
+def incomes() -> ModelTable:
+    """A number that grows with the logarithms of amounts."""
+    random = np.random.default_rng(14)
+    X = np.exp(random.normal(3, 1, size=(6000, 5)))
+    y = 50 + np.log(X) @ np.array([12.0, -8.0, 5.0, 3.0, 0.0]) - 36 + random.normal(0, 6, len(X))
+    return replace(table_of("incomes, 6,000 rows", X, y, numbers_of(0, 120), [(0, 1000)] * 5), maps=AMOUNTS)
+
+
 def waves() -> ModelTable:
     """Two classes that a sum of bent columns tells apart."""
     random = np.random.default_rng(41)
@@ -152,8 +170,7 @@ def orders() -> ModelTable:
         "place": {"categories": ["west", "north", "east"]},
         "age": {"bounds": [0, 10]},
     }
-    maps = ("cos4", "log", "centered", "bins")
-    return ModelTable("orders, 3,000 rows", columns, y, {**classes_of(y), "columns": facts}, maps)
+    return ModelTable("orders, 3,000 rows", columns, y, {**classes_of(y), "columns": facts}, AMOUNTS)
 
 
 def rents() -> ModelTable:
@@ -192,6 +209,8 @@ def tables(adult_file: Path | None = None) -> Iterator[ModelTable]:
     yield friedman(1500)
     yield friedman(20_000)
     yield clusters()
+    yield amounts()
+    yield incomes()
     for when_the_rules_stood in (waves, orders, rents):
         yield when_the_rules_stood()
     if adult_file is not None:

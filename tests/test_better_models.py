@@ -60,7 +60,7 @@ def test_the_planner_fits_gains_on_the_same_split_and_checks_tables_that_are_hel
     assert shipped["tables"] == ["wine", "iris"]
     (gain,) = shipped["gains"]
     assert (gain["task"], gain["design"], gain["space"], gain["group"]) == ("classification", "one-stage", "maps", 0)
-    assert (gain["mean"], gain["spread"], gain["releases"]) == (-0.02, 0.016, 6)
+    assert (gain["low"], gain["median"], gain["high"], gain["releases"]) == (-0.04, -0.02, 0.0, 6)
     assert shipped["losses"] == []  # for each weight they have not as many signals
     assert [loss for _, loss in planner.losses(found, named["wine"])] == pytest.approx([0.05] * 3)
     assert planner.weights(named["wine"]) == 13 * 3
@@ -68,4 +68,4 @@ def test_the_planner_fits_gains_on_the_same_split_and_checks_tables_that_are_hel
     # orders has n mu of 640, and 20 a weight: in both it is of another group than wine
     assert list(planner.held_out(found, [named["orders, 3,000 rows"]], shipped))[2:] == []
     *_, checked = planner.held_out(found, [named["wine"]], shipped)
-    assert "3 of 3" in checked
+    assert "| -20, -40 to +0 | -20 | 3 of 3 |" in checked

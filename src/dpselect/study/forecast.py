@@ -32,6 +32,7 @@ _UNLIKE: Final = frozenset({"learner", "map", "hidden_units"})
 
 _NOISE: Final = 0.005
 """Smaller differences are those of what was measured."""
+_FIGURES: Final = ("median", "low", "high", "releases")
 _RULE: Final = {
     "one-run": "the study names nothing to choose from, and one run has all rows and the whole total",
     "portfolio": "a few candidates that really differ, and signals enough to tell which is best",
@@ -64,7 +65,7 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
         "weights": _weights(settled),
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
-        "loss_to_noise": None if loss is None else {key: loss[key] for key in ("mean", "spread", "releases")},
+        "loss_to_noise": None if loss is None else {key: loss[key] for key in _FIGURES},
         "space": _kind(settled),
         "designs": [_gain(settled, design, size) for design in designs_of_studies()],
         "design": settled.design,
@@ -79,12 +80,13 @@ def lost_by_searching(settled: Settled) -> str | None:
     if size is None:
         return None
     found = _gain(settled, settled.design, size)
-    if found["gain"] is None or found["gain"] >= -_NOISE:
+    if found["median"] is None or found["median"] >= -_NOISE:
         return None
     score = "R2" if settled.study.data.task == "regression" else "accuracy"
+    low, median, high = (f"{1000 * found[key]:+.0f}" for key in ("low", "median", "high"))
     return (
-        f"on measured tables with as many rows for their epsilon, {settled.design} searches for {_kind(settled)} "
-        f"released {-1000 * found['gain']:.0f} ± {1000 * found['spread']:.0f} thousandths of {score} less than one "
+        f"{settled.design} searches for {_kind(settled)} on measured tables with as many rows for their epsilon gained "
+        f"{median} thousandths of {score} in the median ({low} to {high} without a tenth at either end) over one "
         "default run, which a study without [space] and [repetitions] is (dpselect tune --forecast)"
     )
 
@@ -117,13 +119,13 @@ def _kind(settled: Settled) -> str:
 def _gain(settled: Settled, design: str, size: float) -> dict[str, Any]:
     """Over one default run, which gains nothing over itself; None where nothing like it was measured."""
     if design == "one-run":
-        return {"design": design, "gain": 0.0, "spread": 0.0, "releases": None}
+        return {"design": design, "median": 0.0, "low": 0.0, "high": 0.0, "releases": None}
     asked = {"task": settled.study.data.task, "design": design, "space": _kind(settled)}
     known = [each for each in _measured()["gains"] if asked.items() <= each.items()]
     group = _group(known, size, SIGNALS)
     if group is None:
-        return {"design": design, "gain": None, "spread": None, "releases": 0}
-    return {"design": design, "gain": group["mean"], "spread": group["spread"], "releases": group["releases"]}
+        return {"design": design, "median": None, "low": None, "high": None, "releases": 0}
+    return {"design": design, **{key: group[key] for key in _FIGURES}}
 
 
 def _group(known: list[dict[str, Any]], value: float, ends: tuple[float, ...]) -> dict[str, Any] | None:
