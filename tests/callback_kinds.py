@@ -124,6 +124,7 @@ ELSEWHERE: dict[str, str] = {
             "selection.SelectIncreasing.prepared:rehearse",
             "study.run_study:operator_progress",
             "study.run_study:progress",
+            "study.run_study:stage",
             "tuning.Execution:operator_progress",
             "tuning.Execution:progress",
             "tuning.tune:rehearse",

@@ -223,22 +223,23 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(monkeypatch, law, *, quiet=False, operator=False, terminal=True, seconds=()):
+def shown(monkeypatch, law, *, quiet=False, operator=False, terminal=True, stages=()):
     stream = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     with progress.showing(law, quiet=quiet, operator=operator) as callbacks:
-        for second in seconds:
-            callbacks.progress(second)
+        for stage in stages:
+            callbacks.stage(stage)
         if operator:
             callbacks.operator_progress(2, 7)
     return callbacks, stream.getvalue()
 
 
-def test_the_bar_speaks_of_the_law_only(monkeypatch):
-    """Whatever has passed, the only words are the public law's and the time's."""
-    _, text = shown(monkeypatch, Harmonic(limit=20), seconds=(1.0, 2.0))
-    assert "5.56 runs in the mean, at most 20" in text
-    assert "%" not in text
+def test_the_bars_speak_of_stages_and_the_law_only(monkeypatch):
+    """Whatever has passed, the only words are the stages', the public law's and the time's."""
+    _, text = shown(monkeypatch, Harmonic(limit=20), stages=("reading the rows", "searching"))
+    said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[━╸╺]|\d:\d\d:\d\d|-:--:--", "", text)
+    words = {line.strip() for line in re.split(r"[\r\n]", said)} - {""}
+    assert words == {"reading the rows", "searching: 5.56 runs in the mean, at most 20"}
     assert progress.law_in_words(Poisson(mean=3)) == "3 runs in the mean, no hard limit"
 
 

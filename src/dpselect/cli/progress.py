@@ -1,4 +1,4 @@
-"""What a terminal shows while a search runs: the time and the public law, never a trial."""
+"""What a terminal shows while a study runs: its stage, the time and the public law, never a trial."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Shown", "law_in_words", "showing"]
 
 @dataclass(frozen=True)
 class Shown:
-    """The callbacks for a search: `progress` for everyone, or `operator_progress`; both None when nothing is shown."""
+    """The callbacks for a study: `stage` for everyone, or `operator_progress`; both None when nothing is shown."""
 
-    progress: Callable[[float], None] | None = None
+    stage: Callable[[str], None] | None = None
     operator_progress: Callable[[int, int], None] | None = None
 
 
@@ -27,8 +27,8 @@ class Shown:
 def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]:
     """Show progress on standard error, as long as that is a terminal and `quiet` is not asked for.
 
-    By default the elapsed time and what is public about the number of runs: a bar without an end, as the end would
-    tell of K. With `operator`, counts of trials, wherever standard error goes.
+    By default a line for each stage with the time that it has taken, and what is public about the number of runs: bars
+    without an end, as the end would tell of K. With `operator`, counts of trials, wherever standard error goes.
     """
     stream = sys.stderr  # trials run with the standard streams pointed elsewhere
     if operator:
@@ -47,12 +47,14 @@ def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
     with bar:
-        task = bar.add_task("finding the price", total=None)
 
-        def searching(_: float) -> None:
-            bar.update(task, description=f"searching: {law_in_words(law)}")
+        def begins(name: str) -> None:
+            for task in bar.task_ids:
+                bar.update(task, total=1, completed=1)
+            words = f"{name}: {law_in_words(law)}" if name == "searching" else name
+            bar.add_task(words, total=None)
 
-        yield Shown(progress=searching)
+        yield Shown(stage=begins)
 
 
 def law_in_words(law: Repetitions) -> str:

@@ -84,7 +84,9 @@ def tune(
         return
     law = law_of(parsed)
     if check:
-        with showing(law, quiet=quiet, operator=False):
+        with showing(law, quiet=quiet, operator=False) as shown:
+            if shown.stage is not None:
+                shown.stage("finding the price")
             found = check_study(parsed, base_folder=base_folder, folder=output, resume=resume)
         typer.echo(json.dumps(found) if as_json else _checked(found, law_in_words(law)))
         return
@@ -99,7 +101,7 @@ def tune(
                 base_folder=base_folder,
                 folder=output,
                 resume=resume,
-                progress=shown.progress,
+                stage=shown.stage,
                 operator_progress=shown.operator_progress,
             )
     except KeyboardInterrupt as interruption:

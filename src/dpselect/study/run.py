@@ -53,24 +53,30 @@ def run_study(
     random: RandomSource | None = None,
     progress: Callable[[float], None] | None = None,
     operator_progress: Callable[[int, int], None] | None = None,
+    stage: Callable[[str], None] | None = None,
 ) -> StudyRun:
     """Tune the study's learner on its data and write the release to its folder.
 
     `base_folder` is where the study's relative data paths start; `folder` overrides the study's output folder, which
-    is relative to the working directory. `random` is a keyed source in tests only.
+    is relative to the working directory. `random` is a keyed source in tests only. `stage` is called when one begins:
+    "finding the price", "reading the rows", then "searching" or, where the number of runs is public, "training".
 
     Raises `StudyError` before a row is read, `ContentError` before anything is drawn or charged, `BudgetError` when
     the budget does not allow the search. Until the search begins nothing is written, not even the folder.
     """
+    begins = stage or _silent
+    begins("finding the price")
     settled = settle(study, _place(study, base_folder, folder, resume))
     priced = admit(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
     lost = lost_by_searching(settled)
     if lost is not None:
         _LOG.warning("note: %s", lost)
+    begins("reading the rows")
     opened = open_rows(priced)
     _warn_of_bounds(opened)
     run = prepared(opened)
+    begins("searching" if settled.design in ("one-stage", "two-stage") else "training")
     watching = Watching(progress, operator_progress, random)
     # the tuner has it written, between the last trial and the end of its key
     found = search(priced, run, write=partial(write, opened), watching=watching)
@@ -114,6 +120,10 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
         "notes": [said for said in (note, _pays(settled, found), lost_by_searching(settled)) if said is not None],
     }
+
+
+def _silent(stage: str) -> None:
+    """Nobody is told."""
 
 
 def _warn_of_bounds(opened: Opened) -> None:
