@@ -59,7 +59,8 @@ def priced(**tables):
         ({}, "portfolio"),
         ({"space": LEARNERS}, "portfolio"),
         ({"validation": {"fraction": 0.1}}, "portfolio"),
-        ({"privacy": {**MANY, "nominal_rows": 1000}}, "one-stage"),  # n mu is below 800
+        ({"privacy": {**MANY, "nominal_rows": 200}}, "portfolio"),  # n mu is above 80
+        ({"privacy": {**MANY, "nominal_rows": 100}}, "one-stage"),  # and below
         ({"privacy": {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000, "adjacency": "replace_one"}}, "portfolio"),
         ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "one-stage"),
         ({"validation": {"metric": "balanced-accuracy"}}, "one-stage"),  # a portfolio compares right answers

@@ -18,8 +18,8 @@ __all__ = ["designed"]
 _ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
-_PORTFOLIO_SIGNALS: Final = 800.0
-"""n mu from which a few candidates that really differ are worth their price."""
+_PORTFOLIO_SIGNALS: Final = 80.0
+"""n mu from which a few candidates that really differ are better trained once each than drawn, on measured tables."""
 _MANY_SIGNALS: Final = 5000.0
 """n mu from which noisy sums are a candidate for a table."""
 _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
