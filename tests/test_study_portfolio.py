@@ -163,7 +163,7 @@ def test_the_candidates_are_public_and_only_the_chosen_one_is_released(tmp_path)
     assert "whole portfolio" in page
     assert "law of the number" not in page
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        *("model.npz", "release.json", "facts.json", "report.html", "search.sealed", "budget.db"),
+        *("model.npz", "release.json", "facts.json", "report.html", "search.sealed", "budget.db", "model-card.md"),
     }
 
 
