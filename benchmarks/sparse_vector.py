@@ -12,6 +12,7 @@ import math
 import time
 
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.testing.broken_sparse_vectors import published_games
 
 DELTA = 1e-6
 ROWS = {
@@ -58,6 +59,11 @@ def main() -> None:
         ours = game_guarantee(game).epsilon(DELTA)
         shown = "not installed" if theirs is None else f"{theirs:.4f} for 1000 queries"
         print(f"scales 20 and 40, {positives} positives: the game {ours:.4f}, autodp {shown}")
+    print("\nLyu, Su, Li 2017, Figure 1, at a claim of 1 for 20 positives, 40 queries:")
+    for number, game in published_games(epsilon=1.0, c=20, queries=40).items():
+        priced = None if game is None else game_guarantee(game)
+        text = "none" if priced is None else f"pure {priced.epsilon(0):.3f}, at the delta {priced.epsilon(DELTA):.3f}"
+        print(f"algorithm {number}: {text}")
 
 
 if __name__ == "__main__":

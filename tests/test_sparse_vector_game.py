@@ -20,6 +20,7 @@ from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_v
 from dpselect.privacy import OutputGuarantee, compose, laplace
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.randomness import keyed_source
+from dpselect.testing.broken_sparse_vectors import BROKEN, published_games
 from tests.sparse_vector_adversaries import (
     best_adaptive,
     geometric_tail,
@@ -496,6 +497,27 @@ def test_a_profile_falls_and_is_convex():
     slopes = np.diff(deltas) / np.diff(np.exp(epsilons))
     assert np.all(np.diff(deltas) <= 1e-12)
     assert np.all(np.diff(slopes) >= -1e-6)
+
+
+def test_the_published_variants_are_priced():
+    """Pure prices are those of Lyu, Su, Li 2017, Table 1; at a delta all but the two without noise have the game's."""
+    games = published_games(epsilon=1.0, c=20, queries=30)
+    pure = {number: game.pure_epsilon for number, game in games.items() if game is not None}
+    assert pure == pytest.approx({1: 1.0, 2: 1.0, 4: (1 + 6 * 20) / 4, 6: 0.5 + 30, 7: 1.0})
+    assert all(game_guarantee(game).epsilon(1e-6) < 0.9 * pure[n] for n, game in games.items() if game)
+    by_name = {variant.__name__: variant for variant in BROKEN}
+    law = by_name["query_noise_without_c"](0.1, 0.3, 2)  # the fourth, played: dearer than its claim, below its price
+    game = published_games(epsilon=0.4, c=2, queries=30)[4]
+    for negatives, gap in ((4, -3.0), (8, -6.0), (20, -12.0)):
+        gaps = np.array([gap] * negatives + [0.0, 0.0])
+        answers = [False] * negatives + [True, True]
+        told, less = (law.pattern_probability(g, answers) for g in (gaps, gaps - np.where(answers, 1.0, -1.0)))
+        for epsilon in (0.0, 0.4, 0.8):
+            assert told - math.exp(epsilon) * less <= GameProfile(game).at(np.array([epsilon]))[0]
+    assert told > math.exp(0.4) * less
+    shown = by_name["no_query_noise"](0.2, 0.2, 1)
+    certain = [shown.pattern_probability(g, [False, True]) for g in ([-1.0, 1.0], [1.0, -1.0])]
+    assert certain[0] > 0.1 > certain[1] == 0.0  # no price at any smaller delta
 
 
 # ---- what the mechanisms promise ---------------------------------------------------------------------------------

@@ -24,7 +24,9 @@ REFINED = (
     (re.compile(r'<mo(?: movablelimits="true")?>(\w\w+)</mo>'), r'<mo lspace="0.167em" rspace="0.1em">\1</mo>'),
     (re.compile(r"<mo>(?:&#x0002F;|/)</mo>"), '<mo lspace="0.05em" rspace="0.05em">/</mo>'),
     (
-        re.compile(r"(<mrow>|<mo[^>]*>(?:&#x00028;|\[|&#x0005B;|&#x0002C;|&#x0003D;|&#x02264;|&#x02265;)</mo>)<mo>&#x02212;"),
+        re.compile(
+            r"(<mrow>|<mo[^>]*>(?:&#x00028;|\[|&#x0005B;|&#x0002C;|&#x0003D;|&#x02264;|&#x02265;)</mo>)<mo>&#x02212;"
+        ),
         r'\1<mo form="prefix">&#x02212;',
     ),
     (re.compile(r"<mo>&#x0221E;</mo>"), "<mi>&#x0221E;</mi>"),

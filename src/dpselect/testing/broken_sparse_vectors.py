@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.audit import FiniteSubject
+from dpselect.mechanisms.sparse_vector_game import SparseVectorGame
 from dpselect.privacy import pure_dp
 from dpselect.testing.score_laws import piecewise_nodes
 
-__all__ = ["BROKEN", "Game", "SparseVectorLaw", "corrected"]
+__all__ = ["BROKEN", "Game", "SparseVectorLaw", "corrected", "published_games"]
 
 Array = NDArray[np.float64]
 
@@ -290,3 +291,21 @@ BROKEN: tuple[Variant, ...] = (
     query_noise_halved,
     scales_swapped,
 )
+
+
+def published_games(*, epsilon: float, c: int, queries: int) -> dict[int, SparseVectorGame | None]:
+    """What the six variants of Lyu, Su, Li 2017, Figure 1, and their own (7) are as games, by their numbers.
+
+    Each with the noise that it takes for `epsilon` and `c` positives; half of epsilon for the threshold (a quarter in
+    4). The sixth, which never halts, may give `queries` positives. None for the two that no noise protects: 3 shows
+    the noise of a query, 5 has none.
+    """
+    half = epsilon / 2.0
+    rates = {
+        1: {"threshold_rate": half, "query_rate": half / (2 * c), "positives": c},
+        2: {"threshold_rate": half / c, "query_rate": half / (2 * c), "positives": c, "restarts": True},
+        4: {"threshold_rate": epsilon / 4.0, "query_rate": 0.75 * epsilon, "positives": c},
+        6: {"threshold_rate": half, "query_rate": half, "positives": queries},
+        7: {"threshold_rate": half, "query_rate": half / (2 * c), "positives": c},
+    }
+    return {number: SparseVectorGame(**rates[number]) if number in rates else None for number in range(1, 8)}  # type: ignore[arg-type]
