@@ -461,3 +461,26 @@ def test_models_of_folds_average_by_class():
     assert np.allclose(probabilities.sum(axis=1), 1.0)
     assert np.allclose(probabilities[:, 0], models[0].predict_proba(X)[:, 0] / 2)
     assert both.predict(X).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("searched", "said"),
+    [
+        ({"learning_rate": [0.1, 1.0], "momentum": [0.0, 0.9]}, True),
+        ({"learning_rate": [0.1, 1.0], "hidden_units": [0, 8]}, False),
+        ({"row_norm": [1.0, 2.0]}, False),
+    ],
+)
+def test_a_search_of_what_a_rule_chooses_says_what_one_run_would_have(searched, said):
+    search = PrivateSearchCV(
+        DPSGDClassifier(classes=[0, 1], steps=50),
+        searched,
+        epsilon=2.0,
+        delta=1e-5,
+        repetitions=Fixed(count=1),
+        nominal_rows=500,
+    )
+    note = search.plan().note
+    assert (note is not None) == said
+    if said:
+        assert "would have all of 2" in note

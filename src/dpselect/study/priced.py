@@ -28,6 +28,8 @@ from dpselect.tuning import SearchRequest, SearchStore, check_store
 
 __all__ = ["Price", "Priced", "admit", "price", "price_study"]
 
+_USED: Final = 0.999
+"""What of a total is spent at least, as far as rules of whole numbers let it."""
 _WHERE: Final = {"executor", "workers", "address", "resources"}
 
 
@@ -103,7 +105,13 @@ def price(settled: Settled) -> Priced:
         return Priced(settled, _price_portfolio(settled.study, settled.candidates, settled.law))
     if settled.second is not None:
         return Priced(settled, _price_two_stages(settled.study, settled.recipe, settled.second, settled.law))
-    return Priced(settled, price_study(settled.study, settled.recipe, settled.law))
+    found = price_study(settled.study, settled.recipe, settled.law)
+    total = settled.study.privacy.epsilon
+    if total is not None and found.epsilon < _USED * total:
+        # one step more or less moves the price by more than that: with the steps as they are, less noise will do
+        settled = replace(settled, recipe=settled.recipe.fixed(found.noise))
+        found = price_study(settled.study, settled.recipe, settled.law)
+    return Priced(settled, found)
 
 
 def admit(priced: Priced) -> Priced:

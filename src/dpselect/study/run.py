@@ -90,7 +90,8 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     has too little left. What it returns is JSON-able and public.
     """
     settled = settle(study, _place(study, base_folder, folder, resume))
-    found = admit(price(settled)).price
+    priced = admit(price(settled))
+    settled, found = priced.settled, priced.price
     if study.output.key_variable is not None:
         key_place(study.output.key_variable).check()
     recipe, law, bought, note = settled.recipe, settled.law, found.purchase, misleading(settled.study)
@@ -104,7 +105,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "task": study.data.task,
         "design": settled.design,
         "learner": study.learner.name,
-        "parameters": settled.study.learner.parameters,
+        "parameters": settled.settings,
         "metric": settled.study.metric if settled.scored else None,
         "score_released": settled.releases_score,
         "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},

@@ -88,6 +88,15 @@ class Settled:
         return self.study.search.design
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What all runs share: of the learner's table, and steps that the price settled."""
+        named = self.study.learner.parameters
+        added = (
+            {} if self.candidates else {key: self.recipe.shared[key] for key in self.recipe.shared if key not in named}
+        )
+        return named | added
+
+    @property
     def scored(self) -> bool:
         """Whether a run is scored at all."""
         return self.study.validation.data != "none"

@@ -166,7 +166,7 @@ def _release(
         "design": priced.settled.design,
         "candidates": [dict(candidate.parameters) for candidate in priced.settled.candidates],
         "learner": study.learner.name if chosen is None else chosen.recipe.kind,
-        "settings": study.learner.parameters,
+        "settings": priced.settled.settings,
         "found": found,
         "parameters": None if chosen is None else dict(chosen.parameters),
         "score": result.score,

@@ -14,6 +14,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer,
 from dpselect.integrations.sklearn.distributions import MixedSpace
 from dpselect.integrations.sklearn.guarantee import UnknownRows, fit_guarantee, mark_unknown_rows, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
+from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
@@ -22,6 +23,8 @@ from dpselect.tuning import Space
 
 __all__ = ["Request", "SearchPlan", "make_search_plan"]
 
+_BY_RULE = ("learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum")
+"""Parameters of learners by noisy gradients that are chosen by a rule, or hardly matter beside it."""
 _FOLD_SCORE_SHARE = 0.1
 """With folds one run's score is paid on top of its models: by default a tenth of the price."""
 
@@ -32,7 +35,8 @@ class SearchPlan:
 
     `guarantee` is that of everything that is released. `parts` are what one run costs a row, by what the run does with
     it (training and scoring rows), and `final` what the further run on all rows costs, if there is one. `noise` is the
-    noise multiplier (or one over epsilon) that was chosen for the total, None when the estimator's own stands.
+    noise multiplier (or one over epsilon) that was chosen for the total, None when the estimator's own stands. `note`
+    says so where one run would probably be better than this search.
     """
 
     guarantee: Guarantee
@@ -41,6 +45,7 @@ class SearchPlan:
     final: Guarantee | None
     score_epsilon: float | None
     noise: float | None
+    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -167,7 +172,23 @@ def make_search_plan(request: Request) -> SearchPlan:
             f"the search costs epsilon {rounded_up(price.epsilon(delta))} at delta {delta:g}, "
             f"above the total {epsilon:g}: raise epsilon or lower score_epsilon"
         )
-    return SearchPlan(total, law, price.parts, price.final, score, noise)
+    return SearchPlan(total, law, price.parts, price.final, score, noise, _note(request, price, delta))
+
+
+def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
+    """What one run would have, where all that is searched is what the learner chooses by a rule."""
+    spaces = request.space.spaces if isinstance(request.space, MixedSpace) else (request.space,)
+    place = request.settings.steps(clone(request.estimator))[-1]
+    if not isinstance(place.step, (DPSGDClassifier, DPSGDRegressor)):
+        return None
+    if not {name for space in spaces for name in space.parameters} <= {place.path + name for name in _BY_RULE}:
+        return None
+    one, alone = (rounded_up(each, digits=4) for each in (price.parts[0].epsilon(delta), price.epsilon(delta)))
+    rows = "" if request.public_scoring else " and all the rows"
+    return (
+        f"only settings are searched that {type(place.step).__name__} chooses by a rule from public numbers; a run of "
+        f"this search is trained at epsilon {one}, and one fit that leaves them alone would have all of {alone}{rows}"
+    )
 
 
 def _matching_score(request: Request, law: Repetitions, noise: float | None, target: float, delta: float) -> float:

@@ -101,7 +101,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             `store`, `release(result)` must write the result: it is called before the store's key is destroyed.
         rehearse: run once on made-up rows first, so that wrong arguments are found before anything is charged.
         name: label in the ledger, and salt of the split.
-        verbose: 1 writes what is public (law, price) to standard error. Nothing is ever written run by run.
+        verbose: 1 writes what is public (law, price, the plan's note) to standard error. Nothing is written run by run.
 
     Attributes:
         best_estimator_, best_params_: the winner's; None when no run succeeded or none was made.
@@ -195,7 +195,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         self.verbose = verbose
 
     def plan(self, columns: int | None = None) -> SearchPlan:
-        """The law, the noise and the price of one `fit`, from the parameters alone.
+        """The law, the noise and the price of one `fit`, from the parameters alone; its `note` is about one run.
 
         `columns` is the number of columns of X, for estimators whose guarantee depends on it. Raises as `fit` does.
         """
@@ -442,7 +442,8 @@ def _executor(n_jobs: int | None) -> Executor:
 
 def _summary(plan: SearchPlan, delta: float) -> str:
     law = plan.repetitions
-    return (
+    said = (
         f"PrivateSearchCV: {type(law).__name__} law, {law.mean:.3g} runs on average; "
         f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} for all that is released"
     )
+    return said if plan.note is None else f"{said}\nnote: {plan.note}"
