@@ -316,11 +316,13 @@ def test_it_stops_in_peace(tmp_path, state):
     token, found = invited(tmp_path), []
     with served(tmp_path, tmp_path) as server:
         asking = threading.Thread(target=lambda: found.append(server.submit("my", {"outcomes": better}, token)))
+        begun = time.monotonic()
         asking.start()
         while Gate.open(tmp_path / "my.gate").status()["asked"] == 0:
             time.sleep(0.01)
         server.process.send_signal(signal.SIGTERM)
         asking.join()
+        assert time.monotonic() - begun > 1.0, "answers come at multiples of a second here"
         assert found == [(200, {"verdict": "accepted"})]
         assert server.process.wait(20) == 0
     assert "Traceback" not in server.lines.read_text()
