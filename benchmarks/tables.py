@@ -20,7 +20,7 @@ from typing import Any
 
 TABLES = {
     "long, Parquet": ("long.parquet", 5_000_000, 8),
-    "long, CSV": ("long.csv", 500_000, 8),
+    "long, CSV": ("long.csv", 5_000_000, 8),
     "wide, Parquet": ("wide.parquet", 50_000, 500),
     "wide, CSV": ("wide.csv", 10_000, 500),
 }

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import check_scoring
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
@@ -130,3 +131,58 @@ def test_bounds_and_probabilities_are_asked_for():
     with pytest.raises(ArgumentError, match="auc needs two classes"):
         scoring_of(model, "roc_auc", public=False, noise=None, rows=1.0, classes=np.arange(3))
     assert scoring_of(PrivateRidge(), RowScore(abs), public=False, noise=None, rows=1.0).rule is not None
+
+
+def fitted(name, *, numbers, **options):
+    X, y = rows()
+    if numbers:
+        learner = PrivateRidge(label_bounds=(0, 10))
+        return search(learner, {"row_norm": [1.0, 1.1]}, scoring=name, delta=1e-5, **options).fit(X, y)
+    learner = OutputPerturbationClassifier(epsilon=4.0)
+    found = search(learner, {"regularization": [0.01, 0.02]}, scoring=name, classes=[0, 1], **options)
+    return found.fit(X, (y > 5.0).astype(int))
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *NUMBERS])
+def test_the_winners_score_has_an_interval_for_further_rows(name):
+    """It holds the score on 20,000 of them, and costs nothing."""
+    numbers = name in NUMBERS
+    found = fitted(name, numbers=numbers)
+    low, high = found.best_score_interval_
+    X, y = rows(20_000, seed=9)
+    truth = y if numbers else (y > 5.0).astype(int)
+    reached = check_scoring(found.best_estimator_, name)(found.best_estimator_, X, truth)
+    assert low is None or low <= reached
+    assert high is None or reached <= high
+    assert (low, high) != (None, None)
+    assert found.guarantee_.epsilon(1e-5) == fitted(name, numbers=numbers, release_score=False).guarantee_.epsilon(1e-5)
+
+
+def test_the_interval_is_that_of_the_metric_with_a_failure_for_each_run():
+    """By hand from noisy sums; of a loss with its ends turned, since larger scores are better."""
+    for name, sign in (("accuracy", 1), ("neg_mean_absolute_error", -1)):
+        estimator = PrivateRidge(label_bounds=(0, 10)) if sign < 0 else OutputPerturbationClassifier()
+        classes = None if sign < 0 else np.array([0, 1])
+        noise = ScoreNoise(1.0, Adjacency.ADD_OR_REMOVE_ONE)
+        scoring = scoring_of(estimator, name, public=False, noise=noise, rows=100, classes=classes)
+        sums = np.full(scoring.metric.noisy_shape, 70, dtype=np.int64)
+        expected = scoring.metric.estimate(sums, noise=noise, failure=0.05 / 4)
+        ends = (expected.low, expected.high)
+        assert scoring.interval(sums, runs=4.0) == (
+            ends if sign > 0 else tuple(e if e is None else -e for e in ends[::-1])
+        )
+        assert scoring.interval(sums, runs=0.5) == scoring.interval(sums, runs=1.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"release_score": False}, {"cv": 3}, {"refit": True}, {"public_validation": rows(50), "score_epsilon": None}],
+    ids=["not released", "folds", "another model", "public rows"],
+)
+def test_there_is_no_interval_where_none_is_proved(options):
+    if "public_validation" in options:
+        X, y = options["public_validation"]
+        options = {**options, "public_validation": (X, (y > 5.0).astype(int))}
+    found = fitted("accuracy", numbers=False, **options)
+    with pytest.raises(AttributeError, match="no best_score_interval_ unless release_score=True"):
+        found.best_score_interval_

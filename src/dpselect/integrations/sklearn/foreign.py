@@ -19,6 +19,10 @@ ABSENT_ATTRIBUTES: Final = {
     "n_splits_": "there is no n_splits_: folds are cv=, or one split",
     "refit_time_": "there is no refit_time_: the guarantee does not cover running times",
     "best_score_": "there is no best_score_ unless release_score=True (or nothing was found): scores are secret",
+    "best_score_interval_": (
+        "there is no best_score_interval_ unless release_score=True, on private rows, and neither with cv= nor with "
+        "refit=True, whose model is another one (nor where nothing was found)"
+    ),
 }
 
 _FOREIGN_ARGUMENTS: Final = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,7 @@ from dpselect.study.target import Target
 __all__ = ["RowScore", "Scoring", "scoring_of"]
 
 _STEPS: Final = 2**20
+_FAILURE: Final = 0.05
 _NAMES: Final = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced-accuracy",
@@ -115,11 +117,34 @@ class Scoring:
         except Exception:
             return self.metric.lost(y if self.classes is None else class_numbers(np.asarray(y), self.classes))
 
-    def noisy(self, total: NDArray[np.int64], random: RandomSource) -> float:
-        """The score from the sums, with noise for what one row can move; larger is better."""
+    def noisy(self, total: NDArray[np.int64], random: RandomSource) -> NDArray[np.int64]:
+        """The sums, with noise for what one row can move."""
         assert self.metric is not None
         assert self.noise is not None
-        return self.metric.score(self.metric.noisy(total, self.noise, random), rows=self.rows, noise=self.noise)
+        return self.metric.noisy(total, self.noise, random)
+
+    def score(self, sums: NDArray[np.int64]) -> float:
+        """The score that noisy sums make; larger is better."""
+        assert self.metric is not None
+        return self.metric.score(sums, rows=self.rows, noise=self.noise)
+
+    @property
+    def room(self) -> int:
+        """Bytes that the sums take at most."""
+        assert self.metric is not None
+        return 256 + 8 * math.prod(self.metric.noisy_shape)
+
+    def interval(self, sums: NDArray[np.int64], *, runs: float) -> tuple[float | None, float | None]:
+        """Where the winner's score lies for further rows, with probability 0.95; None for an end without a bound.
+
+        Each of the runs, of which there are so many in the mean, has an interval that fails with probability 0.05/runs
+        at most. Their number is independent of the rows, so that all hold together with probability 0.95.
+        """
+        assert self.metric is not None
+        found = self.metric.estimate(sums, noise=self.noise, failure=_FAILURE / max(1.0, runs))
+        if not self.metric.loss:
+            return found.low, found.high
+        return (None if found.high is None else -found.high), (None if found.low is None else -found.low)
 
 
 @dataclass(frozen=True, repr=False)

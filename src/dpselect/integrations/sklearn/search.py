@@ -106,6 +106,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     Attributes:
         best_estimator_, best_params_: the winner's; None when no run succeeded or none was made.
         best_score_: with `release_score`: the winner's score, noise included.
+        best_score_interval_: beside it, of one model and its private scoring rows (no `cv`, no `refit`): both ends of
+            where the score lies for further rows like them, with probability 0.95; None for an end without a bound.
+            It counts in the noise, the rows, and that the winner is the best of many. It costs nothing more.
         guarantee_: what `fit` promises for everything here.
         repetitions_, noise_, score_epsilon_: the law and the noises that were used, all public.
         receipt_: from the ledger. replayable_: see `Release`.
@@ -265,22 +268,31 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             ),
             scoring=scoring,
             keyed=request.refit,
+            # of another model, or of several that are averaged, these rows say nothing that could be proved
+            shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
         )
         if self.verbose:
             print(_summary(plan, self.delta), file=sys.stderr)
-        result = self._search(run, plan, request, room)
+        result, sums = self._search(run, plan, request, room)
         if result.params is not None:  # else `tune` has said so
             warn_if_nothing_found(result.value)
         self._set_outcome(plan, result)
+        self.__dict__.pop("best_score_interval_", None)
+        if sums is not None:
+            self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
         return self
 
-    def _search(self, run: SearchRun, plan: SearchPlan, request: Request, room: int) -> TuneResult:
+    def _search(
+        self, run: SearchRun, plan: SearchPlan, request: Request, room: int
+    ) -> tuple[TuneResult, NDArray[np.int64] | None]:
+        """The result, its value being the estimator, and the noisy sums behind its score where they are shown."""
         final = replace(run.settings, nominal_rows=request.final_rows)
 
         def finished(result: TuneResult) -> TuneResult:
             value = None
             if result.value is not None:
-                value = refitted(run, final, result.params or {}, result.value) if run.keyed else unpack(result.value)
+                packed = result.value[0] if run.shows_sums else result.value
+                value = refitted(run, final, result.params or {}, packed) if run.keyed else unpack(packed)
             return replace(result, value=value, guarantee=plan.guarantee)
 
         kept: list[TuneResult] = []
@@ -316,7 +328,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         )
         # a search resumed after its release was written does not write it again
         value = kept[0].value if kept else finished(result).value
-        return replace(result, value=value, guarantee=plan.guarantee)
+        sums = result.value[1] if run.shows_sums and result.value is not None else None
+        return replace(result, value=value, guarantee=plan.guarantee), sums
 
     def _request(self, columns: int | None) -> Request:
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
@@ -383,7 +396,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             size = rehearse(self.estimator, request.space, settings, scoring, X, classes, public)
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
-        return _ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size)
+        sums = 0 if public is not None else scoring.room
+        return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size))
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         if "groups" in params:

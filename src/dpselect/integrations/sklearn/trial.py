@@ -174,7 +174,8 @@ class SearchRun:
     """The objective: train on each part's rows, score on those held out (or on public rows), with one noise for all.
 
     The value is the packed model, or with `keyed` a key for the further run on all rows: 256 bits that nothing else is
-    drawn from, so that a resumed search trains the same final model.
+    drawn from, so that a resumed search trains the same final model. With `shows_sums` the noisy sums follow, of which
+    the score is made: they are what its noise pays for.
     """
 
     estimator: Any
@@ -184,6 +185,7 @@ class SearchRun:
     parts: Sequence[Part]
     scoring: Scoring
     keyed: bool
+    shows_sums: bool = False
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Train and score with these parameters."""
@@ -208,9 +210,9 @@ class SearchRun:
         if self.public is not None:
             assert self.scoring.scorer is not None
             score = float(self.scoring.scorer(model, self.public.X, self.public.y))
-        else:
-            score = self.scoring.noisy(total, random.spawn("score"))
-        return TrialOutput(score, value)
+            return TrialOutput(score, value)
+        sums = self.scoring.noisy(total, random.spawn("score"))
+        return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
 
 
 class _Packer(ValuePickler):
