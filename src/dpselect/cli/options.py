@@ -1,11 +1,15 @@
 """Flags that several commands share."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpselect.errors import ArgumentError
-from dpselect.storage import CsvForm
+
+if TYPE_CHECKING:
+    from dpselect.storage import CsvForm
 
 __all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form"]
 
@@ -18,6 +22,8 @@ Decimal = Annotated[str | None, typer.Option(help='Of numbers in a CSV file: "."
 
 def csv_form(delimiter: str | None, encoding: str | None) -> CsvForm:
     """How a CSV file is written, from the flags; raises `ArgumentError` that names one."""
+    from dpselect.storage import CsvForm  # most commands read no file
+
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ArgumentError('--delimiter: must be one character, such as ";" or a tab')
     try:
