@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dpselect.numerics import rounded_up
+
 __all__ = ["forecast_in_words"]
 
 
@@ -20,8 +22,9 @@ def forecast_in_words(found: dict[str, Any]) -> str:
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
     return "\n".join(
         [
-            f"study {found['study']!r}: {found['rows']:.0f} rows at epsilon {found['epsilon']:g} and delta "
-            f"{found['delta']:g} (n mu = {found['signals']:.0f}), {found['weights']} weights; no row was read",
+            f"study {found['study']!r}: {found['rows']:.0f} rows at epsilon {rounded_up(found['epsilon'])} and "
+            f"delta {rounded_up(found['delta'])} (n mu = {found['signals']:.0f}), "
+            f"{found['weights']} weights; no row was read",
             f"in thousandths of {score}, the median and where all but a tenth at either end lie:",
             f"one default run lacks to the same run without noise: {lacks}",
             f"a search for {found['space']}:",
