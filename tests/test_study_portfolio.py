@@ -57,7 +57,7 @@ def priced(**tables):
     ("tables", "expected"),
     [
         ({}, "portfolio"),
-        ({"space": LEARNERS}, "portfolio"),
+        ({"space": LEARNERS, "privacy": {**MANY, "nominal_rows": 20}}, "portfolio"),  # which nothing else searches
         ({"validation": {"fraction": 0.1}}, "portfolio"),
         ({"privacy": {**MANY, "nominal_rows": 200}}, "portfolio"),  # n mu is above 80
         ({"privacy": {**MANY, "nominal_rows": 100}}, "one-stage"),  # and below
@@ -104,6 +104,10 @@ def test_a_portfolio_that_names_no_candidates_has_the_default_and_another(tables
         ({"space": {"steps": {"law": "categorical", "choices": [50, -1]}}}, "the candidate with steps = -1"),
         ({"space": {**MAPS}, "learner": {"map": "cos4"}}, "space.map: is under \\[learner\\] too"),
         ({"learner": {"depth": 3}}, "learner.depth: unknown key"),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "cos4"]}}}, "two candidates are the same"),
+        ({"space": LEARNERS, "search": {"design": "one-stage"}}, "space.learner: only a portfolio"),
+        ({"space": LEARNERS, "search": {}, "refit": {}}, "space.learner: only a portfolio"),
+        ({"space": LEARNERS, "search": {}, "repetitions": {"law": "fixed", "count": 2}}, "space.learner: only a portf"),
         ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "give epsilon"),
         ({"space": {"map": {"law": "categorical", "choices": ["cos4", ["bins"]]}}}, "space"),
         ({"space": {"map": {"law": "categorical", "choices": "cos4"}}}, "space"),

@@ -57,6 +57,8 @@ def candidates_of(
             f"space: a portfolio is of 2 to {MOST_CANDIDATES} candidates, and this space has {len(listed)}: each "
             'of them has its share of the total; for more take search.design = "one-stage"'
         )
+    if any(one in listed[:place] for place, one in enumerate(listed)):
+        raise StudyError("space: two candidates are the same")
     for key in study.space:
         if key in study.learner.parameters:
             raise StudyError(f"space.{key}: is under [learner] too")

@@ -57,16 +57,15 @@ def designed(study: Study) -> Study:
 def _pays(study: Study) -> bool:
     """Whether a portfolio is what this study, which names no design, should be: see docs/study-file.md."""
     listed, compared = combinations(study.space), study.validation
-    if (
-        study.repetitions
-        or "refit" in study.model_fields_set
-        or listed is None
-        or not 2 <= len(listed) <= MOST_CANDIDATES
-    ):
+    if study.repetitions or "refit" in study.model_fields_set:
+        return False
+    if "learner" in study.space:
+        return True  # which nothing else searches
+    if listed is None or not 2 <= len(listed) <= MOST_CANDIDATES:
         return False
     if compared.data != "private" or compared.metric is not None:
         return False
-    if len({each.get("learner") for each in listed}) == 1 and {each.get("map") for each in listed} <= {None, *_ALIKE}:
+    if {each.get("map") for each in listed} <= {None, *_ALIKE}:
         return False
     return (signals(study) or 0.0) >= _PORTFOLIO_SIGNALS
 

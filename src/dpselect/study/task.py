@@ -38,7 +38,10 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
     design = _table(document, "search").get("design", "auto")
     searched = [key for key in ("space", "repetitions") if document.get(key)]
-    refit = "refit" in document
+    refit, learners = "refit" in document, "learner" in _table(document, "space")
+    if learners and (refit or design in ("one-stage", "two-stage") or (design == "auto" and "repetitions" in searched)):
+        yield "space.learner", 'only a portfolio chooses among learners: take search.design = "portfolio"'
+        return
     if refit and design in ("one-run", "portfolio", "one-stage"):
         yield "refit", 'goes with a search in two stages: leave it out, or take search.design = "two-stage"'
     if refit or design == "two-stage":
@@ -46,7 +49,7 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if design == "one-run":
         for key in searched:
             yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
-    elif design == "portfolio":
+    elif design == "portfolio" or learners:
         if "repetitions" in searched:
             yield "repetitions", "a portfolio trains each candidate once: leave it out"
         if _table(document, "validation").get("data") == "public":
