@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dpselect.study.bounds as bounds
 import dpselect.study.prepared as prepared
-import dpselect.study.run as run
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
@@ -166,9 +164,7 @@ def test_zoo_a_share_that_is_left_out_is_caught(folder, monkeypatch, mutation):
             "dpselect.study.priced.SearchPrice", lambda parts, law, beside=None, **more: SearchPrice(parts, law, **more)
         )
     elif mutation == "charge":
-        monkeypatch.setattr(Price, "beside", None)
-        free, real = pure_dp(epsilon=1e-9), run.prepared
-        monkeypatch.setattr(run, "prepared", lambda opened: replace(real(opened), guarantee=free))
+        monkeypatch.setattr(Price, "beside", pure_dp(epsilon=1e-9))
     else:
         monkeypatch.setattr("dpselect.study.bounds.Purchase.guarantee", pure_dp(epsilon=1e-9))
     with pytest.raises(AssertionError):
