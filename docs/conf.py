@@ -25,13 +25,15 @@ extensions = [
     "citations",
     "docstrings",
     "formulae",
+    "gallery",
+    "last_run",
     "llms",
     "outside_links",
     "plots",
     "statements",
     "theorems",
 ]
-exclude_patterns = ["extensions", "static"]
+exclude_patterns = ["extensions", "gallery", "static"]
 html_theme = "furo"
 html_title = f"dpselect {release}"
 html_static_path = ["static"]

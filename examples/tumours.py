@@ -1,5 +1,7 @@
-"""Writes the tables of tumours.toml: scikit-learn's breast cancer set with a third of its columns in numbers, the
-others in words, and classes in words. Every fifth row goes to the public test rows.
+"""Write the tables of tumours.toml: numbers, words, and classes in words.
+
+They are scikit-learn's breast cancer set with a third of its columns in numbers and the others in words. Every fifth
+row goes to the public test rows.
 
     python examples/tumours.py [FOLDER]
 """

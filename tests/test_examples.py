@@ -14,6 +14,8 @@ from dpselect.randomness import keyed_source
 from dpselect.study import parse_study, run_study
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+GALLERY = EXAMPLES.parent / "docs" / "gallery"
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
 
 
 def load(name):
@@ -22,6 +24,20 @@ def load(name):
     sys.modules[spec.name] = module  # where dataclasses look themselves up
     spec.loader.exec_module(module)
     return module
+
+
+def as_shown(name, printed):
+    """The gallery of the documentation shows what this printed; the last digits depend on the libraries' versions."""
+    shown = (GALLERY / f"{name}.txt").read_text(encoding="utf-8")
+    assert NUMBER.split(printed) == NUMBER.split(shown)
+    numbers = [[float(each.replace(",", "")) for each in NUMBER.findall(text)] for text in (printed, shown)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=1e-2, abs=0.011)
+
+
+def test_the_gallery_shows_what_a_test_compares():
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert all(f'as_shown("{shown.stem}", ' in text for shown in GALLERY.glob("*.txt"))
+    assert len(list(GALLERY.glob("*.txt"))) > 5
 
 
 def test_every_script_is_run_by_a_test():
@@ -49,6 +65,7 @@ def test_choose_clusters(capsys):
     example = load("choose_clusters")
     release = example.main(keyed_source(1))
     printed = capsys.readouterr().out
+    as_shown("choose_clusters", printed)
     assert "clusters: 5\n" in printed
     # five centres, one near the middle of each group, which lie 0.82 apart
     angles = 2 * np.pi * np.arange(5) / 5
@@ -88,6 +105,7 @@ def test_pick_a_feature(capsys):
     example = load("pick_a_feature")
     release = example.main(keyed_source(4))
     printed = capsys.readouterr().out
+    as_shown("pick_a_feature", printed)
     assert release.value[0] == example.TELLING
     assert f"permute-and-flip: feature {example.TELLING}, epsilon 1.000" in printed
     assert "the search: 1.000" in printed
@@ -103,6 +121,7 @@ def test_watch_monitors(capsys):
     assert 200 < count < 600
     assert release.guarantee.epsilon(0.0) == pytest.approx(0.7, rel=1e-9)
     printed = capsys.readouterr().out
+    as_shown("watch_monitors", printed)
     assert "epsilon 0.60" in printed
     assert "epsilon 0.70" in printed
 
@@ -114,7 +133,7 @@ def test_freedman_paradox(capsys):
     assert found.naive > 5 * found.standard_error  # expected 0.039, where the truth is 0 and fresh rows say so
     assert abs(found.fresh) < 4 * found.standard_error
     assert abs(found.ours) < example.HALF_WIDTH
-    assert "certified" in capsys.readouterr().out
+    as_shown("freedman_paradox", capsys.readouterr().out)
 
 
 def test_reusable_holdout(capsys):
@@ -126,7 +145,7 @@ def test_reusable_holdout(capsys):
     assert abs(found.ours_fresh - 0.5) < 4 * found.standard_error
     # the quartiles of a fair coin's share of 11
     assert 4.5 / 11 < found.ours < 6.5 / 11
-    assert "standard errors above a coin" in capsys.readouterr().out
+    as_shown("reusable_holdout", capsys.readouterr().out)
 
 
 def test_heavy_tails(capsys):
@@ -138,7 +157,7 @@ def test_heavy_tails(capsys):
     assert low < found.mean < high
     assert abs(found.median - example.MEDIAN) < 0.1  # the quartiles of a median of 100 are at 0.07
     assert abs(found.tail_index - example.TAIL) < 0.12  # those of Hill's estimate at 0.1
-    assert "says" in capsys.readouterr().out
+    as_shown("heavy_tails", capsys.readouterr().out)
 
 
 def test_choose_clustering(capsys):
@@ -151,7 +170,7 @@ def test_choose_clustering(capsys):
     low, high = found.quartiles
     assert found.naive_claim > found.naive_truth + 4 * (high - low)
     assert low - 0.1 < found.claim < high + 0.1  # one grid step
-    assert "fresh blocks say" in capsys.readouterr().out
+    as_shown("choose_clustering", capsys.readouterr().out)
 
 
 def test_leaderboard(capsys, monkeypatch, tmp_path):

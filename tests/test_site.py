@@ -215,3 +215,41 @@ def test_pages_are_summed_up_by_their_first_sentence(extension):
     parser = importlib.import_module("myst_parser.docutils_")
     page = core.publish_doctree("# Title\n\nOne at\nepsilon 1.5, all of it. Two.\n", parser=parser.Parser())
     assert extension("llms").first_sentence(page) == "One at epsilon 1.5, all of it."
+
+
+def test_the_gallery_has_words_for_every_example(extension):
+    words = extension("gallery").words
+    for script in (DOCS.parent / "examples").glob("*.py"):
+        title, paragraphs = words(script)
+        assert 10 < len(title) < 130, script.name
+        assert title.endswith((".", "?")), script.name
+        assert paragraphs, script.name
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "by hand from commit abc of 2026-01-02"),
+        ({"CI": "1"}, "by continuous integration from commit abc of 2026-01-02"),
+    ],
+)
+def test_the_evidence_says_who_built_it(extension, environment, said):
+    assert said in extension("last_run").sentence("abc of 2026-01-02", environment)[0]
+    assert "without its history" in extension("last_run").sentence("", environment)[0]
+
+
+def test_the_evidence_links_to_the_run(extension):
+    environment = {"CI": "1", "GITHUB_SERVER_URL": "https://host", "GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "7"}
+    assert extension("last_run").sentence("abc", environment)[1] == "https://host/a/b/actions/runs/7"
+
+
+def test_the_evidence_names_commands_that_exist():
+    text = (DOCS / "evidence.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (?!claim|---)(.+) \| `([^`]+)` \| (.+) \|$", text, flags=re.M)
+    assert len(rows) > 20
+    for claim, command, run in rows:
+        assert run in ("each commit", "by hand"), claim
+        for file in re.findall(r"(?:tests|benchmarks|examples)/[\w/.]+|\.ci/run", command):
+            assert (DOCS.parent / file).exists(), file
+        # what measures time or accuracy is no test
+        assert (run == "by hand") == command.startswith(("python benchmarks", "python -m benchmarks", "dpselect tune"))

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def file_of(name: str) -> str:
-    """The path of a module of the library, or of a test, from the root."""
+    """The path of a module of the library, of a test or of an example, from the root."""
+    if name.startswith("examples/"):
+        return name
     return f"tests/{name}" if name.startswith("test_") else f"src/dpselect/{name}"
 
 
