@@ -23,6 +23,7 @@ pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
 from dpselect.holdout.server.app import make_app
+from dpselect.holdout.server.uploads import Upload
 
 
 @pytest.fixture(scope="module")
@@ -408,6 +409,22 @@ def test_a_slow_body_is_not_waited_for(tmp_path):
         path = "/api/boards/broken/submissions"
         status, _ = call(app, method="POST", path=path, headers=headers, chunks=[b"x"] * 99, pause=0.05)
     assert status == 408
+
+
+def test_too_many_ids_are_refused_before_they_wait(tmp_path, state):
+    """Nothing is kept for a question, that would wait for its turn, but what has the right size."""
+    guesses, better = make_holdout(tmp_path / "pets.holdout"), make_gate(tmp_path / "my.gate")
+    boards = open_boards([tmp_path])
+    wrong = [
+        ("pets", {"predictions": {**guesses, "one more": 1}}),
+        ("my", {"outcomes": {**better, "one more": 1}}),
+        ("my", {"outcomes": {**better, "task 1": [1] * 1000}}),
+    ]
+    for name, fields in wrong:
+        with pytest.raises(ContentError):
+            boards[name].question(Upload(json.dumps(fields).encode(), "application/json", {}), "Ada", own_stakes=False)
+    for name, fields in (("pets", {"predictions": guesses}), ("my", {"outcomes": better})):
+        boards[name].question(Upload(json.dumps(fields).encode(), "application/json", {}), "Ada", own_stakes=False)
 
 
 def test_what_is_served(tmp_path, state):

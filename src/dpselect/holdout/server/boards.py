@@ -6,13 +6,14 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpselect.errors import ArgumentError, StudyError
+from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.gate.service import Gate
+from dpselect.holdout.gate.terms import GateTerms
 from dpselect.holdout.server.uploads import Upload
 from dpselect.holdout.service import Holdout
 from dpselect.numerics import rounded_down
@@ -72,11 +73,14 @@ class HoldoutBoard:
         self._public = _RecentTerms(self._described)
 
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:  # noqa: ARG002 - gates'
-        ids, values = upload.predictions(self._holdout.terms.id_column)
+        terms = self._holdout.terms
+        ids, values = upload.predictions(terms.id_column)
+        if len(ids) != terms.rows:
+            raise ContentError(f"column {terms.id_column!r} must have each of the {terms.rows} ids of the holdout once")
         claim = upload.number("claim")
         upload.check_taken()
 
-        plan = self._holdout.terms.plan
+        plan = terms.plan
 
         def ask() -> BoardAnswer:
             found = self._holdout.score(ids=ids, predictions=values, claim=claim)
@@ -114,6 +118,8 @@ class GateBoard:
         terms = self._gate.terms
         columns = terms.id_column, terms.outcome_columns
         outcomes, incumbent = upload.outcomes("outcomes", *columns), upload.outcomes("incumbent", *columns)
+        for given in (outcomes, incumbent):
+            _check_size(given, terms)
         stake, candidate = upload.stake(), upload.text("candidate")
         upload.check_taken()
         if stake is not None and not own_stakes:
@@ -140,6 +146,17 @@ class GateBoard:
             **{name: status[name] for name in shown},
             "purse_shown": rounded_down(status["purse"]),
         }
+
+
+def _check_size(outcomes: Mapping[str, Any] | None, terms: GateTerms) -> None:
+    """Raise `ContentError` for more or fewer outcomes than there are; which ones is looked at when it is asked."""
+    if outcomes is None:
+        return
+    listed = (len(values) for values in outcomes.values() if isinstance(values, list))
+    if len(outcomes) != terms.tasks or any(count != terms.repeats for count in listed):
+        raise ContentError(
+            f"outcomes must have each of the gate's {terms.tasks} ids once, with {terms.repeats} of each"
+        )
 
 
 class _RecentTerms:
