@@ -91,7 +91,12 @@ def without_reports() -> Iterator[None]:
     level = log.level
     log.setLevel(logging.ERROR)
     try:
-        with patch("dpselect.report.search_facts", lambda **_: {}), patch("dpselect.report.render_page", lambda *_: ""):
+        with patch.multiple(
+            "dpselect.report",
+            search_facts=lambda **_: {},
+            render_page=lambda *_: "",
+            render_model_card=lambda *_: "",
+        ):
             yield
     finally:
         log.setLevel(level)
