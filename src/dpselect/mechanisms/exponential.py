@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores
 from dpselect.privacy import Guarantee, Spender
@@ -91,7 +92,7 @@ def exponential_mechanism(
     """
     check_method(method)
     mechanism = ExponentialMechanism(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return int(mechanism.value(scores, spender=spender, label=label, random=random))
+    return int(released_value(mechanism, scores, spender=spender, label=label, random=random))
 
 
 def draw_exponential(scores: Scores, rate: Fraction, random: RandomSource) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.exponential import relative_weights
 from dpselect.mechanisms.noisy_max_price import flipping_guarantee
+from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.privacy import Guarantee, Spender
@@ -70,7 +71,7 @@ def permute_and_flip(
     """
     check_method(method)
     mechanism = PermuteAndFlip(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic)
-    return int(mechanism.value(scores, spender=spender, label=label, random=random))
+    return int(released_value(mechanism, scores, spender=spender, label=label, random=random))
 
 
 def draw_permute_and_flip(scores: Scores, rate: Fraction, random: RandomSource) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender, paid
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["Mechanism"]
+__all__ = ["Mechanism", "released_value"]
 
 
 class Mechanism(ABC):
@@ -72,8 +72,11 @@ class Mechanism(ABC):
         public = {"spender": spender, "label": name, "replayable": source.replayable}
         return paid(lambda: run(source), mechanism.guarantee, form=mechanism.form(*data), **public)
 
-    def value(self, *data: Any, spender: Spender | None, label: str, random: RandomSource | None, **public: Any) -> Any:
-        """The released value alone, as the function forms give it: without a spender, no guarantee is worked out."""
-        if spender is None:
-            return self.draw(*data, random=random, **public)
-        return self(*data, spender=spender, label=label, random=random, **public).value
+
+def released_value(
+    mechanism: Mechanism, data: Any, *, spender: Spender | None, label: str, random: RandomSource | None
+) -> Any:
+    """The released value alone, as the function forms give it: without a spender, no guarantee is worked out."""
+    if spender is None:
+        return mechanism.draw(data, random=random)
+    return mechanism(data, spender=spender, label=label, random=random).value

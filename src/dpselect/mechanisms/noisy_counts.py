@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import SupportsIndex
 
 from dpselect.errors import ArgumentError, integer, number, rational
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, released_value
 from dpselect.numerics import fraction_up
 from dpselect.privacy import Adjacency, Guarantee, Spender, pure_dp, zcdp
 from dpselect.privacy.adjacency import parse_adjacency
@@ -96,4 +96,4 @@ def noisy_count(
     mechanism = NoisyCount(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
     if spender is None:  # many are drawn inside of what is priced as a whole
         return int(mechanism.draw(count, random=random))
-    return int(mechanism.value(count, spender=spender, label=label, random=random))
+    return int(released_value(mechanism, count, spender=spender, label=label, random=random))

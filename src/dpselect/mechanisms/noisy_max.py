@@ -16,6 +16,7 @@ from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.flipping import draw_permute_and_flip
 from dpselect.mechanisms.noisy_max_price import flipping_guarantee, laplace_max_guarantee
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
+from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.privacy import Guarantee, Spender
@@ -88,7 +89,7 @@ def report_noisy_max(
     """
     check_method(method)
     mechanism = ReportNoisyMax(sensitivity=sensitivity, epsilon=epsilon, monotonic=monotonic, noise=noise)
-    return int(mechanism.value(scores, spender=spender, label=label, random=random))
+    return int(released_value(mechanism, scores, spender=spender, label=label, random=random))
 
 
 def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:

@@ -55,8 +55,9 @@ class BitStream(Unrepeatable):
         """Whether whoever knows the key can repeat these draws. Such draws promise nothing to that person."""
         return self._replayable
 
-    def _taken(self, count: int) -> bytes:
-        """The next bytes; `count` is checked, since fewer than none would wind the stream back."""
+    def bytes(self, count: int) -> bytes:
+        """`count` uniform random bytes."""
+        count = integer("count", count, at_least=0, at_most=1 << 44)  # fewer than none would wind the stream back
         with self._lock:
             self._check_process()
             if count > _BUFFER:
@@ -67,10 +68,6 @@ class BitStream(Unrepeatable):
             taken = self._buffer[self._position : self._position + count]
             self._position += count
             return taken
-
-    def bytes(self, count: int) -> bytes:
-        """`count` uniform random bytes."""
-        return self._taken(integer("count", count, at_least=0, at_most=1 << 44))
 
     def _check_process(self) -> None:
         if self._pid == os.getpid():
@@ -84,9 +81,9 @@ class BitStream(Unrepeatable):
 
     def bits(self, count: int) -> int:
         """A uniform integer in [0, 2**count)."""
-        count = integer("count", count, at_least=0, at_most=1 << 47)
+        count = integer("count", count, at_least=0)
         size = (count + 7) // 8
-        return int.from_bytes(self._taken(size), "little") >> (8 * size - count) if count else 0
+        return int.from_bytes(self.bytes(size), "little") >> (8 * size - count) if count else 0
 
     def below(self, bound: int) -> int:
         """An exactly uniform integer in [0, bound), by rejection."""
