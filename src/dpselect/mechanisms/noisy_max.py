@@ -14,9 +14,9 @@ from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.flipping import draw_permute_and_flip
+from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.noisy_max_price import flipping_guarantee, laplace_max_guarantee
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
-from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.privacy import Guarantee, Spender

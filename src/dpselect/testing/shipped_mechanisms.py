@@ -71,6 +71,7 @@ EXEMPT: dict[str, str] = {
     "selection.SelectBest": "`selection.select_best` calls it",
     "selection.Selector": _ABSTRACT,
     "selection.tuning_candidate": _CANDIDATE,
+    "study.load_study": "reads a study file",
     "study.run_study": "runs `tune`",
     "tuning.Categorical": _PUBLIC_DRAW,
     "tuning.Distribution": _ABSTRACT,
