@@ -14,10 +14,31 @@ from collections.abc import Iterator
 
 import pytest
 
-BUDGET = 0.5
-"""Processor seconds of a test of the default tier; whatever takes longer is marked `full`."""
-
 _LONGER = {"full", "slow"}
+
+_LONGER_EXAMPLES = {
+    "dpselect.accounting.candidates.sampled_search.sampled_sparse_vector",
+    "dpselect.accounting.candidates.sampled_search.smoothed_count",
+    "dpselect.accounting.candidates.sampled_search.smoothed_odds",
+    "dpselect.accounting.candidates.without_threshold.without_threshold",
+    "dpselect.accounting.planning.plan_subset.plan_subset",
+    "dpselect.accounting.stopping.optimal_stopping.StoppingGame",
+    "dpselect.adaptive.analysis.AdaptiveAnalysis",
+    "dpselect.adaptive.planner.plan_analysis",
+    "dpselect.adaptive.runs.runs_guarantee",
+    "dpselect.adaptive.runs.runs_trade_off",
+    "dpselect.holdout.checked.plan_checked",
+    "dpselect.holdout.planning.rows_needed",
+    "dpselect.holdout.saved_analysis.SavedAnalysis",
+    "dpselect.mechanisms.sparse_vector.SparseVector",
+    "dpselect.mechanisms.sparse_vector_game.gaussian.gaussian_game_guarantee",
+    "dpselect.mechanisms.sparse_vector_plan.plan_sparse_vector",
+    "dpselect.selection.amplification.amplified",
+    "dpselect.selection.one_sided.ThresholdSearch",
+    "dpselect.selection.sampled_sparse_vector.SampledSparseVector",
+    "dpselect.selection.without_threshold.SelectWithoutThreshold",
+}
+"""Examples in docstrings that take longer: an example carries no mark."""
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -33,11 +54,19 @@ def _state_of_doctests(request: pytest.FixtureRequest, tmp_path_factory, monkeyp
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`@pytest.mark.cases(2)`: the default tier has the first two cases of a test, and the full tier the others."""
+    """`@pytest.mark.cases(2)`: the default tier has the first two cases of a test, and the full tier the others.
+
+    A case that is marked slow is in neither.
+    """
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
+        if item.name in _LONGER_EXAMPLES:
+            item.add_marker("full")
+        if item.get_closest_marker("slow"):
+            item.own_markers = [mark for mark in item.own_markers if mark.name != "full"]
+            continue
         mark = item.get_closest_marker("cases")
-        if mark is None or item.get_closest_marker("slow") or not isinstance(item, pytest.Function):
+        if mark is None or not isinstance(item, pytest.Function):
             continue
         test = (item.parent.nodeid if item.parent else "", item.originalname)
         seen[test] += 1
@@ -49,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """What is written of processor times, and whether the budget is kept."""
     group = parser.getgroup("processor time")
     group.addoption("--processor-seconds", metavar="FILE", help="write each test's processor seconds, as CSV")
-    group.addoption("--budget", action="store_true", help=f"fail tests over {BUDGET} processor seconds not marked full")
+    group.addoption("--budget", metavar="SECONDS", type=float, help="fail what takes longer and is not marked full")
 
 
 def _spent() -> float:
@@ -66,8 +95,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     seconds = _spent() - before
     item.user_properties.append(("processor seconds", seconds))
     longer = _LONGER.intersection(mark.name for mark in item.iter_markers())
-    if item.config.getoption("--budget") and seconds > BUDGET and not longer:
-        pytest.fail(f"{seconds:.2f} processor seconds, above {BUDGET}: mark it full, or make it quicker", pytrace=False)
+    most = item.config.getoption("--budget")
+    if most is not None and seconds > most and not longer:
+        pytest.fail(f"{seconds:.2f} processor seconds, above {most}: mark it full, or make it quicker", pytrace=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:

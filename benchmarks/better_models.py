@@ -1,14 +1,15 @@
 """What a study releases at one total: by default, by each design of a search, and beside what one would do instead.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.better_models [--quick] [--adult adult.csv] [--seeds 10]
-        [--only TABLE ...] [--json FILE] [--page docs/better-models.md]
+        [--only TABLE ...] [--before FOLDER] [--json FILE] [--page docs/better-models.md]
 
 For each table, epsilon (at delta 1e-5) and seed: a split of its own (a fifth held out), the same for all ways, and the
 released model's accuracy, or R2, on the rows held out. Ways of this library are studies, run as by a user; their
 reports are not drawn, since that takes longer than many of the runs. `--quick` is two small tables, epsilon 3 and two
 seeds, in a minute. What is measured is in FILE at once, and what stands there is not measured again. `--page` writes
-the tables of FILE into the page. `--adult` names the training part of the UCI data set Adult (32,561 rows), which is
-not part of this repository.
+the tables of FILE into the page. `--before` names a folder that `git archive 2c97310 src | tar -x -C FOLDER` has
+filled, whose search is then run by its own code. `--adult` names the training part of the UCI data set Adult (32,561
+rows), which is not part of this repository.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import argparse
 import json
 import logging
 import os
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -51,6 +54,20 @@ COMPOSED = 10
 DEFAULT = "by default (nothing chosen)"
 TOLD, FOR_MAPS, FOR_RATES = "told the maps: ", "a search for the map: ", "a search for the rate: "
 ONE = "one run: "
+FORERUNNER = "the search of 2c97310"
+ITS_RUN = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from dpselect.randomness import keyed_source
+from dpselect.study import load_model, parse_study, run_study
+asked = json.load(sys.stdin)
+run_study(parse_study(asked["study"]), base_folder=Path(), random=keyed_source(asked["key"]))
+model, test = load_model(Path("out/model.npz")), np.load("test.npz")
+class Frame(dict):
+    columns = property(dict.keys)
+print(np.mean(model.predict(Frame(test)) == test["answer"]))
+"""
 TARGETS = {
     "digits": (0.90, 0.945, 0.965),
     "breast cancer": (0.935, 0.95, 0.955),
@@ -108,12 +125,20 @@ def state_of_its_own() -> Iterator[None]:
         yield
 
 
-def study(case: Case, output: str, **parts: Any) -> dict[str, Any]:
-    """What is released; `parts` are tables of a study, beside those that say what is public."""
+def write_rows(case: Case) -> None:
+    """The rows that are learnt from and those held out, as files in the folder."""
     for name, kept in zip(("train", "test"), case.parts, strict=True):
         if not (case.folder / f"{name}.npz").exists():
             columns = {column: cells[kept] for column, cells in case.table.columns.items()}
             np.savez(case.folder / f"{name}.npz", **columns, answer=case.table.answers[kept])
+
+
+def study(case: Case, output: str, *, key: str = "", **parts: Any) -> dict[str, Any]:
+    """What is released; `parts` are tables of a study, beside those that say what is public.
+
+    Equal keys, by default `output`, draw equally: what is one and the same run by another name has one score.
+    """
+    write_rows(case)
     document = {
         "data": {**case.table.facts, "source": "train.npz", "label": "answer"},
         "privacy": {"epsilon": case.epsilon, "delta": DELTA, "nominal_rows": case.rows},
@@ -122,7 +147,7 @@ def study(case: Case, output: str, **parts: Any) -> dict[str, Any]:
         "output": {"folder": str(case.folder / output)},
         **parts,
     }
-    source = keyed_source(f"{case.table.name} {output} {case.epsilon} {case.seed}")
+    source = keyed_source(f"{case.table.name} {key or output} {case.epsilon} {case.seed}")
     return run_study(parse_study(document), base_folder=case.folder, random=source).release
 
 
@@ -144,8 +169,10 @@ def by_default(case: Case) -> float:
 
 def by_design(design: str, case: Case) -> float:
     """A search for the map, as this design has it."""
-    parts = {"learner": dict(case.table.image), "space": space_of(case.table), "search": {"design": design}}
-    return score(study(case, design, **parts))
+    parts = {"space": space_of(case.table), "search": {"design": design}}
+    if case.table.image:
+        parts["learner"] = dict(case.table.image)
+    return score(study(case, design, key="default" if design == "auto" else "", **parts))
 
 
 def for_rates(design: str, case: Case) -> float:
@@ -186,6 +213,36 @@ def by_composition(case: Case) -> float:
     return max(done)[1]
 
 
+def by_its_forerunner(source: Path, case: Case) -> float:
+    """The search of commit 2c97310, by its own code below `source`, with the learner, space and law of its example."""
+    if case.table.regression:
+        raise StudyError("it knows no regression")
+    write_rows(case)
+    document = {
+        "data": {**case.table.facts, "source": "train.npz", "label": "answer"},
+        "privacy": {"epsilon": case.epsilon, "delta": DELTA, "nominal_rows": case.rows},
+        "learner": {"name": "dp-sgd", "sampling_rate": 0.2, "steps": 250},
+        "space": {
+            "learning_rate": {"law": "log_uniform", "low": 0.5, "high": 10.0},
+            "hidden_units": {"law": "categorical", "choices": [0, 32, 64]},
+        },
+        "repetitions": {"law": "harmonic", "limit": 20},
+        "output": {"folder": "out"},
+    }
+    asked = {"study": document, "key": f"{case.table.name} {FORERUNNER} {case.epsilon} {case.seed}"}
+    command = [sys.executable, "-W", "ignore", "-c", ITS_RUN]
+    told = subprocess.run(
+        command,
+        input=json.dumps(asked, default=list),
+        capture_output=True,
+        check=True,
+        cwd=case.folder,
+        env={**os.environ, "PYTHONPATH": str((source / "src").resolve())},
+        text=True,
+    )
+    return float(told.stdout.split()[-1])
+
+
 def with_scikit_learn(make: Callable[[Case], Any], case: Case) -> float:
     """An estimator's score on the numbers between the bounds, cut off at the label's bounds in a regression."""
     train, test = case.parts
@@ -218,14 +275,16 @@ def boosted(case: Case) -> Any:
     return kind(max_iter=60, random_state=case.seed)
 
 
-def ways(table: ModelTable) -> Iterator[tuple[str, Callable[[Case], float]]]:
-    """Ways to come by a model of this table, by the name of their row."""
+def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, Callable[[Case], float]]]:
+    """Ways to come by a model of this table, by the name of their row; `source` is where commit 2c97310 is."""
     yield DEFAULT, by_default
     yield f"{TOLD}auto", partial(by_design, "auto")
     for design in designs_of_studies()[1:]:
         yield f"{FOR_MAPS}{design}", partial(by_design, design)
         yield f"{FOR_RATES}{design}", partial(for_rates, design)
     yield "ten runs by composition", by_composition
+    if source is not None and not table.regression:
+        yield FORERUNNER, partial(by_its_forerunner, source)
     for rows_map in table.maps:
         yield f"{ONE}dp-sgd, {rows_map}", partial(one_run, "dp-sgd", rows_map)
     for rows_map in (each for each in table.maps if each in ("cos4", "bins", "oriented-gradients")):
@@ -275,8 +334,29 @@ def shared(here: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def place_of(way: str) -> int:
     """Where a way stands in its table."""
-    kinds = (DEFAULT, TOLD, FOR_MAPS, FOR_RATES, "ten runs", ONE, "diffprivlib", "not private")
+    kinds = (DEFAULT, TOLD, FOR_MAPS, FOR_RATES, "ten runs", FORERUNNER, ONE, "diffprivlib", "not private")
     return next((place for place, kind in enumerate(kinds) if way.startswith(kind)), len(kinds))
+
+
+def paired(found: list[dict[str, Any]]) -> Iterator[str]:
+    """Of studies that are told a space: what they gain over a default run on the same split, in thousandths."""
+    scores = {(e["table"], e["way"], e["epsilon"], e["seed"]): e["score"] for e in found if "score" in e}
+    yield "| table | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " | splits |"
+    yield "|---" * (2 + len(EPSILONS)) + "|"
+    for table in dict.fromkeys(each["table"] for each in found):
+        shown, splits = [], 0
+        for epsilon in EPSILONS:
+            gains = [
+                1000.0 * (score - scores[table, DEFAULT, epsilon, seed])
+                for (name, way, e, seed), score in scores.items()
+                if (name, way, e) == (table, f"{TOLD}auto", epsilon) and (table, DEFAULT, epsilon, seed) in scores
+            ]
+            splits = len(gains)
+            same = bool(gains) and not any(gains)
+            error = float(np.std(gains, ddof=1)) / len(gains) ** 0.5 if len(gains) > 1 else float("nan")
+            shown.append("the same run" if same else f"{np.mean(gains):+.0f} ± {error:.0f}" if gains else "")
+        if any(shown):
+            yield f"| {table} | " + " | ".join(shown) + f" | {splits} |"
 
 
 def markdown(found: list[dict[str, Any]]) -> Iterator[str]:
@@ -330,6 +410,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     parser.add_argument("--only", nargs="*", default=[], help="tables, by the beginning of their names")
     parser.add_argument("--ways", nargs="*", default=[], help="ways, by the beginning of their names")
     parser.add_argument("--adult", type=Path)
+    parser.add_argument("--before", type=Path, help="a folder with the files of commit 2c97310, which then runs too")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
     asked = parser.parse_args(arguments)
@@ -344,7 +425,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
         for table in tables(asked.adult):
             if asked.only and not any(table.name.startswith(name) for name in asked.only):
                 continue
-            for name, way in ways(table):
+            for name, way in ways(table, asked.before):
                 if asked.ways and not any(name.startswith(each) for each in asked.ways):
                     continue
                 for epsilon in (3.0,) if asked.quick else EPSILONS:

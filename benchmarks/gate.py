@@ -1,22 +1,26 @@
 """The gate's tables: what is believable, false accepts under attack, power beside fresh tasks, a loop of experiments.
 
-    python -m benchmarks.gate [--only plan attacks power loop] [--gates 10000] [--loops 100]
+    python -m benchmarks.gate [--only plan exact attacks power loop growth] [--gates 10000] [--loops 100] [--asks 1000]
 
-Takes one or two minutes. Every number is drawn from a fixed seed.
+Takes some minutes. Every number is drawn from a fixed seed.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
+import tempfile
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln
 
-from dpselect.holdout import advise_gate, plan_gate
+from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 
 Array = NDArray[Any]
 FAILURE, TASKS, ASKS, BATCH = 0.05, 200, 100, 1000
@@ -155,6 +159,54 @@ def power() -> None:
         alone = plan_gate(tasks=tasks, consultations=1)
         pairs = [f"{shown(one.half_power)}/{shown(one.ninety_power)}" for one in (gate, gate, alone)]
         print(f"  {tasks}: {pairs[0]}, {pairs[1]} ({20 * tasks} tasks), {pairs[2]}")
+
+
+def attained(tasks: int, heads: int) -> tuple[float, float]:
+    """The purse, and the chance of a false accept of the searcher of docs/theory/gate.md, on fair coins for tasks.
+
+    The first candidate wins on heads and is accepted or rejected; then one that wins on heads and loses on tails is
+    asked for, or the opposite, each accepted on so many heads or tails.
+    """
+    chances = [math.comb(tasks, count) / 2**tasks for count in range(tasks + 1)]
+    level = sum(chances[heads:])
+    first = {count for count in range(tasks + 1) if count and 0.5**count <= level}
+    after_accept = sum(chances[count] for count in first if count >= heads)
+    after_reject = sum(chances[count] for count in set(range(tasks + 1)) - first if tasks - count >= heads)
+    return 2.0 * level, after_accept + after_reject
+
+
+def exact() -> None:
+    """What a searcher attains of the bound, and what a grader that drifts does to equal systems, without sampling."""
+    for tasks, heads in ((6, 5), (8, 7), (20, 16)):
+        bound, found = attained(tasks, heads)
+        print(f"A searcher on {tasks} tasks, two asks: bound {bound:.4f}, attained {found:.4f}")
+    print("Equal systems, the incumbent graded before the grader drifted, a fifth of the tasks discordant:")
+    for tasks in (200, 500, 1000, 5000):
+        plan = plan_gate(tasks=tasks, consultations=20)
+        found = [plan.power(drift) for drift in (0.0, 0.01, 0.03, 0.05)]
+        shown = ", ".join(f"{chance:.3f}" for chance in found)
+        print(f"  {tasks} tasks, one ask of 20: accepted after a drift of 0, .01, .03, .05: {shown}")
+
+
+def growth(asks: int) -> None:
+    """Processor time of an ask as the record grows, in one process and for a process that has read nothing yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_STATE_HOME"] = folder
+        before = {f"task {number}": 0 for number in range(LOOP_TASKS)}
+        path = Path(folder, "x.gate")
+        gate = Gate.create(path, before, consultations=10**6, rules=GateRules(answer_seconds=0))
+
+        def seconds(asked: Gate, count: int) -> float:
+            begun = time.process_time()
+            for _ in range(count):
+                asked.ask(before)
+            return (time.process_time() - begun) / count
+
+        print(f"Processor time of an ask, {LOOP_TASKS} tasks")
+        print(f"  the first 20: {1000 * seconds(gate, 20):.1f} ms")
+        seconds(gate, max(asks - 41, 1))
+        print(f"  20 after {asks - 21}: {1000 * seconds(gate, 20):.1f} ms")
+        print(f"  by a process that has read nothing: {1000 * seconds(Gate.open(path), 1):.1f} ms", flush=True)
 
 
 LOOP_TASKS, DISCORDANT = 500, 0.2
@@ -301,15 +353,18 @@ def loop(count: int) -> dict[tuple[float, str], float]:
 def main(arguments: list[str] | None = None) -> None:
     """Print the parts that were asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=("plan", "attacks", "power", "loop"))
+    parser.add_argument("--only", nargs="*", choices=("plan", "exact", "attacks", "power", "loop", "growth"))
     parser.add_argument("--gates", type=int, default=10_000)
     parser.add_argument("--loops", type=int, default=100)
+    parser.add_argument("--asks", type=int, default=1000)
     given = parser.parse_args(arguments)
     parts: dict[str, Callable[[], object]] = {
         "plan": plan,
+        "exact": exact,
         "attacks": lambda: attacks(given.gates),
         "power": power,
         "loop": lambda: loop(given.loops),
+        "growth": lambda: growth(given.asks),
     }
     for name in given.only or parts:
         parts[name]()

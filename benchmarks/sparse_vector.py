@@ -62,7 +62,10 @@ def main() -> None:
     print("\nLyu, Su, Li 2017, Figure 1, at a claim of 1 for 20 positives, 40 queries:")
     for number, game in published_games(epsilon=1.0, c=20, queries=40).items():
         priced = None if game is None else game_guarantee(game)
-        text = "none" if priced is None else f"pure {priced.epsilon(0):.3f}, at the delta {priced.epsilon(DELTA):.3f}"
+        text = "none"
+        if priced is not None:
+            pure = "none" if priced.epsilon(0) == math.inf else f"{priced.epsilon(0):.3f}"
+            text = f"pure {pure}, at the delta {priced.epsilon(DELTA):.3f}"
         print(f"algorithm {number}: {text}")
 
 

@@ -28,16 +28,28 @@ extensions = [
     "gallery",
     "last_run",
     "llms",
+    "notebooks",
     "outside_links",
     "plots",
     "statements",
     "theorems",
 ]
-exclude_patterns = ["extensions", "gallery", "static"]
+exclude_patterns = ["extensions", "gallery", "static", "templates"]
 html_theme = "furo"
 html_title = f"dpselect {release}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_math_renderer = "mathml"
 
 # what is copied is what one types: without prompts, and without what is printed

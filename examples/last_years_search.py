@@ -12,6 +12,8 @@
 # %%
 import sys
 
+import matplotlib.pyplot as plt
+
 from dpselect.accounting import best_of, calibrate, threshold_stopping
 from dpselect.privacy import compose, dp_sgd
 from dpselect.repetitions import Fixed, Harmonic, Logarithmic
@@ -70,6 +72,15 @@ prices["logarithmic, 24 on average"] = best_of(training, Logarithmic.with_mean(m
 prices["harmonic, never more than 100"] = best_of(training, Harmonic(limit=100)).epsilon(DELTA)
 for way, epsilon in prices.items():
     print(f"{way:46} epsilon {epsilon:6.2f}")
+
+# %% [markdown]
+# The same as a picture: what is published of a search decides its price more than how many runs it made.
+
+# %%
+plt.barh(list(prices), list(prices.values()))
+plt.gca().invert_yaxis()
+plt.xlabel(f"epsilon at delta {DELTA:g}")
+plt.show()
 
 # %% [markdown]
 # ## And the noise that this year's search needs for the grid's price

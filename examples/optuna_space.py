@@ -28,10 +28,10 @@ PIXELS, LABELS = load_digits(return_X_y=True)
 SCORES = np.arange(len(LABELS)) % 5 == 0
 
 
-def objective(trial: IndependentTrial) -> tuple[float, DPSGDClassifier]:
-    """One run. `trial.random` is where noise comes from."""
+def model(trial: IndependentTrial) -> DPSGDClassifier:
+    """What the trial suggests. `trial.random` is where noise comes from."""
     kind = trial.suggest_categorical("kind", ["linear", "network"])
-    model = DPSGDClassifier(
+    return DPSGDClassifier(
         **TRAINING,
         learning_rate=trial.suggest_float("learning_rate", 0.3, 10.0, log=True),
         hidden_units=0 if kind == "linear" else trial.suggest_int("hidden_units", 8, 64, log=True),
@@ -40,9 +40,14 @@ def objective(trial: IndependentTrial) -> tuple[float, DPSGDClassifier]:
         classes=list(range(10)),
         nominal_rows=1440,
         random=trial.random.spawn("training"),
-    ).fit(PIXELS[~SCORES], LABELS[~SCORES])
-    right = np.count_nonzero(model.predict(PIXELS[SCORES]) == LABELS[SCORES])
-    return noisy_count(right, epsilon=SCORE_EPSILON, random=trial.random.spawn("score")), model
+    )
+
+
+def objective(trial: IndependentTrial) -> tuple[float, DPSGDClassifier]:
+    """One run: train, and count right answers with noise."""
+    fitted = model(trial).fit(PIXELS[~SCORES], LABELS[~SCORES])
+    right = np.count_nonzero(fitted.predict(PIXELS[SCORES]) == LABELS[SCORES])
+    return noisy_count(right, epsilon=SCORE_EPSILON, random=trial.random.spawn("score")), fitted
 
 
 def parts() -> list[Guarantee]:

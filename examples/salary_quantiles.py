@@ -8,6 +8,7 @@
 # %%
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from dpselect.ordered import Quantiles, median, private_range, quantile_interval, quantiles
@@ -49,6 +50,18 @@ price = Quantiles(qs=deciles, epsilon=1.0).guarantee
 print(f"price {price.epsilon(delta=0):.3f}")
 found = quantiles(salaries, qs=deciles, lower=0, upper=1e7, epsilon=1.0, granularity=100, random=random)
 print("deciles", [f"{value:,.0f}" for value in found.value])
+
+# %% [markdown]
+# The released deciles lie on the curve of the rows. (The rows are made up, so the curve may be shown.)
+
+# %%
+shares = np.linspace(0.02, 0.98, 200)
+plt.plot(shares, np.quantile(salaries, shares), label="the rows")
+plt.plot(deciles, found.value, "o", label="released deciles")
+plt.xlabel("share of the rows")
+plt.ylabel("salary")
+plt.legend()
+plt.show()
 
 # %% [markdown]
 # ## A gap between two groups

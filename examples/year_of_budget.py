@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from dpselect.ledger import InsufficientBudget, Ledger
@@ -57,17 +58,31 @@ def long_stays(month: int) -> str | None:
     return f"{noisy_count(count, epsilon=0.28, random=random)} long stays"
 
 
-answered = []
+answered, course = [], []
 for month in range(12):
     try:
         release = median(stays[month], lower=0, upper=60, epsilon=0.1, spender=planners, random=random)
         answered.append(round(float(release.value), 1))
         with doctors.reserve(gate, label=f"alarm {month + 1}") as charge:
             charge.settle(long_stays(month))
+        course.append(float(year.spent().epsilon))
     except InsufficientBudget as refused:
         print(f"month {month + 1}: {refused}")
 print(f"medians: {answered}")
 print(f"the year so far: {float(year.spent().epsilon):.2f} of 3; alarms gave back {float(doctors.refunded()):.2f}")
+
+# %% [markdown]
+# What is spent grows month by month; what the alarms reserved and did not use never counts.
+
+# %%
+months = range(1, len(course) + 1)
+plt.step(months, course, where="post", label="spent")
+plt.step(months, [0.4 * month for month in months], where="post", linestyle="--", label="if nothing came back")
+plt.axhline(3, color="grey", linestyle=":", label="the budget")
+plt.xlabel("month")
+plt.ylabel("epsilon")
+plt.legend()
+plt.show()
 
 # %% [markdown]
 # ## An expensive question late in the year

@@ -96,6 +96,7 @@ ELSEWHERE: dict[str, str] = {
             "ordered.Steps:maps",
             "privacy.OutputGuarantee:cell",
             "privacy.OutputGuarantee:epsilons",
+            "privacy.OutputGuarantee:used",
             "selection.PrivateCandidate:run",
             "selection.SelectAcceptable:acceptable",
             "selection.SelectWithoutThreshold:search",

@@ -20,6 +20,14 @@ def state(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def no_page(monkeypatch):
+    """Without the report, which takes seconds."""
+    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
+    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
+    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
+
+
+@pytest.fixture
 def drawn(monkeypatch):
     """Make every law draw the given K."""
     from dpselect.repetitions import Geometric, Harmonic

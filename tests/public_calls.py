@@ -78,7 +78,7 @@ def public() -> Iterator[Public]:
 def _shown(value: type) -> bool:
     """Whether a room shows this class itself, with its methods."""
     rooms = (importlib.import_module(".".join(value.__module__.split(".")[:end])) for end in (2, 3))
-    return any(value.__name__ in getattr(room, "__all__", ()) for room in rooms)
+    return any(hasattr(room, "__path__") and value.__name__ in getattr(room, "__all__", ()) for room in rooms)
 
 
 def _methods(name: str, value: type, whole: str) -> Iterator[Public]:

@@ -23,16 +23,18 @@ ROWS, TASKS = 2000, 100
 LABELS = np.random.default_rng(5).integers(0, 2, ROWS)
 
 
-def make_holdout(path: Path, *, questions: int = 1000, answers: int = 5) -> dict[str, int]:
+def make_holdout(
+    path: Path | str, *, questions: int = 1000, answers: int = 5, key_variable: str | None = None
+) -> dict[str, int]:
     """A holdout of coin flips, and predictions that are right on nine tenths of them."""
     request = HoldoutRequest(metric="accuracy", questions=questions, answers=answers, failure_probability=0.05)
     names = [f"row {row}" for row in range(ROWS)]
-    Holdout.create(path, HoldoutLabels(ids=names, labels=LABELS), request)
+    Holdout.create(path, HoldoutLabels(ids=names, labels=LABELS), request, key_variable=key_variable)
     guesses = LABELS ^ (np.arange(ROWS) % 10 == 0)
     return {name: int(guess) for name, guess in zip(names, guesses, strict=True)}
 
 
-def make_gate(path: Path, **options) -> dict[str, int]:
+def make_gate(path: Path | str, **options) -> dict[str, int]:
     """A gate whose incumbent solves nothing, and a candidate that solves all."""
     rules = options.pop("rules", GateRules(answer_seconds=0))
     names = [f"task {task}" for task in range(TASKS)]
@@ -73,11 +75,11 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *boards: Path, flags: tuple[str, ...] = ()) -> Iterator[Served]:
+def served(folder: Path, *boards: Path | str, flags: tuple[str, ...] = ()) -> Iterator[Served]:
     """`dpselect holdout serve` on a free port."""
     lines = folder / "server.log"
     command = ["holdout", "serve", *map(str, boards), "--listen", "127.0.0.1:0"]
-    people = ["--submitters", str(folder / "submitters.db")]
+    people = [] if "--submitters" in flags else ["--submitters", str(folder / "submitters.db")]
     unlimited = [] if "--rate" in flags else ["--rate", "1e9", "--address-rate", "1e9"]
     code = "from dpselect.cli import main; main()"
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

@@ -50,8 +50,11 @@ def best_adaptive(tail, threshold, *, levels, moves, queries, positives, growth,
     return value(start, start, positives, queries)
 
 
-def moments_of_sequence(tail, threshold, queries, positives, order):
-    """log of sum w^a w'^(1-a) over the leaves of a fixed sequence of queries (level, move), cut at the positives."""
+def moments_of_sequence(tail, threshold, queries, positives, order, *, each=0.0):
+    """log of sum w^a w'^(1-a) over the leaves of a fixed sequence of queries (level, move), cut at the positives.
+
+    A leaf's term is lowered by the factor exp(-each) for each of its positives.
+    """
     noises, p = [r for r, _ in threshold], np.array([p for _, p in threshold])
     states = {0: [(p, p)]}
     leaves = []
@@ -64,12 +67,12 @@ def moments_of_sequence(tail, threshold, queries, positives, order):
                 following.setdefault(k, []).append((w * (1 - up), v * (1 - down)))
                 yes = (w * up, v * down)
                 if k + 1 == positives:
-                    leaves.append(yes)
+                    leaves.append((k + 1, *yes))
                 else:
                     following.setdefault(k + 1, []).append(yes)
         states = following
-    leaves += [pair for pairs in states.values() for pair in pairs]
-    return math.log(sum(w.sum() ** order * v.sum() ** (1 - order) for w, v in leaves))
+    leaves += [(k, *pair) for k, pairs in states.items() for pair in pairs]
+    return math.log(sum(math.exp(-each * k) * w.sum() ** order * v.sum() ** (1 - order) for k, w, v in leaves))
 
 
 def signed_counts(

@@ -162,6 +162,7 @@ def test_theorem_2(batches):
         assert batch.violations(batch.theorem_2(refined_theorem_2)) == 0
 
 
+@pytest.mark.full
 @pytest.mark.theorem("Papernot, Steinke 2022, Lemma 7", exact=True)
 def test_lemma_7_with_the_outcome_of_no_run(batches):
     """The true maximum over thresholds, on a grid of 65 in each output; 1e-4 for what the grid misses."""
@@ -188,6 +189,7 @@ def test_composition_bound(batches):
         assert batch.violations(batch.composition()) == 0, batch.law
 
 
+@pytest.mark.full
 def test_pure(batches):
     for batch in batches:
         loss = np.maximum(renyi_divergence(batch.p, batch.q, np.inf), renyi_divergence(batch.q, batch.p, np.inf))
@@ -259,18 +261,21 @@ def pipeline_violations(batch, chosen, shrink=1.0, price=quick):
     return found
 
 
+@pytest.mark.full
 def test_best_of_on_random_pairs(batches):
     """Everything that `best_of` says, for three pairs under each of the 40 laws."""
     for batch in batches:
         assert pipeline_violations(batch, range(3)) == 0, batch.law
 
 
+@pytest.mark.full
 def test_the_default_on_random_pairs(batches):
     """The same with the optimal bound, for one pair under every eighth law."""
     for batch in batches[::8]:
         assert pipeline_violations(batch, range(1), price=best_of) == 0, batch.law
 
 
+@pytest.mark.full
 def test_a_shrunken_best_of_is_caught(batches):
     """One pair for each law is enough to catch 5 per cent off everything, 20 of Fixed to catch 1 per cent."""
     caught = sum(pipeline_violations(b, range(1), shrink=0.95) for b in batches)

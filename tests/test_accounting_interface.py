@@ -43,6 +43,7 @@ BASES = [
 
 
 class TestBestOf:
+    @pytest.mark.full
     @pytest.mark.parametrize("base", BASES, ids=lambda g: g.terms["mechanism"])
     @pytest.mark.parametrize("law", [LAW, Poisson(mean=3), Harmonic(limit=10)], ids=str)
     def test_smallest_of_all(self, base, law):
@@ -67,6 +68,7 @@ class TestBestOf:
             "bound": "profile",
         }
 
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize("base", [*BASES, dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=50)])
     def test_pickles(self, base):
         total = best_of(base, LAW)
@@ -114,11 +116,13 @@ class TestBestOf:
         base = gaussian(noise_multiplier=2)
         assert_allclose(best_of(base, Fixed(count=1)).epsilon(1e-6), base.epsilon(1e-6), rtol=1e-4)
 
+    @pytest.mark.full
     def test_nested_searches(self):
         inner = best_of(gaussian(noise_multiplier=20), Geometric(gamma=0.4))
         outer = best_of(inner, Geometric(gamma=0.4), bound="profile")
         assert inner.epsilon(1e-6) < outer.epsilon(1e-6) < 4 * inner.epsilon(1e-6)
 
+    @pytest.mark.full
     def test_composition_of_search_and_training(self):
         base = dp_sgd(noise_multiplier=2.0, sampling_rate=0.01, steps=100)
         search = best_of(base, LAW)
@@ -131,6 +135,7 @@ class TestBestOf:
         assert total.epsilon(1e-6) == math.inf
         assert total.renyi(8.0) == math.inf
 
+    @pytest.mark.full
     @settings(max_examples=25, deadline=None)
     @given(
         eta=st.floats(-0.9, 4.0),
@@ -153,6 +158,7 @@ class TestBestOf:
 
 
 class TestCalibrate:
+    @pytest.mark.full
     @pytest.mark.parametrize(
         ("make", "epsilon", "delta"),
         [
@@ -168,6 +174,7 @@ class TestCalibrate:
         assert make(found).epsilon(delta) <= epsilon
         assert make(found * (1 - 1.1e-4)).epsilon(delta) > epsilon
 
+    @pytest.mark.full
     def test_full_guarantee_not_only_renyi(self):
         """The profile of DP-SGD allows less noise than its Renyi curve does."""
 
@@ -342,6 +349,7 @@ class TestConditionalSampling:
         direct = proposition_15(order=3.5, p_inverse=0.0, q_inverse=0.0, divergence=self.CURVE, acceptance=0.1)
         assert_allclose(direct, values[1] if order == 3.5 else direct, rtol=1e-12)
 
+    @pytest.mark.cases(2)
     @pytest.mark.parametrize(
         ("floor", "renyi", "hockey_stick"),
         [(0.1, 2.68697, 2.5342), (0.01, 3.20770, 3.0678), (0.001, 3.68495, 3.5499)],
@@ -358,6 +366,7 @@ class TestConditionalSampling:
         assert_allclose(total.epsilon(delta=0), expected, rtol=1e-9)
         assert expected < corollary_16(inequality=1, order=2.0, divergence=self.CURVE, pure_epsilon=1.0, acceptance=0.1)
 
+    @pytest.mark.full
     def test_truth_is_covered(self):
         """Exact output laws of random finite mechanisms, all acceptance sets of three outputs out of four."""
         rng = np.random.default_rng(11)

@@ -94,6 +94,7 @@ KNOWN_DIFFERENCES = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("row", KNOWN_DIFFERENCES, ids=lambda r: f"{r[0].terms['mechanism']}-{r[2]}")
 def test_known_differences(row):
     base, mean, shape, delta, theirs, ours = row

@@ -35,6 +35,7 @@ def test_success_probability_as_the_goal():
     assert found.best.utility >= 0.5
 
 
+@pytest.mark.full
 def test_best_utility_within_a_total():
     base = gaussian(noise_multiplier=4.0)
     found = plan(base=base, delta=1e-6, epsilon=1.6, families=FEW)
@@ -46,6 +47,7 @@ def test_best_utility_within_a_total():
     assert best_of(base, larger).epsilon(1e-6) > 1.6
 
 
+@pytest.mark.full
 def test_limits_are_kept():
     found = plan(base=laplace(scale=1.0), delta=0.0, epsilon=2.5, mean_runs=6, runs_99=20, max_runs=25, families=FEW)
     for option in found.options:
@@ -56,6 +58,7 @@ def test_limits_are_kept():
         assert limit <= 25
 
 
+@pytest.mark.full
 def test_the_least_noise_for_a_goal():
     found = plan(
         base=lambda noise: gaussian(noise_multiplier=noise),
@@ -71,11 +74,13 @@ def test_the_least_noise_for_a_goal():
     assert found.best.noise == min(option.noise for option in found.options)
 
 
+@pytest.mark.full
 def test_only_limits_leave_out_laws_of_negative_eta():
     found = plan(base=lambda scale: laplace(scale=scale), delta=0.0, epsilon=2.0, mean_runs=5)
     assert not any("eta -" in option.family for option in found.options)
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [

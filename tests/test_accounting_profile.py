@@ -66,6 +66,7 @@ def gaussian_base(mu):
     return gaussian(noise_multiplier=1.0 / mu)
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize(("mu", "law", "krw", "shifted", "layered", "attained"), TABLE, ids=str)
 def test_gaussian_table(mu, law, krw, shifted, layered, attained):
     """All columns within 1e-3 relative, ours on the safe side of the layered value but for its four digits."""
@@ -97,6 +98,7 @@ def test_other_laws(law, layered, attained):
     assert attained < found < layered * 1.035
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("law", "epsilon", "tolerance"),
     [
@@ -174,6 +176,7 @@ class TestVector:
 
     P, Q = (0.5, 0.3, 0.2), (0.4, 0.3, 0.3)
 
+    @pytest.mark.cases(3)
     @pytest.mark.parametrize(("law", "values"), TEST_VECTOR, ids=str)
     def test_vector(self, law, values):
         from itertools import permutations
@@ -243,6 +246,7 @@ class TestCurve:
         total = best_of(approximate_dp(epsilon=0.5, delta=1e-5), GEOMETRIC_10, bound="profile")
         assert total.delta(50.0) >= GEOMETRIC_10.success_probability(1e-5)
 
+    @pytest.mark.full
     def test_composes_with_the_base(self):
         base = gaussian_base(0.5)
         total = best_of(base, GEOMETRIC_10)

@@ -364,6 +364,7 @@ class TestPure:
         searched = searched_shift(law, epsilon)
         assert_allclose(searched, pure_shift(law, epsilon), rtol=1e-8)
 
+    @pytest.mark.full
     def test_hard_caps(self):
         """Harmonic K costs at most 2 epsilon, uniform 3, beta-binomial with shape g 2 + g (substitute p -> p e^-eps).
 

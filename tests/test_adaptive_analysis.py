@@ -34,6 +34,7 @@ from dpselect.randomness import keyed_source
 from tests.adaptive_sessions import Recorder, analysis, normal_rows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", ["binary_search", "exponential"])
 def test_answers_are_close_and_counted(mechanism: str) -> None:
     session = analysis(mechanism=mechanism)
@@ -84,6 +85,7 @@ def test_it_refuses_when_the_blocks_are_too_few() -> None:
         analysis(queries=10**6)
 
 
+@pytest.mark.full
 def test_the_paper_s_constants() -> None:
     session = analysis(np.arange(200_000) % 7, subsample_size=1, queries=2, accounting="paper", grid_size=16)
     assert session.certificate.plan.accounting == "paper"
@@ -91,6 +93,7 @@ def test_the_paper_s_constants() -> None:
     assert session.estimate(lambda rows: float(rows[0]), lower=0, upper=6, granularity=1).value in (2, 3, 4)
 
 
+@pytest.mark.full
 def test_data_splitting_only_when_allowed() -> None:
     with pytest.raises(ArgumentError, match="validity_only"):
         analysis(mechanism="splitting")
@@ -106,6 +109,7 @@ def test_data_splitting_only_when_allowed() -> None:
         analysis(validity_only=True, spender=Recorder())
 
 
+@pytest.mark.full
 def test_each_question_is_paid_before_it_is_asked() -> None:
     spender = Recorder(limit=2)
     session = analysis(spender=spender, label="trial")
@@ -131,6 +135,7 @@ def test_each_question_is_paid_before_it_is_asked() -> None:
     assert len(set(names)) == 3
 
 
+@pytest.mark.full
 def test_a_ledger_pays_for_the_rows(tmp_path: Path) -> None:
     """A budget for replace-one neighbours allows as many questions as its price says, and no more."""
     ledger = Ledger.open(tmp_path / "budget.db")
@@ -148,6 +153,7 @@ def test_a_ledger_pays_for_the_rows(tmp_path: Path) -> None:
     assert paid.remaining == 3
 
 
+@pytest.mark.full
 def test_the_page_on_adaptive_analysis_runs() -> None:
     text = (Path(__file__).parent.parent / "docs" / "adaptive.md").read_text(encoding="utf-8")
     left: list[Any] = []
@@ -162,6 +168,7 @@ def test_the_page_on_adaptive_analysis_runs() -> None:
     assert 0.77 < left[8][0] < 1.61
 
 
+@pytest.mark.full
 def test_the_grid_is_limited_and_bounds_are_needed() -> None:
     session = analysis()
     with pytest.raises(ArgumentError, match="grid_size=1001"):
@@ -180,6 +187,7 @@ def test_the_grid_is_limited_and_bounds_are_needed() -> None:
     assert abs(wide.estimate(np.mean, lower=-1e300, upper=1e300).value - 0.3) < 0.15
 
 
+@pytest.mark.full
 def test_failing_blocks_count_and_say_nothing() -> None:
     """A third of the blocks fail: the answer is a quantile of all blocks, nothing is printed, raised or dropped."""
 
@@ -200,6 +208,7 @@ def test_failing_blocks_count_and_say_nothing() -> None:
         assert analysis().estimate(lambda rows: math.inf, lower=-2, upper=2, granularity=0.01).value == 2
 
 
+@pytest.mark.full
 def test_heavy_tails_without_a_variance() -> None:
     """Cauchy rows: the mean of a block has no mean, its median does; both answers are within their quartiles."""
     rows = np.random.default_rng(3).standard_cauchy(60_000) + 5.0
@@ -208,6 +217,7 @@ def test_heavy_tails_without_a_variance() -> None:
     assert abs(session.estimate(np.median, lower=-1e9, upper=1e9).value - 5.0) < 0.3
 
 
+@pytest.mark.full
 def test_a_choice_costs_one_question() -> None:
     session = analysis()
     names = {"low": lambda rows: rows.mean() - 5, "high": lambda rows: rows.mean() + 5, "bad": lambda rows: 1 / 0}
@@ -234,6 +244,7 @@ def test_one_block_moves_a_sum_of_ranks_by_its_range() -> None:
         assert ranks.sum() == 7 * 5 * 4  # every pair of every block is counted twice
 
 
+@pytest.mark.full
 def test_verification_confirms_refuses_and_corrects() -> None:
     data = normal_rows(600_000)
     spender = Recorder()
@@ -257,6 +268,7 @@ def test_verification_confirms_refuses_and_corrects() -> None:
         analysis().verify(np.mean, 0.3)
 
 
+@pytest.mark.full
 def test_exactly_as_many_refusals_as_planned() -> None:
     """The short circuit: a guess that is refused on its first side is one refusal, so all of them can be used."""
     session = analysis(normal_rows(900_000), verifications=20, refusals=3)
@@ -318,6 +330,7 @@ def test_every_grid_through_the_front_door(grid: Any) -> None:
     assert isinstance(value, int) == isinstance(grid.decode(0), int)
 
 
+@pytest.mark.full
 def test_parallel_blocks_that_raise_say_nothing() -> None:
     """Two processes; a quarter of the blocks raises, ends the process politely or gives NaN: they are the lowest."""
     rows = np.tile([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 600)
@@ -339,6 +352,7 @@ def test_parallel_blocks_that_raise_say_nothing() -> None:
     assert np.isnan(alone).mean() == 3 / 8
 
 
+@pytest.mark.full
 def test_a_ledger_pays_for_verifications_and_weights(tmp_path: Path) -> None:
     """A verification is charged once a run, multiplicative weights once an update, both on a real ledger."""
     ledger = Ledger.open(tmp_path / "budget.db")

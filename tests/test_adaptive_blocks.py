@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
+from scipy.stats import binom
 
 from dpselect.adaptive import (
     SearchNoise,
@@ -52,6 +53,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(("size", "queries", "paper", "exponential", "search", "split"), TABLE)
 def test_required_blocks(size: int, queries: int, paper: int, exponential: int, search: int, split: int) -> None:
     """Within 0.5 per cent of an independent optimisation; with shared noise and shortfalls at most 0.64 of it for a
@@ -112,6 +114,7 @@ def test_a_certificate_is_refused_when_anything_in_it_is_too_small() -> None:
     assert not replace(paper, epsilon=paper.epsilon / 2).certified
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("sharing", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("deviation", [0.7, 1.5])
 def test_the_noise_of_a_search_costs_what_is_claimed_on_every_data_set(sharing: float, deviation: float) -> None:
@@ -143,6 +146,7 @@ def test_splitting() -> None:
     assert [splitting_blocks(10**i, 0.05) for i in range(6)] == [13, 27, 43, 57, 73, 89]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("size", "paper", "exponential", "search"), [
     pytest.param(21, 160_000, 312, 148, marks=pytest.mark.slow), (1001, 230_000, 474, 277),
     pytest.param(2**64, 1_330_000, 2_790, 1_450, marks=pytest.mark.slow),
@@ -217,6 +221,7 @@ def test_the_interval_version_agrees_with_the_median() -> None:
         certifies_interval(guarantee, sample=(0.2, 0.6), population=(0.25, 0.75), failure_probability=0.05)
 
 
+@pytest.mark.theorem("docs/theory/generalisation.md, Theorem 3", exact=True, sharp=True)
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0])
 def test_a_bounded_range_lies_within_its_gaussian(epsilon: float) -> None:
     """The profile of the range is below that of the Gaussian everywhere, and touches it."""
@@ -231,6 +236,7 @@ def test_a_bounded_range_lies_within_its_gaussian(epsilon: float) -> None:
     assert np.any(ours > smaller)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("rank", "margin", "refusals", "queries", "known"), [
     (0.2, 0.1, 1, 100, 12_343), (0.2, 0.1, 10, 100, 55_200), (0.2, 0.1, 10, 10_000, 72_100),
     (0.2, 0.1, 40, 10_000, 140_000), (0.2, 0.15, 10, 10_000, 25_100), (0.1, 0.05, 10, 10_000, 158_600),
@@ -247,6 +253,7 @@ def test_verification_blocks(rank: float, margin: float, refusals: int, queries:
         plan.at(plan.blocks - 1)
 
 
+@pytest.mark.full
 def test_planner_for_a_data_set() -> None:
     """A million rows, 100 questions, 1,001 points. Splitting: 232 rows a block; the paper 3 rows, 1.15 deviations."""
     found = plan_analysis(rows=1_000_000, queries=100, failure_probability=0.05, grid_size=1001)
@@ -267,6 +274,7 @@ def test_planner_for_a_data_set() -> None:
     assert plan_analysis(rows=100, queries=100, failure_probability=0.05, grid_size=1001).best is None
 
 
+@pytest.mark.full
 def test_it_chooses_for_means_of_bounded_functions() -> None:
     """Gaussian answers where they are better, fresh rows for few questions when no row needs privacy; and says why."""
     common = {"failure_probability": 0.05, "grid_size": 1001, "statistic": "bounded_mean"}
@@ -290,6 +298,7 @@ def test_it_chooses_for_means_of_bounded_functions() -> None:
         plan_analysis(rows=50, queries=1, failure_probability=0.05, grid_size=2, statistic="median")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("low", "high"), [(0.6, 0.95), (0.01, 0.5), (0.25, 0.751)])
 def test_quantiles_other_than_the_median(low: float, high: float) -> None:
     public = {"queries": 20, "grid_size": 101, "failure_probability": 0.05}
@@ -306,6 +315,7 @@ def test_quantiles_other_than_the_median(low: float, high: float) -> None:
         assert math.isclose(plan.blocks, plan_blocks(**public).blocks, rel_tol=0.01)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("queries", "known"), [(10, 8.9e4), (100, 3.3e5), (1000, 1.17e6), (10000, 4.05e6)])
 def test_concentrated_estimators(queries: int, known: float) -> None:
     """Means of functions into [-1, 1] to 0.1 on 201 points, Hoeffding at 0.95 of that; known to two or three digits."""
@@ -336,6 +346,22 @@ def test_bounded_means(queries: int, rows: int) -> None:
         plan_means(queries=queries, rows=50, failure_probability=0.05)
 
 
+@pytest.mark.theorem(
+    "docs/theory/generalisation.md, Theorem 4", exact=True, loose="one question asked again: the worst event adapts"
+)
+@pytest.mark.parametrize(("queries", "rows"), [(1, 400), (20, 4000)])
+def test_the_failure_of_bounded_means(queries: int, rows: int) -> None:
+    """The mean of fair coins, asked again and again: its exact law is a binomial one with normal noise."""
+    plan = plan_means(queries=queries, rows=rows, failure_probability=0.05)
+    heads = np.arange(rows + 1)
+    within = ndtr((0.5 + plan.error - heads / rows) / plan.deviation) - ndtr(
+        (0.5 - plan.error - heads / rows) / plan.deviation
+    )
+    failed = float(np.sum(binom.pmf(heads, rows, 0.5) * (1.0 - within**queries)))
+    assert 0.0 < failed <= 0.05
+
+
+@pytest.mark.full
 def test_multiplicative_weights_grow_with_the_logarithm_of_the_questions() -> None:
     plans = [
         plan_multiplicative_weights(queries=k, universe=11, grid_size=11, failure_probability=0.05)

@@ -74,6 +74,7 @@ def test_frames_tuples_and_lists() -> None:
         evaluate(np.mean, cut_into_blocks(frame, subsample_size=20, order="given", random=source), axis=True)
 
 
+@pytest.mark.full
 def test_effective_rounds_move_on_when_they_over_fit() -> None:
     """An analyst who hill-climbs on exact answers is caught by the verification and gets the next set."""
     rng = np.random.default_rng(1)
@@ -101,6 +102,7 @@ def test_effective_rounds_move_on_when_they_over_fit() -> None:
         EffectiveRounds(features[:100], rounds=3, queries=200, subsample_size=5, failure_probability=0.05)
 
 
+@pytest.mark.full
 def test_means() -> None:
     spender = Recorder()
     means = AdaptiveMeans(
@@ -115,6 +117,7 @@ def test_means() -> None:
     assert math.isclose(means.guarantee.gaussian_mu or 0, means.plan.answer_mu)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("fails", ["raises", "drops"])
 def test_one_row_never_decides_over_the_others(fails: str) -> None:
     """A function of all rows that fails because of one of them: that row counts as the lower bound, no other does."""
@@ -132,6 +135,7 @@ def test_one_row_never_decides_over_the_others(fails: str) -> None:
     assert means.mean(fragile, lower=0, upper=1).value > 0.9
 
 
+@pytest.mark.full
 def test_multiplicative_weights_answer_and_refuse() -> None:
     plan = plan_multiplicative_weights(queries=5, universe=11, grid_size=11, failure_probability=0.05)
     data = np.random.default_rng(0).binomial(10, 0.3, plan.blocks)

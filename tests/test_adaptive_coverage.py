@@ -69,6 +69,7 @@ def plan_for(analyst: Analyst, queries: int, mechanism: str = "best") -> tuple[B
     return plan, grid
 
 
+@pytest.mark.cases(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize("analyst", [sign_aggregation, random_walk])
 @pytest.mark.parametrize("mechanism", ["binary_search", "exponential"])
@@ -89,6 +90,7 @@ def test_the_holdout_protocol_is_not_fooled() -> None:
     assert failures < 4
 
 
+@pytest.mark.cases(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize("analyst", [sign_aggregation, random_walk, holdout])
 def test_with_ten_times_fewer_blocks_validity_breaks(analyst: Analyst) -> None:

@@ -76,6 +76,7 @@ def pieces_of(values: Any, grid: Domain, epsilon: float) -> list[tuple[int, int,
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("size", "blocks", "epsilon"), [(5, 3, 1.0), (4, 4, 0.7), (11, 1, 2.0)])
 def test_the_drawn_law_of_the_exponential_median_on_all_data(size: int, blocks: int, epsilon: float) -> None:
     """Every probability to the 30 bits that are asked, a piece being uniform over its codes."""
@@ -144,6 +145,7 @@ def plain_search(values: tuple[int, ...], size: int, noise: tuple[float, ...]) -
     return low
 
 
+@pytest.mark.full
 def test_the_search_follows_its_noise_on_all_data() -> None:
     """With the law of the noise (tested by itself) that is the law of the search: all data, all noise on a lattice of
     half counts, ties included."""
@@ -237,7 +239,7 @@ def test_an_exact_audit_of_the_choice() -> None:
 
 
 @pytest.mark.theorem(
-    "docs/theory/generalisation.md, Theorem 9",
+    "docs/theory/generalisation.md, Theorem 10",
     exact=True,
     loose="all other candidates are counted as if they were just so far behind",
 )

@@ -37,6 +37,7 @@ GRIDS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("values", [(2, 3, 3, 7, 9), (0, 0, 0, 10), (5,)])
 def test_the_exponential_median_has_its_law(values: tuple[int, ...]) -> None:
@@ -47,6 +48,7 @@ def test_the_exponential_median_has_its_law(values: tuple[int, ...]) -> None:
     assert chisquare(np.bincount(drawn, minlength=11), expected).pvalue > 1e-6
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("sharing", [0.0, None, 1.0])
 @pytest.mark.parametrize("values", [(2, 3, 3, 7, 9), (0, 0, 10, 10)])
@@ -99,6 +101,7 @@ def test_an_exact_audit_of_the_exponential_median() -> None:
     assert excess[1.0] <= 1e-12 < 0.01 < excess[2.0]
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 64), st.floats(0.0, 4.0), st.integers(0, 2**30))
 def test_the_cost_of_a_search_covers_every_subset_of_steps(steps: int, sharing: float, seed: int) -> None:
@@ -228,6 +231,7 @@ def test_refusals() -> None:
         read_grid(lower=0, upper=None, granularity=None)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("deviation", [0.02, 1.0, 300.0, 1e6])
 def test_the_noise_has_its_deviation(deviation: float) -> None:
     """Two thousand searches: the sample deviation is within 10 per cent but for a chance below 1e-9."""

@@ -98,6 +98,7 @@ def run(proposal, law=SIX, objective=noisy, key=7, **options):
 
 
 class TestBox:
+    @pytest.mark.full
     @given(
         wanted=st.lists(st.floats(allow_nan=True, allow_infinity=True, width=64), min_size=1, max_size=30),
         lower=st.floats(1e-6, 1.0),
@@ -133,6 +134,7 @@ class TestBox:
         plain = AdaptiveProposal(Says([1.0] * 4), lower_ratio=0.5, upper_ratio=2.0, pool=4)
         assert search == plain.propose(SPACE, Search(slots=3, executed=3, counted=3))
 
+    @pytest.mark.full
     def test_the_law_of_a_proposal(self):
         """Greedy weights on {0, 1}: the larger value has density min(upper, ...) relative to its prior 1/2, exactly.
 
@@ -196,11 +198,13 @@ class TestSearches:
         assert first.value == first.params["x"]
         assert run(None).params != first.params
 
+    @pytest.mark.full
     def test_an_executor_does_not_change_it(self):
         inline = run(greedy(batch=3), Fixed(count=7))
         workers = run(greedy(batch=3), Fixed(count=7), executor=ProcessExecutor(workers=2))
         assert (inline.params, inline.value) == (workers.params, workers.value)
 
+    @pytest.mark.full
     def test_price(self):
         law = Harmonic(limit=20)
         adaptive = run(greedy(), law).guarantee
@@ -210,12 +214,14 @@ class TestSearches:
         parts = tune(noisy, space=SPACE, base=[BASE, pure_dp(epsilon=0.1)], repetitions=law, proposal=greedy())
         assert parts.guarantee.epsilon(0.0) == worst_of(expected).epsilon(0.0)
 
+    @pytest.mark.full
     def test_budget(self):
         with pytest.raises(BudgetError, match="above the total 1"):
             run(greedy(), Harmonic(limit=20), epsilon=1.0, delta=0.0)
         longest = tune(noisy, space=SPACE, base=pure_dp(epsilon=0.1), epsilon=1.0, delta=0.0, proposal=greedy())
         assert longest.guarantee.epsilon(0.0) <= 1.0
 
+    @pytest.mark.full
     def test_it_finds_better_settings(self):
         """16 runs, box [0.1, 8], 12 keys: the mean x of a run is 1/2 from the space's law, larger with proposals.
 
@@ -268,6 +274,7 @@ class TestStore:
         assert again[0] == tried[-1]  # the interrupted trial has the setting that it had
         assert len(again) == 6 - at + 1
 
+    @pytest.mark.full
     def test_a_crash_at_any_durable_write_changes_nothing(self, tmp_path, monkeypatch):
         """Before and after every commit of a search of four runs in batches of two; K and keys from a keyed source."""
 

@@ -142,6 +142,7 @@ def random_cases(seed, count, **settings):
 
 
 class TestNeverBelowTheTruth:
+    @pytest.mark.full
     @pytest.mark.theorem("docs/theory/adaptive-proposals.md, Lemma 2", exact=True)
     @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.describe()["law"])
     def test_every_bound_on_random_searches(self, law):
@@ -167,6 +168,7 @@ class TestNeverBelowTheTruth:
                     seen = a > 0
                     assert np.max(np.log(a[seen] / b[seen])) <= bounds["pure"].pure_epsilon + 1e-12
 
+    @pytest.mark.full
     def test_three_candidates_and_three_outputs(self):
         law = Uniform(limit=3)
         for generator, instance, ratio in random_cases(8, 6, candidates=3, outputs=3):
@@ -177,6 +179,7 @@ class TestNeverBelowTheTruth:
                 for a, b in ((one, two), (two, one)):
                     assert np.all(hockey_stick(a, b) <= allowed + 1e-12)
 
+    @pytest.mark.full
     def test_an_adversary_breaks_the_price_of_independent_runs_and_not_this_one(self):
         """Three candidates, each a randomised response, in turn: the best of the best orders, then hill climbing.
 
@@ -330,6 +333,7 @@ class TestAgainstThePublishedStatements:
 
 
 class TestInterface:
+    @pytest.mark.full
     def test_without_room_to_adapt_it_is_the_price_of_independent_runs(self):
         law = Harmonic(limit=20)
         for base in (gaussian(noise_multiplier=3.0), pure_dp(epsilon=0.5)):
@@ -456,6 +460,7 @@ class TestProposersThatSeeTheData:
                 found = np.maximum(found, most - np.exp(EPSILONS) * most_on(law, instance, two, ratio, chosen, -1))
         return found
 
+    @pytest.mark.full
     def test_the_profile_bound_covers_them(self):
         generator = np.random.default_rng(11)
         for law in LAWS:

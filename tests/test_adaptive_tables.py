@@ -62,6 +62,7 @@ def test_steps_between_the_paper_and_ours(size: int, queries: int, solved: int, 
     assert math.isclose(found.fun, composed, rel_tol=5e-3)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("queries", "known"), [(10, 2_880), (100, 10_660)])
 def test_composed_worst_pairs_instead_of_concentrated_privacy(queries: int, known: int) -> None:
     """At the operating point of the concentrated accounting: a little better for 10 questions, worse for 100."""
@@ -82,6 +83,7 @@ def test_composed_worst_pairs_instead_of_concentrated_privacy(queries: int, know
     assert math.isclose(plan.blocks * plan.epsilon / low, known, rel_tol=6e-3)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("queries", "paper", "quartiles", "exponential", "splitting"), [
     (10, 3.9e7, 6.5e5, 1.05e5, 12_000), (100, 1.17e8, 2.3e6, 4.0e5, 165_900),
     (1000, 4.3e8, 8.0e6, 1.50e6, 2.12e6), (10_000, 1.6e9, 2.7e7, 5.5e6, 2.58e7),

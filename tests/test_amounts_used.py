@@ -50,6 +50,7 @@ def charged(epsilon):
     return charged_amount("epsilon", epsilon)
 
 
+@pytest.mark.full
 @given(AMOUNTS)
 def test_a_price_is_never_rounded_down(value):
     for guarantee in (pure_dp(epsilon=value), approximate_dp(epsilon=value, delta=1e-6)):
@@ -75,6 +76,7 @@ def test_what_is_used_is_at_most_what_is_charged(value):
     assert used >= Fraction(value) * (1 - Fraction(1, 2**50))
 
 
+@pytest.mark.full
 @given(AMOUNTS)
 def test_scores_are_drawn_at_what_is_charged(value):
     for make in (ExponentialMechanism, PermuteAndFlip, ReportNoisyMax):

@@ -31,6 +31,7 @@ def test_an_honest_searcher_gets_better(name):
     assert arena(name, "honest", OPTIONS)[2] > 0.05
 
 
+@pytest.mark.full
 def test_claims_are_certified():
     assert {arena("holdout, claims", attack, OPTIONS)[0] for attack in ATTACKS} == {0.0}
     assert len(BOARDS) == 6

@@ -72,6 +72,7 @@ class TestLimits:
 
 
 class TestErrorRate:
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize(("share", "other"), [(0.75, 0.25), (0.9, 0.9), (0.3, 0.1), (0.02, 0.0)])
     @pytest.mark.parametrize("confidence", [0.5, 0.9])
     def test_of_the_judging_step_by_enumeration(self, share, other, confidence):
@@ -105,6 +106,7 @@ class TestErrorRate:
         )
 
     # an audit whose true rate is the promised 0.1 fails this test with probability 1e-6
+    @pytest.mark.full
     @pytest.mark.statistical
     @pytest.mark.parametrize("name", ["randomised response", "laplace", "same labels"])
     def test_over_200_runs(self, name):
@@ -116,6 +118,7 @@ class TestErrorRate:
     def test_over_2000_runs(self, name):
         assert self.false_alarms(name, 2000, draws=2000) <= stats.binom.isf(1e-6, 2000, 0.1)
 
+    @pytest.mark.full
     @pytest.mark.statistical
     @pytest.mark.parametrize("name", ["laplace", "same labels"])
     def test_an_auditor_without_a_held_out_half_fails_this_test(self, name, monkeypatch):
@@ -128,6 +131,7 @@ class TestErrorRate:
         monkeypatch.setattr(black_box, "_split_audit", broken)
         assert self.false_alarms(name, 30, draws=1000) > stats.binom.isf(1e-6, 30, 0.1)
 
+    @pytest.mark.full
     @pytest.mark.statistical
     def test_with_common_noise_on_both_sides(self):
         """Outputs at the same place drawn with the same noise: the union of two limits does not mind."""
@@ -143,6 +147,7 @@ class TestErrorRate:
 class TestPower:
     """Seeded; each defect is many standard errors above what the draws can show, so that a miss is a fault."""
 
+    @pytest.mark.cases(7)
     @pytest.mark.parametrize(
         ("claim", "draw"),
         [
@@ -269,6 +274,7 @@ class TestOutputs:
     def test_arrays_and_their_elements_are_read_alike(self, array):
         assert as_outputs(array).keys.tolist() == as_outputs(collected(list(array))).keys.tolist()
 
+    @pytest.mark.full
     def test_scores_do_not_depend_on_the_place_of_an_output(self):
         """A product of matrices may: rows at the end of an array are summed in another order."""
         source = keyed_source("places")

@@ -174,6 +174,7 @@ class TestVerdicts:
         assert run("mechanisms_of_test:says", "--data", "@data.json", *SAYS[3:], "--claim-epsilon", "1").exit_code == 1
 
 
+@pytest.mark.cases(21)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -245,6 +246,7 @@ def mechanism(yes):
 """
 
 
+@pytest.mark.full
 def test_only_the_verdict_is_on_standard_output(folder):
     """Not what children and C code write; and a child that comes back from the mechanism ends there."""
     (folder / "noisy_of_test.py").write_text(NOISY)
@@ -266,6 +268,7 @@ def test_only_the_verdict_is_on_standard_output(folder):
     assert "from a child" in done.stderr
 
 
+@pytest.mark.full
 def test_an_interrupted_run(folder):
     """Ctrl-C while the mechanism runs: no verdict, and the status that shells give."""
     arguments = ["audit", "mechanisms_of_test:slow", *SAYS[1:5], "--claim-epsilon", "1", "--json"]

@@ -53,6 +53,7 @@ def brute_force(one, two, epsilon):
     )
 
 
+@pytest.mark.full
 @settings(max_examples=100, deadline=None)
 @given(weights, weights, st.floats(0, 3), st.sampled_from([0.0, 0.01, 0.2]), st.booleans())
 def test_against_all_events(ours, theirs, epsilon, delta, rational):

@@ -201,6 +201,7 @@ def verdicts(claim, count, canaries, confidence):
     return [audit_guesses(said, np.arange(canaries) < v, claim, confidence=confidence) for v in range(count + 1)]
 
 
+@pytest.mark.full
 def test_false_alarms_of_both_statements_at_the_worst_case_by_enumeration():
     """Randomised response at its claim, and the mechanism that attains the bound: no draws, the exact error rate."""
     count, epsilon = 60, 1.0
@@ -268,6 +269,7 @@ def dp_sgd_audit(noise, claimed, source):
     ).run(random=source.spawn("coins"))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_dp_sgd_is_passed_and_too_little_noise_is_caught():
     """Confidence 0.99, seeded: 20 honest runs, no alarm expected (each has probability at most 0.01); 10 runs with a
@@ -329,6 +331,7 @@ def generic(train, claim, canaries=200):
     )
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_any_trainer_is_audited_and_200_runs_keep_the_error_rate():
     """Laplace noise on columns, each canary in one: epsilon 1 each and together, as one row moves one column.

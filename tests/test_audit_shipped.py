@@ -33,6 +33,7 @@ def names(entries):
     return [entry.name for entry in entries]
 
 
+@pytest.mark.full
 def test_every_public_callable_that_draws_is_audited_or_excused():
     """A new mechanism goes into `dpselect.testing.shipped_mechanisms`."""
     drawing = set(drawing_callables())
@@ -45,6 +46,7 @@ def test_every_public_callable_that_draws_is_audited_or_excused():
     assert all(EXEMPT.values())
 
 
+@pytest.mark.full
 def test_the_registry_sees_a_mechanism_that_is_new(monkeypatch):
     """The test above can fail."""
     import dpselect.mechanisms
@@ -62,6 +64,7 @@ def test_entries_have_names_of_their_own_and_are_found_by_them():
     assert shipped("sparse_vector").name == "sparse vector"
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("entry", QUICK, ids=names(QUICK))
 def test_a_shipped_mechanism_keeps_its_claim(entry):
     found = audit(
@@ -141,6 +144,7 @@ class TestGaussianNoise(AuditContract):
         return shipped("steps_of_gaussian_noise")
 
 
+@pytest.mark.full
 def test_the_contract_on_the_page_runs():
     page = (Path(__file__).parent.parent / "docs" / "audit-power.md").read_text(encoding="utf-8")
     names = {}

@@ -36,6 +36,7 @@ CASES = [
 ]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("base", "law", "delta"), CASES, ids=lambda x: getattr(x, "law_name", None))
 def test_the_exact_leak_comes_within_a_hundredth_of_the_price_and_never_above(base, law, delta):
     """And a price one and a half per cent smaller is violated: the audit has the power that the table claims."""
@@ -98,6 +99,7 @@ def misfit(winners, masses, cells=12):
 SMALL = worst_search(pure_dp(epsilon=1.0), Poisson(mean=2.0), delta=0.05, atoms=12)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("neighbour", [False, True])
 def test_draws_and_the_real_tuner_have_the_exact_law(neighbour):
@@ -112,6 +114,7 @@ def test_draws_and_the_real_tuner_have_the_exact_law(neighbour):
         assert misfit(winners, wrong) < 1e-4
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_real_tuner_on_a_learner_has_the_exact_law():
     """DP-SGD of one step on one row against none, learning rates mixed: 150 searches a side, at 1e-4 each."""
@@ -123,6 +126,7 @@ def test_the_real_tuner_on_a_learner_has_the_exact_law():
         assert misfit(winners, law_of(search.exact(), not neighbour)) < 1e-4
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_black_box_audit_of_a_search_measures_most_of_its_epsilon():
     """Randomised response, K logarithmic, 16,000 draws a side: no false alarm (probability at most 0.01, seeded)."""
@@ -156,6 +160,7 @@ def test_bases_that_are_bounds_only_are_refused():
         worst_search(pure_dp(epsilon=1.0), Geometric(gamma=0.1), delta=1e-3, atoms=1)
 
 
+@pytest.mark.full
 def test_the_page_on_the_tuner_runs():
     shown = []
     exec(compile(python_blocks("audit-tuner.md"), "audit-tuner.md", "exec"), {"print": lambda *row: shown.append(row)})

@@ -31,6 +31,7 @@ INVISIBLE = {"best_of_rare_candidates", "decreasing_thresholds", "gives_up_at_a_
 """What they leak too much is at most 2e-6 in probability."""
 
 
+@pytest.mark.cases(15)
 @by_name
 def test_an_exact_audit_catches_the_broken_and_passes_the_corrected(specimen):
     found, right = exact_audit(specimen.broken()), exact_audit(specimen.corrected())
@@ -40,12 +41,14 @@ def test_an_exact_audit_catches_the_broken_and_passes_the_corrected(specimen):
     assert right.confidence == 1.0
 
 
+@pytest.mark.cases(18)
 @by_name
 def test_an_audit_by_samples_passes_the_corrected(specimen):
     subject = sampled(specimen.corrected())
     assert not audit(subject, draws=20_000, confidence=CONFIDENCE, random=keyed_source("right")).violated
 
 
+@pytest.mark.cases(10)
 @by_name
 def test_an_audit_by_samples_catches_the_broken_where_a_table_says_so(specimen):
     draws = draws_in_the_table()[specimen.name]

@@ -7,6 +7,7 @@ from benchmarks import better_models as benchmark, planner
 from benchmarks.model_tables import tables
 
 
+@pytest.mark.full
 def test_it_measures_what_it_was_asked_for_once_and_writes_its_page(tmp_path):
     data, page = tmp_path / "found.json", tmp_path / "page.md"
     page.write_text(f"before\n{benchmark.FIRST}\nold\n{benchmark.LAST}\nafter\n")
@@ -42,6 +43,7 @@ def release(table, way, epsilon, seed, score):
     return {**found, "seconds": 1.0, "regression": False}
 
 
+@pytest.mark.full
 def test_the_planner_fits_gains_on_the_same_split_and_checks_tables_that_are_held_out():
     rows = [("wine", 0.90), ("iris", 0.80), ("orders, 3,000 rows", 0.70)]
     found = [

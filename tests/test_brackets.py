@@ -153,6 +153,7 @@ class TakenForAttained(Below):
         return Claimed()
 
 
+@pytest.mark.full
 def test_a_renyi_curve_taken_for_attained_is_caught():
     base = zcdp(rho=1 / 32)
     mutant = replace(base, lower_profile=TakenForAttained(RenyiProfile(base.renyi_curve)))
@@ -202,6 +203,7 @@ def test_every_recipe_says_whether_it_is_attained():
 # A wide family
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize("name", [*BASES, *COMPOSED])
 def test_guarantees_lie_above_their_lower_end(name):
     g = (BASES | COMPOSED)[name]
@@ -219,6 +221,7 @@ def below_every_bound(base, law, delta, bounds):
         assert_below(lower, stated(total, delta))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("base", "law"), list(zip([*BASES, *COMPOSED], itertools.cycle(LAWS), strict=False)), ids=str)
 def test_searches_lie_above_their_lower_end(base, law):
     """One law a base, every law for some base; the cheap bounds that are sharp."""
@@ -250,6 +253,7 @@ def first_below_every_bound(base, kind):
         assert_below(lower, stated(conditional_sampling(base, floor=0.2, bound="published"), 1e-5))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "kind"), [("approximate", "limit"), ("zcdp", "floor"), ("zcdp twice", "coin")])
 def test_first_acceptable_outputs_lie_above_their_lower_end(name, kind):
     first_below_every_bound((BASES | COMPOSED)[name], kind)
@@ -286,6 +290,7 @@ def one_step(noise, rate, mpf=mp):
     return remove, add
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.01), (0.5, 0.3), (4.0, 0.9)])
 def test_one_step_of_dp_sgd_against_many_digits(noise, rate):
     found = ComposedBelow(((AttainedSampledGaussian(noise, rate), 1),), 2e-4)
@@ -427,6 +432,7 @@ def test_searches_over_small_pairs_against_every_order(seed):
         assert split.lower <= split.upper
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_first_acceptable_outputs_of_small_pairs_against_a_fine_grid(seed):
     """Two cuts inside atoms, tried on a fine grid: the lower value is not above what the theorem's supremum is."""

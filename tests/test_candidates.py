@@ -89,6 +89,7 @@ def test_the_law_of_a_weighted_mixture():
     assert stats.chisquare([found[i] for i in range(3)], expected).pvalue > FALSE_ALARM
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["function", "sequence"])
 def test_of_a_hundred_thousand_candidates_only_those_drawn_are_made(kind):
     made = []
@@ -303,6 +304,7 @@ def test_a_mechanism_and_its_noisy_value():
     assert candidate.guarantee.epsilon(0) == pytest.approx(3.0, rel=1e-9)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 1.0), (0.3, 0.1), (1e-9, 20.0), (1e12, 1e-3)])
 def test_noise_on_a_value_covers_its_rounding(sensitivity, epsilon, monkeypatch):
     """Steps apart on two neighbours times epsilon/scale stays below epsilon, whatever the two values round to."""

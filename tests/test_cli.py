@@ -42,6 +42,7 @@ def inline(value):
     return json.dumps(value)
 
 
+@pytest.mark.full
 def test_account_prints_one_json_object():
     done = dpselect(
         "account", "--base", "gaussian:noise_multiplier=4", "--repetitions", "negative-binomial:eta=0,mean=10",
@@ -56,6 +57,7 @@ def test_account_prints_one_json_object():
     assert result["epsilon_lower"] <= result["epsilon"]
 
 
+@pytest.mark.full
 def test_a_grid_is_priced_by_composition():
     done = dpselect("account", "--base", "pure:epsilon=1", "--repetitions", "grid:count=3", "--delta", "0", "--json")
     assert json.loads(done.stdout)["epsilon"] == pytest.approx(3.0, rel=1e-9)
@@ -66,6 +68,7 @@ def test_a_grid_is_priced_by_composition():
     assert "composition" in refused.stderr
 
 
+@pytest.mark.full
 def test_plan_meets_its_total():
     done = dpselect(
         "plan",
@@ -88,6 +91,7 @@ def test_plan_meets_its_total():
     assert 1.99 < json.loads(check.stdout)["epsilon"] <= 2.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -107,6 +111,7 @@ def test_wrong_usage_exits_2(arguments, said, tmp_path):
     assert done.stdout == ""
 
 
+@pytest.mark.full
 def test_tune_end_to_end(tmp_path):
     (tmp_path / "toy.toml").write_text(toml(STUDY))
     done = dpselect("tune", "toy.toml", "--json", cwd=tmp_path, state=tmp_path / "state")
@@ -119,6 +124,7 @@ def test_tune_end_to_end(tmp_path):
     assert "already holds a release" in again.stderr
 
 
+@pytest.mark.full
 def test_an_impossible_budget_exits_3_and_bad_content_1(tmp_path):
     (tmp_path / "toy.toml").write_text(toml({**STUDY, "privacy": {**STUDY["privacy"], "delta": 0.0}}))
     done = dpselect("tune", "toy.toml", cwd=tmp_path, state=tmp_path / "state")
@@ -131,6 +137,7 @@ def test_an_impossible_budget_exits_3_and_bad_content_1(tmp_path):
     assert "'a' has a cell that is missing or no number" in done.stderr
 
 
+@pytest.mark.full
 def test_plan_weighs_alternatives_and_draws(tmp_path):
     done = dpselect(
         "plan", "--base", "pure:epsilon=1", "--delta", "0", "--expected-quantile", "0.7", "--max-runs", "40",

@@ -29,6 +29,7 @@ def commands(group, words=()):
 COMMANDS = dict(commands(typer.main.get_command(app)))
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_command_shows_its_examples(words):
     shown = CliRunner().invoke(app, [*words.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).stdout
@@ -80,6 +81,7 @@ ELSEWHERE = {
 QUICK = [(words, example) for words, shown in EXAMPLES.items() if words not in ELSEWHERE for example in shown]
 
 
+@pytest.mark.full
 def test_every_example_runs(folder, monkeypatch):
     """In the order of the help: later ones use what earlier ones made."""
     monkeypatch.chdir(folder)
@@ -129,6 +131,7 @@ def run(environment, *arguments):
     )
 
 
+@pytest.mark.full
 def test_completion_knows_commands_and_options():
     """The script that `--install-completion` installs, and what it asks for when the tab key is pressed."""
     script = run({"_DPSELECT_COMPLETE": "source_bash"}).stdout

@@ -7,8 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app
-from dpselect.errors import StudyError
+from dpselect.errors import ContentError, StudyError
 from dpselect.study import load_study, parse_study
+from dpselect.study.schema import Card
+from dpselect.study.sources import open_table
 
 SECRET = "s3cr3t"
 HEADER = 'zip,Customer ID,created_at,"odd "" word",stay_duration,income'
@@ -65,6 +67,28 @@ def test_every_blank_is_named_and_a_filled_draft_is_a_study(folder):
     text = text.replace('"date", bounds = ["FILL IN", "FILL IN"]', '"date", bounds = [2000-01-01, 2020-01-01]')
     study = parse_study(tomllib.loads(text.replace('["FILL IN", "FILL IN"]', "[0, 1]")))
     assert study.data.columns["created_at"].limits[0] == 946684800.0
+
+
+def test_the_card_of_a_draft_is_one_as_soon_as_its_comments_are_off(folder):
+    draft = init("people.csv", "--label", "income").stdout
+    assert "card" not in tomllib.loads(draft)
+    first = draft.index("# [card]")
+    whole, rest = draft[first:].split("\n\n", 1)
+    card = tomllib.loads(draft[:first] + whole.replace("# ", "", 1).replace("\n# ", "\n") + "\n\n" + rest)["card"]
+    assert set(card) == set(Card.model_fields)
+    assert Card(**card)
+
+
+def test_a_table_in_another_encoding_names_the_flag_and_the_key(folder):
+    (folder / "latin.csv").write_bytes("größe,income\n1,2\n".encode("latin-1"))
+    refused = init("latin.csv", "--label", "income")
+    assert refused.exit_code == 1
+    assert "is not text in UTF-8; save it in that encoding, or declare its own by --encoding" in str(refused.exception)
+    drafted = init("latin.csv", "--label", "income", "--encoding", "latin-1", "--to", "s.toml")
+    assert drafted.exit_code == 0
+    assert tomllib.loads((folder / "s.toml").read_text())["data"]["encoding"] == "latin-1"
+    with pytest.raises(ContentError, match=r"declare its own by data.encoding, such as latin-1"):
+        open_table("latin.csv", folder)
 
 
 def test_blanks_are_named_beside_other_mistakes(folder):

@@ -15,6 +15,7 @@ from dpselect.repetitions import families
 TOTAL, DELTA = 1.3, 1e-6
 
 
+@pytest.mark.full
 def test_the_noise_that_the_table_prints_keeps_the_total(monkeypatch):
     few = [family for family in families() if family.name in ("Poisson", "harmonic")]
     found = []

@@ -27,6 +27,7 @@ def account(*arguments):
     return printed("account", "--base", "laplace:scale=2", "--repetitions", "harmonic:limit=20", *arguments)
 
 
+@pytest.mark.full
 def test_proposals_that_learn():
     found = account("--proposal-ratio", "0.8:1.25")
     assert found["epsilon"] == adaptive_best_of(laplace(scale=2), LAW, lower_ratio=0.8, upper_ratio=1.25).epsilon(DELTA)
@@ -43,6 +44,7 @@ def test_a_subset_and_a_final_run():
         assert (found["subset"], found["sampling_rate"]) == (rows, 0.3)
 
 
+@pytest.mark.full
 def test_both():
     found = account("--subset", "rest", "--sampling-rate", "0.3", "--proposal-ratio", "0.9:1.1")
     run = laplace(scale=2)
@@ -50,6 +52,7 @@ def test_both():
     assert found["epsilon"] == tune_on_subset(search=search, final=run, sampling_rate=0.3).epsilon(DELTA)
 
 
+@pytest.mark.full
 def test_the_noise_for_proposals_that_learn():
     found = printed(
         "plan", "--base", "laplace", "--repetitions", "harmonic:limit=20", "--epsilon", "2", "--proposal-ratio",

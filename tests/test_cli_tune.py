@@ -87,6 +87,7 @@ def nothing_runs(monkeypatch):
     monkeypatch.setattr("dpselect.ledger.budget.Budget.reserve", refuse)
 
 
+@pytest.mark.full
 def test_a_check_says_the_price_and_leaves_nothing(monkeypatch, capsys, nothing_runs):
     status, out, err = dpselect_command(monkeypatch, capsys, "tune", "--check", written(), "--json")
     assert (status, err) == (0, "")
@@ -102,6 +103,7 @@ def test_a_check_says_the_price_and_leaves_nothing(monkeypatch, capsys, nothing_
     assert "1.64 runs in the mean, at most 3" in out
 
 
+@pytest.mark.full
 def test_the_price_of_a_check_is_the_price_of_the_search():
     study = parse_study({**STUDY, "runs": {"executor": "inline"}})
     checked = check_study(study, base_folder=Path())
@@ -140,6 +142,7 @@ def test_keys_of_a_study_are_not_taken_for_flags(monkeypatch, capsys, nothing_ru
     assert "--output" not in err
 
 
+@pytest.mark.full
 def test_a_check_asks_the_budget_and_takes_nothing_from_it(monkeypatch, capsys, nothing_runs):
     with Ledger.open("budget.db") as ledger:
         ledger.create_budget("small", epsilon=1, delta=1e-4)
@@ -159,6 +162,7 @@ def test_a_check_asks_the_budget_and_takes_nothing_from_it(monkeypatch, capsys, 
         assert ledger.head() == before
 
 
+@pytest.mark.full
 def test_a_check_of_arrays_reads_their_headers_only(nothing_runs):
     """The values are cut away: whoever read one would fail."""
     import numpy as np
@@ -261,6 +265,7 @@ def test_quiet_and_operator_progress_exclude_each_other(monkeypatch, capsys):
     assert "exclude each other" in err
 
 
+@pytest.mark.full
 def test_an_operator_is_warned_once(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
     result = CliRunner().invoke(app, ["tune", written(), "--operator-progress"])
@@ -270,6 +275,7 @@ def test_an_operator_is_warned_once(monkeypatch, capsys):
     assert "operator only: 1 of " in text
 
 
+@pytest.mark.full
 def test_an_interrupted_search_says_how_to_go_on(monkeypatch, capsys):
     monkeypatch.setattr("dpselect.study.split.StudyObjective.__call__", interrupt)
     status, out, err = dpselect_command(monkeypatch, capsys, "tune", written())
@@ -321,6 +327,7 @@ def test_nothing_secret_is_logged(caplog, capfd, tmp_path):
     assert any("sealed" in message for _, _, message in said[0])
 
 
+@pytest.mark.full
 def test_nothing_secret_is_logged_by_a_study(caplog, tmp_path):
     """The same for a study as the command line runs it; its log names the price and the stages."""
     caplog.set_level(logging.DEBUG)

@@ -125,6 +125,7 @@ def test_a_chunk_keeps_its_other_rows_whatever_one_cell_is():
         assert found[1] == {3: 1, 5: 1, 7: 1, 9: 1}
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize(
     "kind", ["Int64", "UInt8", "Float32", "Float64", "boolean", "object", "int64[pyarrow]", "double[pyarrow]"]
 )
@@ -166,6 +167,7 @@ def arrow_column(pa, kind, code, cells):
     return pa.chunked_array([pa.array(cells[:5], kind), pa.array(cells[5:], kind)])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("place", ["memory", "parquet"])
 def test_arrow_and_parquet(tmp_path, place):
     pa = pytest.importorskip("pyarrow")
@@ -233,6 +235,7 @@ ANY_CELL = st.text() | st.floats().map(repr) | st.integers().map(str)
 FOLDER = [HealthCheck.function_scoped_fixture]
 
 
+@pytest.mark.full
 @settings(max_examples=20, deadline=None, suppress_health_check=FOLDER)
 @given(cell=ANY_CELL)
 def test_csv_cells_of_any_kind(tmp_path, cell):
@@ -254,6 +257,7 @@ SQLITE = {
 }
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", SQLITE)
 def test_sqlite(tmp_path, kind, every):
@@ -312,6 +316,7 @@ def one_row_more(execute, read, code, every, more=()):
         assert tried > 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_duckdb(tmp_path, kind, every):
@@ -337,6 +342,7 @@ def test_duckdb(tmp_path, kind, every):
     assert laws.ranks_of_table(f"duckdb:///{path}", public) == by_relation
 
 
+@pytest.mark.full
 def test_duckdb_reads_moments_of_arrow_that_microseconds_do_not_hold():
     duckdb, pa = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
     with duckdb.connect() as connection:
@@ -357,6 +363,7 @@ POSTGRESQL = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", POSTGRESQL)

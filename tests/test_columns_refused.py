@@ -54,6 +54,7 @@ DUCKDB = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", DUCKDB)
 def test_types_of_duckdb_are_checked_before_paying(tmp_path, pay, kind):
     duckdb = pytest.importorskip("duckdb")
@@ -75,6 +76,7 @@ def test_types_of_sqlite_are_checked_before_paying(tmp_path, pay, kind):
     assert "'x'" in said
 
 
+@pytest.mark.full
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
 def test_types_of_postgresql_are_checked_before_paying(pay):
     import sqlalchemy as sa

@@ -52,6 +52,7 @@ def check_sets(seed: int, trials: int, most: int) -> None:
         assert curve.lower(epsilon) <= curve.upper(epsilon) <= curve.lower(epsilon) * (1.0 + 3e-4) + 1e-12
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 2", exact=True)
 def test_no_acceptable_set_beats_the_bound() -> None:
     """Every acceptable set of 300 random pairs of up to eight outcomes, by the law of the release itself."""
@@ -88,6 +89,7 @@ def test_pure_bases_have_the_exact_form(floor: float) -> None:
         assert exact < 2.0 * epsilon
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("floor", "value"), [(0.1, 2.5342), (0.01, 3.0678), (0.001, 3.5499)])
 def test_gaussian_values(floor: float, value: float) -> None:
     """0.1-zCDP Gaussian at delta 1e-6: the numeric hockey-stick bound, to its digits, is nearly the optimum here."""
@@ -98,6 +100,7 @@ def test_gaussian_values(floor: float, value: float) -> None:
     assert upper <= 1.001 * lower
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("floor", [0.1, 0.001])
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "pure", "approximate"])
 def test_the_optimum_is_never_above_the_published_bounds(name: str, floor: float) -> None:
@@ -119,6 +122,7 @@ def test_the_optimum_is_never_above_the_published_bounds(name: str, floor: float
             assert upper < 0.985 * published
 
 
+@pytest.mark.full
 def test_the_default_says_which_bound_it_takes() -> None:
     """The optimal profile and the Renyi curve, whichever is smaller at the delta asked."""
     total = conditional_sampling(zcdp(rho=0.1), floor=0.1)
@@ -145,6 +149,7 @@ def test_a_failure_mass_costs_its_own() -> None:
     assert total.epsilon(delta=0.9 * failure) == math.inf
 
 
+@pytest.mark.full
 def test_pickles_and_refuses() -> None:
     total = conditional_sampling(laplace(scale=1.0), floor=0.1)
     assert pickle.loads(pickle.dumps(total)).epsilon(delta=1e-4) == total.epsilon(delta=1e-4)

@@ -11,9 +11,11 @@ import symtable
 import tomllib
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from dpselect.cli.app import app
+from dpselect.cli.commands import Later
 from dpselect.study import parse_study
 from tests.documentation import PAGES, ROOT, blocks
 
@@ -46,6 +48,7 @@ def sessions():
                     yield pytest.param(command, shown.strip(), id=f"{page.name}: {' '.join(command.split())[:60]}")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("command", "shown"), list(sessions()))
 def test_commands_print_what_is_shown(command, shown):
     result = CliRunner().invoke(app, shlex.split(command)[1:])
@@ -54,6 +57,32 @@ def test_commands_print_what_is_shown(command, shown):
     assert NUMBER.split(printed) == NUMBER.split(shown)
     # the last digits of a double depend on the libraries' versions
     assert list(map(float, NUMBER.findall(printed))) == pytest.approx(list(map(float, NUMBER.findall(shown))), rel=1e-9)
+
+
+def shell_lines():
+    """(page, command) for every line of a page that begins with `dpselect`, or `$ dpselect`; with what continues it."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        code = "\n".join(re.findall(r"^[ ]*```(?:sh)?\n(.*?)^[ ]*```$", text, flags=re.M | re.S))
+        yield from ((page.name, line) for line in re.findall(r"^\s*(?:\$ )?(dpselect [a-z-].*)$", code, flags=re.M))
+
+
+@pytest.mark.full
+def test_every_command_on_a_page_exists_with_its_flags():
+    """Also those that are not run here, for they need files of the reader's."""
+    found = list(shell_lines())
+    assert len(found) > 40
+    root = get_command(app)
+    for page, line in found:
+        command, known = root, {"--help", *(flag for one in root.params for flag in one.opts)}
+        for word in shlex.split(line, comments=True)[1:]:
+            if word.startswith("--"):
+                assert word.partition("=")[0] in known, (page, line, word)
+            elif word in (inner := getattr(command, "commands", {})):
+                command = inner[word].loaded if isinstance(inner[word], Later) else inner[word]
+                known |= {flag for one in command.params for flag in (*one.opts, *one.secondary_opts)}
+            else:
+                assert not inner, (page, line, word)
 
 
 def test_there_is_something_to_test():
@@ -99,6 +128,7 @@ def run_page(page, names):
     return names
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
 def test_every_page_runs_as_pasted(page, elsewhere):
@@ -155,6 +185,7 @@ def test_no_page_uses_a_name_that_it_does_not_define(page):
     assert undefined("\n".join(as_program(text) for _, text in blocks(page, "python"))) == set()
 
 
+@pytest.mark.full
 def test_no_docstring_uses_a_name_that_neither_it_nor_its_module_defines():
     """Those that `--doctest-modules` would find too, and those in modules that need a package that is missing."""
     for file in sorted((ROOT / "src").rglob("*.py")):

@@ -65,6 +65,7 @@ def test_rooms_load_nothing_heavy():
         assert len(ours(modules)) <= 4, "a face loads what is asked for"
 
 
+@pytest.mark.full
 def test_what_prices_a_search_loads_no_tuner_and_no_learner():
     modules, _ = loaded(
         "from dpselect.accounting import best_of, plan, calibrate\n"
@@ -76,6 +77,7 @@ def test_what_prices_a_search_loads_no_tuner_and_no_learner():
     assert not {name for name in ours(modules) if name.split(".")[1:2] in (["tuning"], ["learners"], ["ledger"])}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",)])
 def test_the_command_line_is_not_loaded_to_say_what_it_is(arguments):
     modules, said = loaded(COMMAND + REPORT[2:], *arguments)
@@ -90,6 +92,7 @@ def test_the_command_line_is_not_loaded_to_say_what_it_is(arguments):
     }
 
 
+@pytest.mark.full
 def test_completion_of_a_command_loads_none():
     code = (
         "import atexit, json, sys\natexit.register(lambda: sys.stderr.write('\\n' + json.dumps(sorted(sys.modules))))"
@@ -101,6 +104,7 @@ def test_completion_of_a_command_loads_none():
     assert "dpselect.cli.account" not in modules
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "search",
     [
@@ -135,6 +139,7 @@ def test_account_loads_what_it_prices_by(search):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", ["plan", "ledger", "holdout", "tune", "report"])
 def test_help_of_one_command_loads_no_other(words):
     modules, _ = loaded(COMMAND + REPORT[2:], words, "--help")
@@ -142,6 +147,33 @@ def test_help_of_one_command_loads_no_other(words):
     borrowed = {"dpselect.cli.account"} if words == "plan" else set()  # the price of one run is described alike
     assert not {f"dpselect.cli.{other}" for other in others} & modules - borrowed
     assert not heavy(modules) - TYPER
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("learner", ["dp-sgd", pytest.param("ridge", marks=pytest.mark.full)])
+def test_a_study_is_checked_without_scikit_learn_and_joblib(learner, tmp_path):
+    """Each takes longer to import than all the rest does."""
+    (tmp_path / "rows.csv").write_text("age,label\n1,a\n")
+    (tmp_path / "study.toml").write_text(
+        f"""[data]
+source = "rows.csv"
+label = "label"
+classes = ["a", "b"]
+columns = {{ age = {{ bounds = [0, 100] }} }}
+[privacy]
+noise_multiplier = 9.0
+delta = 1e-6
+nominal_rows = 1000
+[learner]
+name = "{learner}"
+[output]
+folder = {str(tmp_path / "out")!r}
+"""
+    )
+    modules, said = loaded(COMMAND + REPORT[2:], "tune", str(tmp_path / "study.toml"), "--check")
+    assert "is valid" in said
+    assert not heavy(modules) - TYPER
+    assert not {"joblib", "rich"} & modules
 
 
 STUDY = """
@@ -169,6 +201,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.full
 def test_a_study_loads_what_it_uses_until_it_draws_a_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     modules, _ = loaded(STUDY + REPORT[2:], XDG_STATE_HOME=str(tmp_path))

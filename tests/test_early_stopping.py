@@ -66,6 +66,7 @@ def budget(tmp_path):
 # ---- the loop -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("scores", "reached", "seen"),
     [([0.95], 2, ["model 2"]), ([0.5, 0.9], 4, ["model 2", "model 4"]), ([0.1, 0.2], 6, ["model 2", "model 4"])],
@@ -82,6 +83,7 @@ def test_it_stops_where_the_rule_says_and_at_the_last_stop_without_asking(budget
     assert run.receipt.charged["epsilon"] == price.price(reached)
 
 
+@pytest.mark.full
 def test_the_budget_is_locked_while_a_run_is_open(budget):
     stopping = early(Scripted(0.95), spender=budget)
     with stopping.open(stopping.guarantee(steps)) as run:
@@ -99,6 +101,7 @@ def test_a_budget_with_a_delta_is_a_spender_too(budget):
     assert budget.spent().delta == Fraction("1e-5")  # a run has a delta of its own
 
 
+@pytest.mark.full
 def test_a_run_that_fails_stays_charged_and_locked(budget):
     stopping = early(Scripted(0.1, RuntimeError("lost")), spender=budget)
     worst = stopping.guarantee(steps).worst_epsilon
@@ -109,6 +112,7 @@ def test_a_run_that_fails_stays_charged_and_locked(budget):
         budget.reserve(pure_dp(epsilon=0.1), label="afterwards")
 
 
+@pytest.mark.full
 def test_leaving_the_loop_pays_for_the_next_stop(budget):
     stopping = early(Scripted(0.1), spender=budget)
     with stopping.open(stopping.guarantee(steps)) as run:
@@ -157,6 +161,7 @@ def test_rules():
 # ---- prices ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_public_score_is_free_and_a_private_one_is_not():
     X, y = np.eye(2), np.array([0, 1])
     plain = iterative(steps, stops=[2, 4, 6], delta=DELTA)
@@ -171,6 +176,7 @@ def test_a_public_score_is_free_and_a_private_one_is_not():
     assert together.price(6) > compose(steps(6), *[noisy.guarantee] * 2).epsilon(DELTA)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.01, 5.0])
 def test_disjoint_rows_pay_the_dearer_of_both(epsilon):
     X, y = np.eye(2), np.array([0, 1])
@@ -238,6 +244,7 @@ def sgd(stopping, key=1, **parameters):
     )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("scores", "reached"), [([0.95], 2), ([0.1, 0.95], 4), ([0.1, 0.1], 6)])
 def test_a_stopped_run_has_the_weights_of_a_run_of_that_length(scores, reached):
     X, y = rows()
@@ -248,6 +255,7 @@ def test_a_stopped_run_has_the_weights_of_a_run_of_that_length(scores, reached):
     assert not hasattr(short, "scores_")
 
 
+@pytest.mark.full
 def test_what_dp_sgd_pays(budget):
     X, y = rows()
     score = Scripted(0.1, 0.95)
@@ -265,6 +273,7 @@ def test_what_dp_sgd_pays(budget):
     assert score.seen[0].random is None
 
 
+@pytest.mark.full
 def test_a_fit_that_fails_leaves_the_reservation_and_no_weights(budget):
     X, y = rows()
     model = sgd(early(Scripted(RuntimeError("lost")), spender=budget))
@@ -287,6 +296,7 @@ def test_steps_and_stops_must_agree_and_a_clone_shares_the_budget(budget):
     assert clone(sgd(stopping)).early_stopping is stopping
 
 
+@pytest.mark.full
 def test_a_copy_of_a_model_carries_neither_the_budget_nor_private_rows(budget):
     X, y = rows()
     marked = np.full((4, 3), 0.123456789)
@@ -308,6 +318,7 @@ def test_private_looks_must_fit_a_given_worst_case():
 # ---- the page -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_page_shows_what_the_example_prints(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["early_stopping.py"])
     printed = io.StringIO()

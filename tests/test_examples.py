@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -45,12 +46,9 @@ def test_every_script_is_run_by_a_test():
     assert all(f'"{script.stem}"' in tests or script.name in tests for script in EXAMPLES.glob("*.py"))
 
 
-def test_the_diabetes_study_predicts_a_number(tmp_path, monkeypatch):
+@pytest.mark.full
+def test_the_diabetes_study_predicts_a_number(tmp_path, state, no_page):
     """Better than the mean of the labels, whose absolute error on the test rows is 64, at the price that it states."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
-    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
-    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
     document = tomllib.loads((EXAMPLES / "diabetes.toml").read_text()) | {"runs": {"executor": "inline"}}
     release = run_study(
         parse_study(document), base_folder=EXAMPLES, folder=tmp_path / "out", random=keyed_source(1)
@@ -61,6 +59,7 @@ def test_the_diabetes_study_predicts_a_number(tmp_path, monkeypatch):
     assert found["low"] < release["test"]["absolute_error"] < found["high"]
 
 
+@pytest.mark.full
 def test_choose_clusters(capsys):
     example = load("choose_clusters")
     release = example.main(keyed_source(1))
@@ -100,6 +99,7 @@ def test_one_row_moves_the_silhouette_by_at_most_one():
             assert 0.0 <= (whole - less) * example.NOMINAL_ROWS <= 1.0 + 1e-9
 
 
+@pytest.mark.full
 def test_pick_a_feature(capsys):
     """This key draws the telling feature, as most do (7 of the first 12)."""
     example = load("pick_a_feature")
@@ -126,6 +126,7 @@ def test_watch_monitors(capsys):
     assert "epsilon 0.70" in printed
 
 
+@pytest.mark.full
 def test_freedman_paradox(capsys):
     """The naive claim is far from its truth in its own errors; ours is within what was certified of the truth."""
     example = load("freedman_paradox")
@@ -136,6 +137,7 @@ def test_freedman_paradox(capsys):
     as_shown("freedman_paradox", capsys.readouterr().out)
 
 
+@pytest.mark.full
 def test_reusable_holdout(capsys):
     """The ordinary holdout confirms a model without any merit; ours says what a fresh block would say."""
     example = load("reusable_holdout")
@@ -160,6 +162,7 @@ def test_heavy_tails(capsys):
     as_shown("heavy_tails", capsys.readouterr().out)
 
 
+@pytest.mark.full
 def test_choose_clustering(capsys):
     """Scored where it was fitted the largest number of clusters wins, and its claim is far from the truth."""
     pytest.importorskip("sklearn")
@@ -173,6 +176,7 @@ def test_choose_clustering(capsys):
     as_shown("choose_clustering", capsys.readouterr().out)
 
 
+@pytest.mark.full
 def test_leaderboard(capsys, monkeypatch, tmp_path):
     """The vote's exact score has deviation 0.01 around 0.66; ours are worth 0.5 and within what is certified."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -188,9 +192,15 @@ def notebook(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(sys, "argv", [f"{name}.py", "--quick"])
-    return runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    shown = []
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: shown.append(plt.gca().has_data()))
+    cells = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    plt.close("all")
+    assert shown == [True]  # its picture
+    return cells
 
 
+@pytest.mark.full
 def test_notebook_tune_and_release(tmp_path, monkeypatch, capsys):
     cells = notebook("tune_and_release", tmp_path, monkeypatch)
     assert cells["refused"]
@@ -220,6 +230,7 @@ def test_notebook_salary_quantiles(tmp_path, monkeypatch, capsys):
     assert "gap" in capsys.readouterr().out
 
 
+@pytest.mark.full
 def test_notebook_last_years_search(tmp_path, monkeypatch, capsys):
     """The order of the prices follows from which search tells more; the noise for the grid's price is less."""
     cells = notebook("last_years_search", tmp_path, monkeypatch)

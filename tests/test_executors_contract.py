@@ -46,6 +46,7 @@ def dask_executor():
         yield JoblibExecutor(backend="dask", address=cluster.address)
 
 
+@pytest.mark.full
 class TestDask(ExecutorContract):
     @pytest.fixture
     def executor(self, dask_executor):
@@ -65,12 +66,14 @@ class TestRay(ExecutorContract):
         return ray_executor
 
 
+@pytest.mark.full
 def test_a_study_on_dask_releases_the_same(dask_executor, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     expected = released(tmp_path, executor="inline")
     assert released(tmp_path, executor="dask", address=dask_executor.address) == expected
 
 
+@pytest.mark.full
 def test_loky_takes_a_lambda_and_leaves_no_worker_behind():
     psutil = pytest.importorskip("psutil")
     result = tuned(lambda params, random: noisy(params, random), JoblibExecutor(workers=2), 1)
@@ -79,6 +82,7 @@ def test_loky_takes_a_lambda_and_leaves_no_worker_behind():
     assert not [command for command in commands if "loky" in command and "resource_tracker" not in command]
 
 
+@pytest.mark.full
 def test_what_a_scheduler_shows_of_a_trial_is_a_name(dask_executor):
     """Names of tasks, their arguments' `repr` and the logs of scheduler and workers, while trials run and fail."""
     distributed = pytest.importorskip("distributed")
@@ -110,6 +114,7 @@ def test_what_travels_shows_nothing():
     assert not any(secret in text for secret in ("7654321", "kkk", key.hex(), "content", "lost", "True"))
 
 
+@pytest.mark.full
 def test_a_job_is_not_run_in_the_process_that_sends_it():
     """Wherever joblib takes it; host names and process ids may be those of another container."""
     manners = Manners(quiet=False, threads=None, own=True)

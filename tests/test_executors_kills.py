@@ -168,6 +168,7 @@ def dask(running_cluster):
     return running_cluster()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "phase", [pytest.param(phase, marks=[pytest.mark.slow] if phase != "running" else []) for phase in PHASES]
 )
@@ -215,10 +216,12 @@ def test_a_dask_cluster_without_workers_is_refused():
         tuned(noisy, JoblibExecutor(backend="dask", address=cluster.address), 1)
 
 
+@pytest.mark.full
 def test_a_full_disk_of_the_tuner_while_dask_runs_trials(dask, expected, tmp_path, monkeypatch):
     resumed_after_a_full_disk(JoblibExecutor(backend="dask", address=dask.address), 6, expected, tmp_path, monkeypatch)
 
 
+@pytest.mark.full
 def test_a_killed_dask_scheduler_leaves_a_search_to_resume(dask, expected, tmp_path):
     objective = Phased(tmp_path, "slow")
     executor = JoblibExecutor(backend="dask", address=dask.address)
@@ -243,6 +246,7 @@ def ray():
         yield running
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "phase",
     ["running", pytest.param("in flight", marks=pytest.mark.slow), pytest.param("reduction", marks=pytest.mark.slow)],
@@ -289,6 +293,7 @@ def test_a_killed_ray_cluster_leaves_a_search_to_resume(expected, tmp_path):
     assert charges(tmp_path / "budget.db") == [True]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("commits", [5, 7])
 def test_a_full_disk_leaves_a_search_to_resume(commits, expected, tmp_path, monkeypatch):
     resumed_after_a_full_disk(InlineExecutor(), commits, expected, tmp_path, monkeypatch)

@@ -142,6 +142,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -signal.SIGKI
 WITHIN_CI = [("inline", signal.SIGINT), ("process", signal.SIGTERM)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("executor", "number"),
     [

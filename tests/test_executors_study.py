@@ -74,6 +74,7 @@ def test_bad_runs(runs, message):
         parse_study({**STUDY, "runs": runs})
 
 
+@pytest.mark.full
 def test_no_scheduler_is_an_error_before_anything_is_charged(tmp_path):
     pytest.importorskip("distributed")
     import dask

@@ -150,6 +150,7 @@ def test_the_pending_charge_is_in_the_counter(folder):
 NO_OUTCOMES = [None, "", "nan", float("nan"), float("inf"), -1, 1.5, "solved", "1_0", b"1", [], {}, object(), 10**400]
 
 
+@pytest.mark.cases(12)
 @pytest.mark.parametrize("value", NO_OUTCOMES, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("test", ["sign", "bet"])
 def test_what_is_no_outcome_is_a_failure_and_charged(folder, value, test):

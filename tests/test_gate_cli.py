@@ -80,6 +80,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("kind", MALFORMED)
 def test_a_malformed_candidate_is_status_two_and_not_charged(folder, kind):
     made()

@@ -49,6 +49,7 @@ def test_an_example_is_short_and_run_by_a_test(path):
     assert path.name in Path(__file__).read_text()
 
 
+@pytest.mark.full
 def test_a_server_of_the_model_context_protocol(gate, tmp_path):
     pytest.importorskip("mcp.server.mcpserver")
     from mcp import ClientSession, StdioServerParameters, stdio_client
@@ -171,6 +172,7 @@ def test_platforms_of_competitions(tmp_path, state, monkeypatch):
         answer_file("none.gate", table)
 
 
+@pytest.mark.full
 def test_platforms_that_ask_a_server(tmp_path, state, monkeypatch):
     pytest.importorskip("uvicorn")
     better = make_gate(tmp_path / "my.gate")
@@ -199,6 +201,7 @@ def suite(tmp_path, state, monkeypatch):
     """A suite of 40 tests; a function that runs it: exit status and what was printed."""
     (tmp_path / "test_suite.py").write_text(SUITE)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
     def run(solved, *flags):
         monkeypatch.setenv("SOLVED", str(solved))
@@ -219,6 +222,7 @@ def suite(tmp_path, state, monkeypatch):
     return run
 
 
+@pytest.mark.full
 def test_the_plug_in_of_pytest(suite):
     assert suite(40, "--gate", "my.gate") == (0, "gate: accepted\n")
     assert suite(40, "--gate", "my.gate", "-v", "-rA", "--durations=3") == (0, "gate: rejected\n")
@@ -233,6 +237,7 @@ def test_the_plug_in_of_pytest(suite):
     assert (status, "empty" in said, "capybara" in said) == (3, True, False)
 
 
+@pytest.mark.full
 def test_pytest_keeps_no_list_of_the_tests_that_failed(suite):
     assert suite(5, "--gate", "my.gate", "--stepwise") == (0, "gate: rejected\n")
     kept = [path for path in Path(".pytest_cache").rglob("*") if path.is_file()]
@@ -240,11 +245,13 @@ def test_pytest_keeps_no_list_of_the_tests_that_failed(suite):
     assert {path.name for path in kept if "test_number" in path.read_text()} == {"nodeids"}
 
 
+@pytest.mark.full
 def test_the_plug_in_of_pytest_with_many_workers(suite):
     pytest.importorskip("xdist")
     assert suite(40, "--gate", "my.gate", "-n", "2") == (0, "gate: accepted\n")
 
 
+@pytest.mark.full
 def test_a_suite_that_ends_its_process_has_been_charged(suite):
     Path("test_suite.py").write_text("import os\ndef test_it():\n    os._exit(0)\n")
     assert suite(1, "--gate", "my.gate")[1] == ""

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from benchmarks.gate import attained
 from hypothesis import given, settings, strategies as st
 
 from dpselect.holdout.gate.bounds import gain_bound
@@ -23,6 +24,13 @@ def test_a_searcher_attains_the_failure_probability():
     failure = attaining().failure(6, purse)
     assert failure <= purse
     assert failure > Fraction(99, 100) * purse
+
+
+def test_the_benchmark_says_what_is_attained():
+    """By hand: 14 of 64 and 18 of 256 outcomes of so many coins."""
+    assert attained(6, 5) == (14 / 64, 14 / 64)
+    assert attained(8, 7) == (18 / 256, 18 / 256)
+    assert attaining().failure(6, Fraction(14, 64)) == Fraction(14, 64)
 
 
 @pytest.mark.parametrize("tasks", [4, 5, 7])
@@ -88,6 +96,7 @@ def test_the_sign_test_is_exact_at_every_level(tasks):
         assert not sign_test(wins, tasks - wins, tail * Fraction(999, 1000))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("wins", [2650])
 def test_the_sign_test_by_logarithms_refuses_a_little_more(wins, monkeypatch):
     tail = Fraction(sum(math.comb(5000, k) for k in range(wins, 5001)), 2**5000)

@@ -102,6 +102,7 @@ def test_prices_without_coupling_and_on_the_same_rows():
         gated(approximate_dp(epsilon=1.0, delta=1e-6), **with_model)
 
 
+@pytest.mark.full
 def test_the_norm_of_output_perturbation():
     """Fact 23: 10 features, 700 rows, regularisation 1, epsilon 1; a z-test and a binomial test at 1e-6 each."""
     draws = 6_000
@@ -140,6 +141,7 @@ def trained(centre, epsilon, size=9):
 SIZE = 9
 
 
+@pytest.mark.full
 @pytest.mark.theorem("Hartmann et al. 2022, Theorem 17", exact=True)
 @given(
     epsilon=st.sampled_from([0.2, 0.7, 1.5]),
@@ -196,6 +198,7 @@ def test_free_refunds_are_caught():
 GATE = {"training": pure_dp(epsilon=1.0), "test_epsilon": 0.5, "test_shift": 0.01, "train_shift": 0.004}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("train_shift", "unit"), [(0.004, 0.01), (0.02, 0.02)])
 @pytest.mark.parametrize(("scales", "withheld"), [(0.0, 0.5), (math.log(10), 0.95)])
 def test_how_often_a_gate_withholds(scales, withheld, train_shift, unit):

@@ -193,7 +193,7 @@ def test_predictions_that_do_not_fit_cost_nothing(folder):
         ({"positive": 1}, ArgumentError, "positive is not taken"),
         ({"metric": "squared-error"}, ArgumentError, "bound is needed"),
         ({"bound": 1.0}, ArgumentError, "bound is not taken"),
-        ({"metric": "f1"}, ArgumentError, "metric must be one of"),
+        ({"metric": "f2"}, ArgumentError, "metric must be one of"),
         ({"questions": 10**6, "answers": 10**6}, ArgumentError, "no mechanism is certified"),
         ({"answers": 21}, ArgumentError, "answers"),
         ({"failure_probability": 0.0}, ArgumentError, "failure_probability"),
@@ -222,7 +222,7 @@ def test_how_a_row_is_read_does_not_depend_on_the_others(folder):
     """One row of another kind changes the score by that row only; noise for one row must be enough."""
     for number, odd in enumerate(["1", "abc", "nan", "1_0", "1e400", str(2**60)]):
         holdout = make(folder / str(number), labels=[odd, *["1"] * (ROWS - 1)])
-        scored = holdout._scored(holdout._places, ["1.0", *["True"] * (ROWS - 1)], "prediction")
+        scored = holdout._scored(holdout.terms.metric, holdout._places, ["1.0", *["True"] * (ROWS - 1)], "prediction")
         assert scored.total() >> 30 == ROWS - (odd != "1")
 
 
@@ -232,6 +232,7 @@ def test_texts_that_python_reads_as_numbers_stay_apart():
     assert class_names(["-0", "0.0", "False", " 0 "]) == ["0.0"] * 4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("epsilon", [None, 1.0])
 def test_what_is_in_the_clear_does_not_depend_on_labels(folder, epsilon):
     seen = []
@@ -249,6 +250,7 @@ def test_what_is_in_the_clear_does_not_depend_on_labels(folder, epsilon):
     assert seen[:half] == seen[half:]
 
 
+@pytest.mark.full
 def test_privacy_is_told_at_the_delta_that_was_asked_for(folder):
     make(folder, epsilon=1.0, delta=1e-9, failure_probability=0.2)
     told = Holdout.open(folder / "labels.holdout").status()["row_privacy"]
@@ -271,6 +273,7 @@ def test_bounded_errors_are_in_their_unit(folder):
     assert ask(holdout, predictions, claim=round(exact, 2)).agrees
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("epsilon", [None, 2.0])
 def test_areas_under_the_curve(folder, epsilon):
     rows = 20_000
@@ -295,6 +298,7 @@ def test_areas_under_the_curve(folder, epsilon):
     assert holdout.score(ids=range(rows), predictions=scores, claim=found.value).agrees
 
 
+@pytest.mark.full
 def test_private_checks(folder):
     """Each answer is within its bound but for the stated chance of a thirtieth of 1e-6."""
     rows = 50_000
@@ -349,6 +353,7 @@ def test_many_threads_on_one_holdout(folder):
     assert sum(not one.repeated for one in found) == holdout.status()["asked"] == 4
 
 
+@pytest.mark.full
 def test_a_ledger_is_charged_for_all_of_it_before_there_is_a_file(folder):
     with Ledger.open(folder / "ledger.db") as record:
         budget = record.create_budget("labels", epsilon=1, delta="1e-5", delta_each="1e-6", adjacency="replace_one")

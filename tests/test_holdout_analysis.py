@@ -30,6 +30,7 @@ def opened(path, **options):
     return SavedAnalysis.open(path, ROWS, **options)
 
 
+@pytest.mark.full
 def test_answers_last(path):
     first = SavedAnalysis.create(path, ROWS, **TERMS)
     mean = first.estimate("mean", np.mean, **GRID)
@@ -42,6 +43,7 @@ def test_answers_last(path):
     assert first.certificate.statement == AdaptiveAnalysis(ROWS, **TERMS).certificate.statement
 
 
+@pytest.mark.full
 def test_a_choice_is_a_question(path):
     analysis = SavedAnalysis.create(path, ROWS, **TERMS)
     candidates = {"low": lambda part: -1.0, "high": lambda part: 1.0 + np.mean(part) * 0}
@@ -52,6 +54,7 @@ def test_a_choice_is_a_question(path):
         analysis.choose("other", {1: np.mean})
 
 
+@pytest.mark.full
 def test_it_stops(path):
     analysis = SavedAnalysis.create(path, ROWS, **TERMS)
     for name in "abcd":
@@ -61,6 +64,7 @@ def test_it_stops(path):
     assert opened(path).estimate("a", np.mean, **GRID).value == analysis.estimate("a", np.mean, **GRID).value
 
 
+@pytest.mark.full
 def test_a_restart_closes_the_run_of_verifications(path):
     analysis = SavedAnalysis.create(path, ROWS, **FINE)
     assert analysis.refusals_left == 3
@@ -79,6 +83,7 @@ def test_a_restart_closes_the_run_of_verifications(path):
         analysis.verify("near", np.mean, 0.28, axis=True)
 
 
+@pytest.mark.full
 def test_the_number_of_verifications_is_counted_over_processes(path):
     analysis = SavedAnalysis.create(path, ROWS, **{**FINE, "verifications": 2})
     analysis.verify("a", np.mean, 0.3, axis=True)
@@ -87,6 +92,7 @@ def test_the_number_of_verifications_is_counted_over_processes(path):
         analysis.verify("c", np.mean, 0.3, axis=True)
 
 
+@pytest.mark.full
 def test_a_crash_before_the_record_costs_nothing_and_changes_nothing(path, monkeypatch):
     analysis = SavedAnalysis.create(path, ROWS, **TERMS)
     shown = []
@@ -109,6 +115,7 @@ def test_a_crash_before_the_record_costs_nothing_and_changes_nothing(path, monke
     assert opened(path).estimate("mean", estimator, **GRID).value == value
 
 
+@pytest.mark.full
 def test_a_crash_during_a_verification_ends_its_run(path, monkeypatch):
     analysis = SavedAnalysis.create(path, ROWS, **FINE)
     analysis.verify("a", np.mean, 0.3, axis=True)
@@ -129,6 +136,7 @@ def test_a_crash_during_a_verification_ends_its_run(path, monkeypatch):
     assert analysis.verify("b", np.mean, 0.31, axis=True).value
 
 
+@pytest.mark.full
 def test_an_older_copy_cannot_lower_the_exposure(path):
     analysis = SavedAnalysis.create(path, ROWS, **FINE)
     analysis.estimate("a", np.mean, axis=True, **GRID)
@@ -142,6 +150,7 @@ def test_an_older_copy_cannot_lower_the_exposure(path):
     assert again.refusals_left == 2
 
 
+@pytest.mark.full
 def test_a_ledger_is_charged_question_by_question(path):
     with Ledger.open(path.with_name("ledger.db")) as record:
         budget = record.create_budget("rows", epsilon=100, delta="1e-4", delta_each="1e-6", adjacency="replace_one")

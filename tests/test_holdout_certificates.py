@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, rel_entr
 from scipy.stats import beta as beta_law, binom, laplace
 
 from dpselect.errors import ArgumentError, BoundUnavailableError
@@ -43,6 +43,30 @@ def test_the_functions_that_can_be_asked_are_counted(questions, answers):
     bound = math.log(2.0 * functions / plan.failure_probability) / plan.rows
     assert plan.bound == pytest.approx(bound, rel=1e-8)
     assert plan.bound >= bound
+
+
+@pytest.mark.parametrize("rows", [30, 100, 999])
+def test_near_scores_are_shown_as_no_more_points_than_are_counted(rows):
+    """Every score whose divergence is within the bound, for many expectations; a point fewer would be too few."""
+    plan = counting(rows=rows, questions=5, answers=3, tolerance=1.0 / rows, near=True)
+    scores, bound = np.arange(rows + 1) / rows, plan.bound
+    shown = np.array([plan.rounded(score) for score in scores])
+    counts = []
+    for mean in np.linspace(0.0, 1.0, 101):
+        near = rel_entr(scores, mean) + rel_entr(1.0 - scores, 1.0 - mean) <= bound
+        counts.append(len(set(shown[near])))
+    assert plan.points_near(bound) - 3 <= max(counts) <= plan.points_near(bound) < plan.grid_size
+
+
+@pytest.mark.parametrize(("questions", "answers", "tolerance"), [(1, 1, 0.02), (100, 10, 0.01), (40, 40, 0.02)])
+def test_the_bound_of_near_scores_is_one_for_the_points_that_it_leaves(questions, answers, tolerance):
+    """log(2 M/beta)/N with as many points as are within that bound: M is counted as in the first test."""
+    plan = counting(rows=5000, questions=questions, answers=answers, tolerance=tolerance, near=True)
+    points = min(plan.points_near(plan.bound), plan.grid_size)
+    functions = sum(math.comb(questions, b + 1) * points**b for b in range(answers))
+    assert plan.bound >= math.log(2 * functions / plan.failure_probability) / plan.rows
+    assert plan.bound <= counting(**{**plan.fields(), "near": False}).bound
+    assert not counting(rows=5000).near, "with noise all points are counted"
 
 
 @given(st.floats(0.001, 0.5), st.floats(0.0, 1.0))
@@ -126,6 +150,7 @@ def boosted(plan, rows, questions, seed):
     return worst > 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", ["counting", "gaussian"])
 def test_boosting_does_not_break_the_certificate(mechanism):
     """Fails by chance with probability below 1e-3: the lower limit of what was seen is above the stated 0.25."""
@@ -142,6 +167,7 @@ def test_boosting_does_not_break_the_certificate(mechanism):
     assert beta_law.ppf(0.001, failures, runs - failures + 1) <= 0.25 if failures else True
 
 
+@pytest.mark.full
 def test_boosting_breaks_a_certificate_for_a_hundred_times_the_rows():
     """So that the test above can fail: the numbers of a larger holdout on a smaller one, exact answers."""
     wrong = plan_counting(questions=1000, answers=1000, rows=300_000, failure_probability=0.05)
@@ -158,6 +184,7 @@ def test_a_pure_mechanism_is_dominated_by_its_gaussian():
         assert np.min(normal - response) < 1e-4
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0])
 def test_a_run_of_checks_lies_within_its_gaussian(epsilon):
     """Runs played out, claims that move up and down in turn: their power is below the Gaussian's at every level."""
@@ -219,6 +246,7 @@ def checked_plan():
     )
 
 
+@pytest.mark.full
 def test_a_run_of_checks_costs_what_is_stated(monkeypatch):
     plan = checked_plan()
     scales = scales_of(plan, monkeypatch)
@@ -226,6 +254,7 @@ def test_a_run_of_checks_costs_what_is_stated(monkeypatch):
     assert 0.8 * plan.epsilon < largest_loss(*scales) <= plan.epsilon * (1 + 1e-6)
 
 
+@pytest.mark.full
 def test_zoo_a_threshold_noise_of_a_third_of_the_scale_is_caught(monkeypatch):
     plan = checked_plan()
     assert largest_loss(*scales_of(plan, monkeypatch, defect=1 / 3)) > plan.epsilon
@@ -264,6 +293,7 @@ def test_answers_have_the_noise_that_is_charged():
     assert plan.row_privacy.gaussian_mu >= mu
 
 
+@pytest.mark.full
 @settings(deadline=None, max_examples=15)
 @given(
     metric=st.sampled_from(list(METRICS)),
@@ -311,7 +341,7 @@ def test_mechanisms_by_name():
         HoldoutRequest(**public, epsilon=1.0, mechanism="counting").plan(rows=20_000)
     with pytest.raises(ArgumentError, match="mechanism must be best"):
         HoldoutRequest(**public, mechanism="exact")
-    assert set(MECHANISMS) == {"counting", "gaussian", "checked", "blocks"}
+    assert set(MECHANISMS) == {"counting", "gaussian", "checked", "blocks", "ratio"}
 
 
 def test_planning_inverts():

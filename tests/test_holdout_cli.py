@@ -79,6 +79,7 @@ def test_a_life(folder, capsys):
     assert json.loads(out)["open"] is False
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize(
     ("arguments", "expected", "message"),
     [
@@ -111,6 +112,7 @@ def test_wrong_use(folder, capsys, arguments, expected, message):
     assert sorted(path.name for path in folder.iterdir() if path.is_file()) == before
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize(
     ("header", "rows", "message"),
     [
@@ -132,6 +134,7 @@ def test_files_that_do_not_fit(folder, capsys, header, rows, message):
     assert json.loads(run(capsys, "status", "--holdout", "pets.holdout", "--json")[1])["asked"] == 0
 
 
+@pytest.mark.full
 def test_a_budget_that_is_too_small(folder, capsys):
     with Ledger.open("ledger.db") as record:
         record.create_budget("labels", epsilon="0.01", delta="1e-6", adjacency="replace_one")
@@ -170,4 +173,4 @@ def test_the_page_runs(folder, capsys):
     page = Path(__file__).parent.parent / "docs" / "holdout.md"
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S))
     exec(compile(code, "holdout.md", "exec"), {})
-    assert capsys.readouterr().out == "True [0.807, 0.921]\nTrue 49\n"
+    assert capsys.readouterr().out == "True [0.812, 0.917]\nTrue 49\n"

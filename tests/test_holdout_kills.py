@@ -50,12 +50,14 @@ def killed(reports):
     return sum(report["status"] == -signal.SIGKILL for report in reports)
 
 
+@pytest.mark.full
 def test_kills_around_durable_writes(tmp_path):
     reports = harness("writes", tmp_path / "kills", 16, 1)
     assert wrongs(reports) == []
     assert killed(reports) == 16
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [6, pytest.param(80, marks=pytest.mark.slow)])
 def test_kills_inside_the_writes_of_the_database(shim, tmp_path, count):
     reports = harness("inside", tmp_path / "kills", count, 1, preload=shim)
@@ -63,6 +65,7 @@ def test_kills_inside_the_writes_of_the_database(shim, tmp_path, count):
     assert killed(reports) == count
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [4, pytest.param(30, marks=pytest.mark.slow)])
 def test_a_full_disk(shim, tmp_path, count):
     reports = harness("full", tmp_path / "full", count, 1, preload=shim)
@@ -72,6 +75,7 @@ def test_a_full_disk(shim, tmp_path, count):
     assert sum(report["status"] == 1 for report in reports) > count // 2
 
 
+@pytest.mark.full
 def test_zoo_a_record_that_forgets_is_caught(tmp_path):
     reports = harness("broken", tmp_path / "kills", 3, 1)
     assert {"not charged once"} <= {wrong for report in reports for wrong in report["wrong"]}
@@ -94,6 +98,7 @@ def hammered(folder, processes, each):
     assert report["answers"] == report["asked"] == processes * each  # the same to all who asked it, charged once
 
 
+@pytest.mark.full
 def test_four_processes_on_one_holdout(tmp_path):
     hammered(tmp_path / "hammer", 4, 4)
 

@@ -278,6 +278,7 @@ STEPS = st.one_of(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STEPS, max_size=14))
 def test_no_copies_and_crashes_show_more_than_is_counted(monkeypatch, steps):

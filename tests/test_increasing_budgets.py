@@ -82,6 +82,7 @@ def instances(draw):
     return priced, clears, parts, delta, draw(st.sampled_from(LAWS))
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/increasing-budgets.md, Theorem 1", exact=True)
 @settings(max_examples=200, deadline=None)
 @given(instances())
@@ -211,6 +212,7 @@ def test_a_fixed_number_of_tries_costs_composition_or_is_refused():
         ).guarantee
 
 
+@pytest.mark.full
 @given(
     st.lists(st.floats(0.01, 3.0), min_size=1, max_size=8).map(sorted),
     st.floats(-0.9, 2.0),
@@ -286,6 +288,7 @@ def candidate(masses, clears, epsilon):
     return PrivateCandidate(run, pure_dp(epsilon=epsilon))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_search_has_the_enumerated_law():
     """Chi-square of 8000 searches on the exact masses. False alarm 1e-6; a search that tries the levels in reverse, or
@@ -375,6 +378,7 @@ def test_candidates_fit_their_levels():
             select(wrong, threshold=0.5)
 
 
+@pytest.mark.full
 def test_the_page_prints_what_it_shows():
     page = Path(__file__).parent.parent / "docs" / "ex-post.md"
     assert doctest.testfile(str(page), module_relative=False).failed == 0

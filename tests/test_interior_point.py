@@ -116,6 +116,7 @@ def test_the_choice_is_from_public_numbers():
     assert InteriorPoint(domain_size=2**120, epsilon=1, delta=1e-6).plan.method == "dyadic"
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("adjacency", [ADD, SWAP])
 @pytest.mark.parametrize("method", METHODS)
 def test_guarantees_stay_within_the_budget(method, adjacency):
@@ -141,6 +142,7 @@ def test_noise_of_the_binary_search():
 # ---------------------------------------------------------------- the function
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("adjacency", [ADD, SWAP])
 @pytest.mark.parametrize("method", METHODS[:5])
 def test_success_at_the_calculated_size(method, adjacency):
@@ -165,6 +167,7 @@ def test_success_at_the_calculated_size(method, adjacency):
     assert failed <= 6
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("method", METHODS)
 def test_huge_domains(method):
     """2**256 values, eight shapes at the calculated size; each fails with probability 0.01 at most."""
@@ -180,6 +183,7 @@ def test_huge_domains(method):
     assert failed <= 1
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bits", [256, 2048])
 def test_the_domain_is_never_touched(method, bits):
@@ -356,6 +360,7 @@ def test_plans_say_no_where_there_is_none():
 # ---------------------------------------------------------------- statistical audit
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["dyadic", "tree_log", "binary_search", "exponential"])
 def test_statistics_of_neighbours(method):
     """The claimed (epsilon, delta) on the events {z <= t}, by 300 runs on each of two neighbours of calculated size.

@@ -7,6 +7,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.ordered.interior_points.binary_search import draw_binary_search
@@ -38,6 +39,7 @@ def neighbours(laws, size, *, replace):
                         yield other, points
 
 
+@pytest.mark.full
 def test_exact_laws_of_the_exponential_mechanism():
     laws = {}
     for count in range(4):
@@ -68,6 +70,7 @@ def dyadic_laws(parameters, bits, most):
     return laws, seen
 
 
+@pytest.mark.full
 def test_exact_laws_of_the_dyadic_method():
     laws, seen = dyadic_laws(DYADIC, 2, 4)
     assert "no stable choice" in seen

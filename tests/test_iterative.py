@@ -39,6 +39,7 @@ def pure_steps(count, epsilon=0.1):
 # ---- published figures ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize(
     ("epsilons", "deltas", "stops", "prices", "exact"),
     [
@@ -93,36 +94,49 @@ def test_lemma_11_adds_up(epsilon, delta, stops, prices, summed):
     assert exact == pytest.approx(summed, rel=1e-8)
 
 
+PURE_STOPS = [
+    ([25, 50, 75, 100], 2.019973, 4.585112, 8.151999e-6),
+    (TENTHS, 0.999371, 4.774568, 4.590055e-6),
+    (range(1, 101), 0.1, 5.192163, 8.029645e-7),
+]
+
+
+def summed_prices(stops):
+    """Of steps of 0.1 at delta 1e-5, by optimal composition."""
+    return [composed_epsilon(k, 0.1, 1e-5 / len(stops)) for k in stops]
+
+
+@pytest.mark.cases(1)
 @pytest.mark.theorem(
     "Hartmann et al. 2022, Lemma 11",
     exact=True,
     loose="it adds up the deltas of the stops, as if one run could fail at all of them",
 )
-@pytest.mark.parametrize(
-    ("stops", "first", "last", "exact"),
-    [
-        ([25, 50, 75, 100], 2.019973, 4.585112, 8.151999e-6),
-        (TENTHS, 0.999371, 4.774568, 4.590055e-6),
-        (range(1, 101), 0.1, 5.192163, 8.029645e-7),
-    ],
-)
+@pytest.mark.parametrize(("stops", "first", "last", "exact"), PURE_STOPS)
 def test_early_stopping_of_pure_steps(stops, first, last, exact):
-    """Steps of 0.1, delta 1e-5: the prices of Lemma 11 by optimal composition, and what they leak at most."""
-    prices = [composed_epsilon(k, 0.1, 1e-5 / len(stops)) for k in stops]
+    """The prices of Lemma 11, and what they leak at most."""
+    prices = summed_prices(stops)
     assert (prices[0], prices[-1]) == (pytest.approx(first, abs=1e-6), pytest.approx(last, abs=1e-6))
-    steps = {"epsilons": [0.1] * 100, "deltas": [0.0] * 100, "stops": stops}
-    assert approximate_steps_delta(**steps, prices=prices) == pytest.approx(exact, rel=1e-6)
-    if len(stops) < 100:
-        summed = iterative(pure_steps, stops=stops, delta=1e-5, bound="sum")
-        better = iterative(pure_steps, stops=stops, delta=1e-5)
-        # from loss distributions on a mesh: never below the exact composition, and close
-        assert all(
-            price * (1 - 1e-6) <= summed.price(k) <= price * 1.01 for k, price in zip(stops, prices, strict=True)
-        )
-        assert all(better.price(k) < summed.price(k) for k in stops)
-        assert approximate_steps_delta(**steps, prices=[better.price(k) for k in stops]) <= 1e-5
+    leaked = approximate_steps_delta(epsilons=[0.1] * 100, deltas=[0.0] * 100, stops=stops, prices=prices)
+    assert leaked == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("stops", [stops for stops, *_ in PURE_STOPS[:2]])
+def test_optimal_stopping_of_pure_steps_costs_less(stops):
+    summed = iterative(pure_steps, stops=stops, delta=1e-5, bound="sum")
+    better = iterative(pure_steps, stops=stops, delta=1e-5)
+    # from loss distributions on a mesh: never below the exact composition, and close
+    assert all(
+        price * (1 - 1e-6) <= summed.price(k) <= price * 1.01
+        for k, price in zip(stops, summed_prices(stops), strict=True)
+    )
+    assert all(better.price(k) < summed.price(k) for k in stops)
+    prices = [better.price(k) for k in stops]
+    assert approximate_steps_delta(epsilons=[0.1] * 100, deltas=[0.0] * 100, stops=stops, prices=prices) <= 1e-5
+
+
+@pytest.mark.full
 def test_early_stopping_of_gaussian_steps():
     """0.001-zCDP steps, stops 10, ..., 100, delta 1e-5; the optimum by another program's optimal stopping."""
     shown = (10, 20, 30, 50, 80, 100)
@@ -141,6 +155,7 @@ def test_early_stopping_of_gaussian_steps():
     assert gaussian_steps(100).epsilon(1e-5) == pytest.approx(1.760057, abs=1e-6)
 
 
+@pytest.mark.full
 def test_the_enclosure_of_gaussian_steps():
     """The exact delta of Lemma 11's prices is 5.636e-6."""
     prices = [gaussian_steps(k).epsilon(1e-6) for k in TENTHS]
@@ -152,6 +167,7 @@ def test_the_enclosure_of_gaussian_steps():
     assert coarse.lower(prices) < low < high < coarse.upper(prices)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("segment", [gaussian(noise_multiplier=3.0), laplace(scale=4.0), pure_dp(epsilon=0.3)])
 def test_one_stopping_point_is_the_profile(segment):
     """Fact 27: a game without a choice is ordinary composition."""
@@ -240,6 +256,7 @@ steps_of = st.lists(
 )
 
 
+@pytest.mark.full
 @pytest.mark.theorem("Hartmann et al. 2022, Theorem 15", exact=True)
 @given(steps=steps_of, seed=st.integers(0, 10**6), delta=st.sampled_from([0.1, 0.2, 0.3]), skip=st.booleans())
 @settings(max_examples=40)
@@ -300,6 +317,7 @@ def test_a_delta_for_each_stop_is_caught():
     assert view_delta(game, leaves, 0, prices, sound, 1.5, leaked) <= leaked + ROUNDING
 
 
+@pytest.mark.full
 def test_advanced_composition_of_the_steps_taken_is_caught():
     """Each stop at the epsilon that its number of steps has at the whole delta: a run that waits for a bad moment."""
     game = Identity([0.5] * 5, [0.0] * 5)
@@ -340,6 +358,7 @@ def test_pure_steps_at_delta_zero_pay_for_what_ran():
     assert iterative([pure_dp(epsilon=0.5)] * 2, stops=[1, 2], prices=[0.5, 1.0]).delta == 0.0
 
 
+@pytest.mark.full
 def test_a_stop_costs_and_delta_pays():
     prices = [
         iterative(gaussian_steps, stops=stops, delta=delta).worst_epsilon
@@ -349,6 +368,7 @@ def test_a_stop_costs_and_delta_pays():
     assert prices[0] == gaussian_steps(100).epsilon(1e-5)
 
 
+@pytest.mark.full
 def test_shares_and_a_given_worst_case():
     even = iterative(gaussian_steps, stops=[50, 100], delta=1e-5)
     late = iterative(gaussian_steps, stops=[50, 100], delta=1e-5, shares=[1, 9])
@@ -370,6 +390,7 @@ def test_prices_and_delta_agree():
     assert back.delta > 0.99e-6
 
 
+@pytest.mark.full
 def test_sampled_steps_and_a_check():
     """Both directions of DP-SGD, and a private look at every stop but the last."""
 

@@ -58,6 +58,7 @@ def test_the_trap_is_there_and_we_are_not_in_it():
     assert ours[0] == ours[1] > 2 * event_guarantee(event(4, steps=1), neighboring_relation=ADD).epsilon(1e-5)
 
 
+@pytest.mark.full
 def test_a_plans_guarantee():
     found = plan_guarantee(config())
     assert found.adjacency.value == "add_or_remove_one"

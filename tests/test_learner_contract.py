@@ -15,7 +15,9 @@ from dpselect.testing.loaded_predictions import check_folder
 
 
 class TestLearners(LearnerContract):
-    pass
+    @pytest.mark.full
+    def test_what_is_loaded_is_what_was_trained(self, tmp_path):
+        super().test_what_is_loaded_is_what_was_trained(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +52,7 @@ def sorted_categories(settings):
     return {**settings, "columns": columns}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", [sorted_columns, shuffled_weights, sorted_classes, sorted_categories])
 def test_a_file_that_scrambles_anything_is_seen(change, tmp_path, monkeypatch):
     original = dpselect.study.written.model_bytes
@@ -59,6 +62,7 @@ def test_a_file_that_scrambles_anything_is_seen(change, tmp_path, monkeypatch):
     assert found_wrong(tmp_path)
 
 
+@pytest.mark.full
 def test_a_file_that_scrambles_nothing_is_not(tmp_path):
     assert not found_wrong(tmp_path)
 
@@ -75,6 +79,7 @@ class _StateBesideItsWeights(DPSGDClassifier):
         return super().predict_proba(np.asarray(X) * self._shift)
 
 
+@pytest.mark.full
 def test_a_learner_that_keeps_something_beside_its_weights_is_seen(tmp_path, monkeypatch):
     kind = dataclasses.replace(LEARNERS["dp-sgd"], estimator=_StateBesideItsWeights)
     monkeypatch.setitem(LEARNERS._things, "dp-sgd", kind)

@@ -51,6 +51,7 @@ def table(rows: int = 60, seed: int = 0) -> tuple[Any, Any]:
 # --- scikit-learn -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -74,6 +75,7 @@ def test_only_the_listed_conventions_are_broken(estimator: Estimator) -> None:
     assert sum(r["status"] == "passed" for r in results) > 40
 
 
+@pytest.mark.full
 def test_the_list_of_broken_conventions_has_nothing_idle() -> None:
     failed = set()
     with warnings.catch_warnings():
@@ -324,6 +326,7 @@ def test_forked_children_do_not_share_noise(kind: str) -> None:
 # --- accuracy and audit -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_softmax_regression_learns_the_digits_at_epsilon_three() -> None:
     """Mean of four seeds; 0.922 with spread 0.010 a seed over ten: 0.90 is four standard errors below."""
@@ -382,6 +385,7 @@ def advantage(noise_multiplier: float, runs: int, epsilon: float) -> tuple[float
     return float(lower - math.exp(epsilon) * upper), float(np.max(gains))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_an_audit_of_one_row_stays_below_the_guarantee_and_finds_half_the_noise() -> None:
     """False alarm 2e-6. A learner that adds half the noise is found with probability above 0.999 (measured margin)."""
@@ -394,6 +398,7 @@ def test_an_audit_of_one_row_stays_below_the_guarantee_and_finds_half_the_noise(
     assert broken > allowed
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_output_perturbation_adds_the_noise_that_it_charges_for() -> None:
     """The radius is Gamma(dimension) in units of sensitivity/epsilon, the direction uniform. False alarm 3e-6; a scale

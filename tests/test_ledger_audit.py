@@ -120,6 +120,7 @@ def random_mechanism(chance, outputs=3):
     return Mechanism(*mixed.tolist(), cells, epsilons)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.theorem("Hartmann et al. 2022, Theorem 7", exact=True)
 @pytest.mark.parametrize("seed", range(12))
 def test_no_adversary_beats_the_output_ledger(seed):
@@ -215,6 +216,7 @@ def test_fact_5_pure_games_are_tight_and_never_above():
     assert largest(Fraction("1.2"), 8) <= 1.2 + 1e-12
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("filter_name", ["renyi", "zcdp"])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_adversary_beats_a_filter(filter_name, seed):
@@ -234,6 +236,7 @@ def test_no_adversary_beats_a_filter(filter_name, seed):
     assert advantage(record, mechanisms, epsilon, 5) <= delta + ROUNDING
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("filter_name", ["renyi", "zcdp", "gaussian"])
 def test_a_full_filter_keeps_its_promise_on_gaussians(tmp_path, filter_name):
     """The exact epsilon of all the Gaussian mechanisms that were admitted; the Gaussian filter loses nothing."""
@@ -386,6 +389,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.full
 @given(operations)
 @settings(max_examples=25)
 def test_fact_28_the_ledger_s_invariants(tmp_path_factory, steps):

@@ -58,6 +58,7 @@ def kills(shim, folder, count):
     return reports
 
 
+@pytest.mark.full
 @linux
 def test_fifty_kills_spread_over_all_writes(shim, tmp_path):
     kills(shim, tmp_path, 50)
@@ -71,6 +72,7 @@ def test_a_thousand_kills_at_every_write(shim, tmp_path):
     assert len(instants) == 3 * reports[0]["operations"]
 
 
+@pytest.mark.full
 @linux
 @pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_full_disk(shim, tmp_path, count):
@@ -81,6 +83,7 @@ def test_a_full_disk(shim, tmp_path, count):
     assert sum(report["status"] == 1 for report in reports) > count // 2
 
 
+@pytest.mark.full
 @linux
 @pytest.mark.parametrize("count", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_loss_of_power(shim, tmp_path, count):
@@ -89,6 +92,7 @@ def test_loss_of_power(shim, tmp_path, count):
     assert max(report["acknowledged"] for report in reports) == 4
 
 
+@pytest.mark.full
 @linux
 def test_zoo_commits_that_are_not_synced_are_caught(shim, tmp_path):
     assert wrongs(harness("broken", tmp_path / "broken", 20, 1, preload=shim))
@@ -103,6 +107,7 @@ def hammered(where, each):
     assert report["entries"] == 2 + 2 * granted
 
 
+@pytest.mark.full
 def test_eight_processes_on_one_budget(tmp_path):
     hammered(tmp_path / "budget.db", 6)
 
@@ -112,6 +117,7 @@ def test_eight_processes_ten_thousand_reservations(tmp_path):
     hammered(tmp_path / "budget.db", 1250)
 
 
+@pytest.mark.full
 @pytest.mark.skipif("DPSELECT_TEST_POSTGRES" not in os.environ, reason="DPSELECT_TEST_POSTGRES names no server")
 @pytest.mark.parametrize("each", [6, pytest.param(1250, marks=pytest.mark.slow)])
 def test_eight_processes_on_a_server(each):

@@ -52,6 +52,7 @@ INTERACTIVE = {
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("name", INTERACTIVE)
 def test_the_ledger_locks_what_says_that_it_is_interactive(tmp_path, name):
     guarantee = INTERACTIVE[name]()

@@ -204,6 +204,7 @@ def test_a_locked_ledger_says_so_and_charges_nothing(written):
     other.close()
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives up being root to lose a permission")
 def test_a_read_only_file(written):
     with tempfile.TemporaryDirectory() as folder:  # one that others can enter

@@ -252,6 +252,7 @@ def test_an_identifier_that_leaves_the_folder_is_no_identifier(written):
         Ledger.open(written)
 
 
+@pytest.mark.full
 def test_processes_share_a_witness(path):
     with Ledger.open(path) as ledger:
         ledger.create_budget("b", epsilon=1)

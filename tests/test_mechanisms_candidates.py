@@ -31,6 +31,7 @@ from dpselect.testing.score_laws import exponential_law, top_k_law
 from tests.test_mechanisms_scores import FALSE_ALARM, neighbour_moves, p_value
 
 
+@pytest.mark.full
 def test_top_k_follows_peeling() -> None:
     """Durfee, Rogers (2019), Lemma 4.2: 1,500 draws of ordered pairs."""
     q, draws = [0.0, 2.0, 3.0, -1.0], 1500
@@ -80,6 +81,7 @@ def test_normalised_scores_have_sensitivity_one(data: st.DataObject) -> None:
     assert mechanism.normalised(q).max() == 0.0
 
 
+@pytest.mark.full
 def test_generalised_mechanism_against_its_definition() -> None:
     """Raskhodnikova, Smith (2016): the normalised score by its double loop, and the law of the draw."""
     q, d = np.array([90.0, 95.0, 60.0]), (1.0, 40.0, 3.0)
@@ -149,6 +151,7 @@ def test_choosing_mechanism_exact_audit(growth: int, delta: float) -> None:
     assert mechanism.guarantee.epsilon(delta=delta / 2) == math.inf
 
 
+@pytest.mark.full
 def test_choosing_mechanism_draws() -> None:
     mechanism = ChoosingMechanism(growth=2, epsilon=2.0, delta=0.05)
     counts, random = np.array([5, 7, 0, 6]), keyed_source("choosing")
@@ -176,6 +179,7 @@ def large_margin_law(q: np.ndarray, mechanism: LargeMarginMechanism) -> np.ndarr
     return law
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("delta", [0.2, 0.02])
 def test_large_margin_mechanism_exact_audit(delta: float) -> None:
     """Hockey-stick divergence at epsilon for all neighbours of vectors around the margins."""
@@ -194,6 +198,7 @@ def test_large_margin_mechanism_exact_audit(delta: float) -> None:
     assert mechanism.guarantee.epsilon(delta=delta) == 2.0
 
 
+@pytest.mark.full
 def test_large_margin_draws() -> None:
     mechanism = LargeMarginMechanism(candidates=5, sensitivity=1.0, epsilon=4.0, delta=0.3)
     q = np.array([0.0, -40.0, -0.5, -41.0, -39.0])
@@ -228,6 +233,7 @@ def test_smooth_sensitivity_prices() -> None:
     assert made(0.5, 0.005, 1e-8).guarantee.failure == pytest.approx(1.99999602e-6, rel=1e-8)
 
 
+@pytest.mark.full
 def test_smooth_sensitivity_base_is_private() -> None:
     """One draw at the largest smoothness: exact hockey-stick divergence of the two shifted, stretched Laplace laws."""
     for base, base_delta in ((0.5, 1e-3), (1.0, 1e-2), (2.0, 1e-6)):
@@ -247,6 +253,7 @@ def test_smooth_sensitivity_base_is_private() -> None:
             SmoothSensitivityMechanism(candidates=3, smoothness=eta * 1.01, base_epsilon=base, base_delta=base_delta)
 
 
+@pytest.mark.full
 def test_smooth_sensitivity_draws() -> None:
     """Against a plain simulation of its law, 500 of each; and whatever the numbers are."""
     m = SmoothSensitivityMechanism(

@@ -153,6 +153,7 @@ def whole_number_p_value(draws: list[int], weight: object) -> float:
     return chi_square_p_value(counts, cells)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(10)])
 def test_discrete_laplace_law(scale: Fraction) -> None:
@@ -163,6 +164,7 @@ def test_discrete_laplace_law(scale: Fraction) -> None:
     assert whole_number_p_value(draws, lambda x: math.exp(-abs(x) / (1.15 * scale))) < FALSE_ALARM
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("variance", [Fraction(1, 4), Fraction(5, 2), Fraction(49)])
 def test_discrete_gaussian_law(variance: Fraction) -> None:

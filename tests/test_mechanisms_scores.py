@@ -131,6 +131,7 @@ def losses(law: Callable[..., Any], q: np.ndarray, rate: float, monotonic: bool)
     return np.concatenate((ratio, -ratio))
 
 
+@pytest.mark.cases(4)
 @pytest.mark.theorem("McKenna, Sheldon 2020, Theorem 1", exact=True, sharp=True)
 @pytest.mark.parametrize("monotonic", [False, True])
 @pytest.mark.parametrize("name", ["exponential", "permute-and-flip", "laplace"])
@@ -267,6 +268,7 @@ def p_value(found: Counter[Any], law: dict[Any, float], draws: int) -> float:
     return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shape", VECTORS)
 @pytest.mark.parametrize("name", SELECTORS)
 def test_selected_index_follows_the_exact_law(name: str, shape: str) -> None:
@@ -278,6 +280,7 @@ def test_selected_index_follows_the_exact_law(name: str, shape: str) -> None:
     assert p_value(found, dict(enumerate(law)), draws) > FALSE_ALARM
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SELECTORS)
 def test_monotonic_doubles_the_rate(name: str) -> None:
     q, draws = [0.0, 1.0, 2.0], 3000
@@ -288,6 +291,7 @@ def test_monotonic_doubles_the_rate(name: str) -> None:
     assert p_value(found, dict(enumerate(LAWS[name](q, 1.0))), draws) > FALSE_ALARM
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SELECTORS)
 def test_groups_and_chunks_do_not_change_the_law(name: str) -> None:
     """Two and a bit chunks, three levels of scores: the law of the level and of the place within it.
@@ -329,6 +333,7 @@ def test_proposal_weights_are_upper_bounds_and_waste_little() -> None:
         assert true <= weight <= true * (1 + mpmath.mpf(2) ** -28) + 1
 
 
+@pytest.mark.full
 def test_close_calls_are_settled_by_exact_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coins of 32 bits declared too close to call: the law stays the same through the exact path."""
     monkeypatch.setattr(flipping, "_MARGIN", 2.0**33)
@@ -402,6 +407,7 @@ def test_storage_does_not_matter(name: str, tmp_path: Any) -> None:
     assert 0 <= draw(ragged) < len(q)
 
 
+@pytest.mark.full
 def test_ragged_parts_keep_the_law() -> None:
     q, draws = np.array([0.0, 1.0, 2.0, 1.5]), 2000
     parts = ScoreChunks(lambda: [q[:1], q[1:3], q[3:]])

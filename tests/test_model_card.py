@@ -105,6 +105,7 @@ def test_the_body_says_what_the_page_says():
     assert "How to use it" not in nothing
 
 
+@pytest.mark.full
 def test_it_is_made_again_with_the_page(tmp_path):
     folder = toy_release(tmp_path)
     remake_report(folder, tmp_path / "elsewhere.html")

@@ -117,6 +117,7 @@ CUT = 1e-9
 """Paths that leave the window of 14 (60 for one level) after a stop are cut: at most 6.3e-11 of mass, as measured."""
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("docs/theory/noise-reduction.md, Theorem 2", exact=True, sharp=True)
 @pytest.mark.parametrize("stops", STOPS.values(), ids=STOPS)
 def test_the_price_of_a_stopped_session_is_that_of_its_last_level(stops):
@@ -143,6 +144,7 @@ def continuous_coin(coarse, fine):
     return (coarse / fine) ** 2
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "broken",
     [
@@ -276,6 +278,7 @@ def test_at_the_ends_of_its_range_it_is_a_number_and_still_a_bound(multiplier, e
 MANY = [1.0 / math.sqrt(s) for s in np.linspace(0.05, 1.0, 20)]
 
 
+@pytest.mark.full
 def test_choosing_the_level_after_the_fact_is_not_free():
     """20 levels, each at its own epsilon for delta 1e-6, need eight times that delta; adding up says twenty times."""
     own = [gaussian(noise_multiplier=m).epsilon(1e-6) for m in MANY]
@@ -286,6 +289,7 @@ def test_choosing_the_level_after_the_fact_is_not_free():
     assert all(mine < prices.price(i) for i, mine in enumerate(own, 1))
 
 
+@pytest.mark.cases(5)
 @pytest.mark.theorem(
     "docs/theory/noise-reduction.md, Theorem 6",
     exact=True,
@@ -309,6 +313,7 @@ def test_the_linear_boundary_at_its_anchor():
     assert linear_boundary(3.0, delta=delta, anchor=3.0) == pytest.approx(expected, rel=1e-11)
 
 
+@pytest.mark.full
 @given(st.lists(st.floats(0.3, 20), min_size=2, max_size=5, unique=True), st.floats(0.1, 3), st.floats(1.0, 1.5))
 @settings(max_examples=25, deadline=None)
 def test_less_noise_or_lower_prices_cost_more_delta(multipliers, epsilon, factor):

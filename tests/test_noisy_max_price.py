@@ -31,6 +31,7 @@ def noisy_max_law(scores):
     return np.array([np.sum(masses * density[i] * others[i]) for i in range(len(scores))])
 
 
+@pytest.mark.cases(2)
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 8", exact=True)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0, 8.0])
 def test_no_choice_exceeds_the_profile(epsilon):

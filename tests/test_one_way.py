@@ -31,6 +31,7 @@ def payments_by_hand(tree: ast.AST) -> Iterator[Any]:
             yield node
 
 
+@pytest.mark.cases(372)
 @pytest.mark.parametrize("name", TREES)
 def test_prices_are_reserved_and_settled_in_one_place(name):
     found = list(payments_by_hand(TREES[name]))
@@ -68,6 +69,7 @@ def classes(tree: ast.AST) -> list[str]:
     return [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
 
 
+@pytest.mark.full
 def test_the_name_of_a_class_means_one_thing():
     places: dict[str, list[str]] = {}
     for name, tree in TREES.items():
@@ -163,6 +165,7 @@ def _multiple(value: ast.AST, names: set[str]) -> bool:
     return False
 
 
+@pytest.mark.cases(290)
 @pytest.mark.parametrize("name", TREES)
 def test_roots_and_first_true_places_are_searched_in_one_place(name):
     lines = sorted({node.lineno for node in halvings(TREES[name])})
@@ -224,6 +227,7 @@ def formatted_amounts(tree: ast.AST) -> Iterator[ast.AST]:
                 yield node
 
 
+@pytest.mark.cases(140)
 @pytest.mark.parametrize("name", [name for name in TREES if not name.startswith("reproduce/")])
 def test_amounts_are_printed_in_one_place(name):
     docstrings = {
@@ -284,6 +288,7 @@ def laws_told_apart(tree: ast.AST, laws: set[str]) -> Iterator[str]:
         yield from (one for one in named if one in laws)
 
 
+@pytest.mark.full
 def test_a_law_is_asked_for_its_closed_forms():
     laws = laws_of_k()
     assert {"Poisson", "Conditioned", "Harmonic"} <= laws
@@ -292,6 +297,7 @@ def test_a_law_is_asked_for_its_closed_forms():
     assert outside == TELLS_LAWS_APART.keys()
 
 
+@pytest.mark.full
 def test_the_base_of_all_laws_knows_none_of_them():
     imported = [node for node in ast.walk(TREES["repetitions/law.py"]) if isinstance(node, ast.ImportFrom)]
     assert {node.module for node in imported if (node.module or "").startswith("dpselect.repetitions")} == {
@@ -366,6 +372,7 @@ def room_of(name: str) -> str:
     return name.split("/")[0]
 
 
+@pytest.mark.full
 def test_what_stands_on_a_face_is_imported_from_it():
     imports = ((name, one) for name, tree in TREES.items() for one in past_faces(tree, room_of(name)))
     assert not [f"{name}: {what} from {face}" for name, (_, what, face) in imports if face]
@@ -382,11 +389,13 @@ def reached() -> set[tuple[str, str]]:
     }
 
 
+@pytest.mark.full
 def test_rooms_reach_past_faces_into_shared_modules_only():
     found = {(name, module) for name, module in reached() if module not in shared()}
     assert not found, "put the name on the face, or the module with a reason into the table of ARCHITECTURE.md"
 
 
+@pytest.mark.full
 def test_the_table_of_shared_modules_has_no_others():
     used = {module for _, module in reached()}
     assert shared() <= used, "other rooms do not need it any more: take it off the table"

@@ -78,6 +78,7 @@ def test_a_whole_number_of_noise_composes():
     assert whole.epsilon(1e-5) == one.epsilon(1e-5) > 3 * plan(sampling_rate=0.1).guarantee.epsilon(1e-5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "row",
     [[0.3, -0.2, 0.1, 0.5], [1e4, -1e4, 0.0, 1.0], [1e30, 1e30, 1e30, 1e30], [float("nan")] * 4, [float("inf")] * 4],
@@ -103,6 +104,7 @@ def test_one_row_moves_a_step_by_at_most_the_clipping_norm(row, count):
         assert moved > 0.5 * CLIP / DIVISOR  # and it does move
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_noise_has_the_stated_deviation():
     """Without rows a step is noise alone. 8 x 323 normals: the variance is accepted wrongly by 10% with probability
@@ -121,6 +123,7 @@ def test_the_noise_has_the_stated_deviation():
     assert stats.kstest(drawn.ravel(), "norm").pvalue > 1e-3
 
 
+@pytest.mark.full
 def test_replay_is_exact_and_torchs_own_state_is_left_alone():
     data = rows(20)
     state = torch.random.get_rng_state()
@@ -261,6 +264,7 @@ def test_the_number_of_rows_must_be_declared_public():
         engine_guarantee(optimizer.original_optimizer, loader, steps=30, size_is_public=True)
 
 
+@pytest.mark.full
 def test_against_opacuss_own_accountants():
     """Ours is an upper bound: at least PRV's estimate less its stated error, and at most Opacus's Renyi bound."""
     from opacus.accountants import PRVAccountant, RDPAccountant
@@ -302,6 +306,7 @@ def saved(path, kind):
     return path
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["json", "state", "checkpoint"])
 def test_a_saved_state_is_priced_anew(tmp_path, kind):
     path = saved(tmp_path / "state", kind)
@@ -314,6 +319,7 @@ def test_a_saved_state_is_priced_anew(tmp_path, kind):
     assert "Poisson" in result.stdout
 
 
+@pytest.mark.full
 def test_a_saved_state_is_a_base(tmp_path):
     path = saved(tmp_path / "state", "json")
     arguments = ["account", "--opacus", str(path), "--delta", "1e-5", "--repetitions", "geometric:mean=10", "--json"]
@@ -381,6 +387,7 @@ def load_example(**training):
     return module
 
 
+@pytest.mark.full
 def test_the_example_in_small(capsys, tmp_path):
     example = load_example(steps=2)
     result = example.search(law=Fixed(count=2), random=keyed_source(1), model=tmp_path / "model.pt")

@@ -96,6 +96,7 @@ def check(seed, pairs):
     return worst
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/optimal-selection.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_order_exceeds_the_bound(seed):

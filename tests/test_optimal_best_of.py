@@ -52,6 +52,7 @@ SIGMA_TABLE = [
 ]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("noise", "eta", "mean", "expected"), SIGMA_TABLE)
 def test_the_table_for_gaussian_bases_lies_within_the_bracket(
     noise: float, eta: float, mean: int, expected: float
@@ -62,6 +63,7 @@ def test_the_table_for_gaussian_bases_lies_within_the_bracket(
     assert lower - 6e-4 <= expected <= upper + 6e-4
 
 
+@pytest.mark.full
 def test_the_table_for_dp_sgd() -> None:
     """Sampling 0.01, noise 1, 1000 steps, delta 1e-5: about 2.55 (log, 10), 2.68 (geometric, 10), 2.97 (log, 50)."""
     base = dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)
@@ -75,6 +77,7 @@ def test_the_table_for_dp_sgd() -> None:
         assert upper == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.full
 def test_large_epsilons_keep_their_digits() -> None:
     """sigma = 0.5: delta at epsilon 10, 15, 20, where naive sums stall at 2e-8 (recursion V and W, 2000 atoms)."""
     rows = {
@@ -103,6 +106,7 @@ LAWS: list[Repetitions] = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.law_name)
 def test_pure_bases_reach_their_exact_form_and_never_exceed_it(law: Repetitions) -> None:
     """Papernot, Steinke 2022, Corollary 3 in its exact form (closed forms and certified search: pure_bounds)."""
@@ -115,6 +119,7 @@ def test_pure_bases_reach_their_exact_form_and_never_exceed_it(law: Repetitions)
             assert total.epsilon(delta=delta) <= exact * (1 + 1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("eta", "gamma"), [(-0.9, 0.01), (-0.5, 0.2), (0.0, 0.05), (1.0, 0.1), (3.0, 0.001)])
 def test_negative_binomial_laws_over_a_pure_base_reach_the_closed_form(eta: float, gamma: float) -> None:
     """epsilon + (1 + eta) log((e^epsilon + gamma) / (1 + gamma e^epsilon)), below (2 + eta) epsilon for gamma > 0."""
@@ -126,12 +131,14 @@ def test_negative_binomial_laws_over_a_pure_base_reach_the_closed_form(eta: floa
     assert 0.99 * exact < lower <= upper <= exact * (1 + 1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("law", [LAWS[0], LAWS[1], LAWS[4]], ids=lambda law: law.law_name)
 def test_the_exact_pure_form_is_approached_as_delta_vanishes(law: Repetitions) -> None:
     lower, _ = optimal_best_of(pure_dp(epsilon=0.7), law, atoms=2000).epsilon_bracket(delta=1e-13)
     assert lower == pytest.approx(pure_best_of(law=law, epsilon=0.7), rel=3e-3)
 
 
+@pytest.mark.full
 def test_a_failure_mass_is_amplified_exactly() -> None:
     """Papernot, Steinke 2022, Lemma 20: delta = 1 - phi(1 - delta0) and the tilted law outside it; attained here."""
     law = Geometric.with_mean(mean=10)
@@ -206,6 +213,7 @@ def test_an_attack_built_from_the_best_order_comes_within_one_per_cent() -> None
         assert 0.99 * bound <= attacked <= bound
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_attack_by_sampling() -> None:
     """Best of K Gaussian runs, K geometric with mean 3, under the best order of 241 outcomes, at epsilon 1.
@@ -258,6 +266,7 @@ def test_a_grid_is_not_a_fixed_number_of_draws() -> None:
     assert compose(*[pure_dp(epsilon=1.0)] * 3).delta(0.5) >= worst
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("base", "bounds"),
     [
@@ -283,6 +292,7 @@ def test_published_bounds_lie_above(base: Guarantee, bounds: tuple[str, ...]) ->
                 assert upper <= published * (1 + 5e-4), (bound, law)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("base", "count", "delta"),
     [
@@ -299,6 +309,7 @@ def test_fixed_numbers_of_runs_have_narrow_brackets(base: Guarantee, count: int,
     assert lower <= upper <= 1.0002 * lower
 
 
+@pytest.mark.full
 def test_results_compose_and_are_tuned_again() -> None:
     base, law = gaussian(noise_multiplier=4.0), Logarithmic.with_mean(mean=3)
     once = optimal_best_of(base, law, atoms=600)
@@ -312,6 +323,7 @@ def test_results_compose_and_are_tuned_again() -> None:
         assert pair.hockey_stick(np.array([1.0]))[0] >= once.delta(1.0) * (1 - 1e-9)
 
 
+@pytest.mark.full
 def test_bases_known_by_a_profile_or_a_renyi_curve() -> None:
     law = Geometric.with_mean(mean=10)
     laplace_like = LaplaceProfile(1.0)
@@ -346,6 +358,7 @@ def concentrated_pair(rho: float, knots: int, merged: int) -> tuple[np.ndarray, 
     return np.append(rare[::-1], likely), np.append(likely[::-1], rare)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("mean", "reproduced"), [(100, 16.4621), (1000, 32.4718)])
 def test_poisson_repetition_of_a_concentrated_base_by_an_independent_search(mean: int, reproduced: float) -> None:
     """Delta of an explicit order of about 970 outcomes, increments of phi from the masses outside of each interval.
@@ -373,6 +386,7 @@ def test_poisson_repetition_of_a_concentrated_base_by_an_independent_search(mean
     assert attained(0.96 * reproduced) > 1e-6, "the mutation: a bound four per cent smaller is beaten"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("mean", "likely", "rare"), [(100, 0.8707, 0.7193), (1000, 0.98675, 0.95563)])
 def test_two_concentrated_outcomes_reach_more_than_a_gaussian_and_less_than_the_bound(
     mean: int, likely: float, rare: float
@@ -395,6 +409,7 @@ def test_one_and_the_same_after_pickling() -> None:
     assert len(pickle.dumps(total)) < 5_000
 
 
+@pytest.mark.full
 def test_more_atoms_narrow_the_bracket() -> None:
     base, law = gaussian(noise_multiplier=4.0), Geometric.with_mean(mean=10)
     widths = []
@@ -404,6 +419,7 @@ def test_more_atoms_narrow_the_bracket() -> None:
     assert widths[0] > widths[1] > 4.0 * widths[2] > 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "law",
     [
@@ -418,6 +434,7 @@ def test_laws_of_k_on_two_scales(law: Repetitions) -> None:
     assert 0.0 < lower <= upper <= 1.01 * lower
 
 
+@pytest.mark.full
 def test_nothing_is_ever_nan() -> None:
     bases: list[Guarantee] = [
         gaussian(noise_multiplier=0.05),

@@ -106,6 +106,7 @@ def tried(random: np.random.Generator) -> tuple[bool, bool]:
     return below, above
 
 
+@pytest.mark.full
 def test_no_order_of_outputs_exceeds_what_division_certifies() -> None:
     """From the definition: random pairs with zeros, ties and infinite losses, twelve kinds of laws, every order."""
     random = np.random.default_rng(7)
@@ -114,6 +115,7 @@ def test_no_order_of_outputs_exceeds_what_division_certifies() -> None:
     assert above >= 10
 
 
+@pytest.mark.full
 def test_no_ladder_exceeds_what_division_certifies() -> None:
     """Randomised response near its pure price, where much is left open: just above what is attained, not below."""
     random = np.random.default_rng(8)
@@ -141,6 +143,7 @@ def test_a_bound_one_per_cent_too_small_is_caught_after_division(monkeypatch: py
     assert any(tried(random)[0] for _ in range(30))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("base", [gaussian(noise_multiplier=100.0), pure_dp(epsilon=0.1)], ids=["Gaussian", "pure"])
 def test_nothing_is_divided_where_the_bracket_is_narrow(monkeypatch: pytest.MonkeyPatch, base: Guarantee) -> None:
     def never(self: Direction, delta: float, epsilon: float) -> float:

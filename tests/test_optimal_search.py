@@ -114,6 +114,7 @@ def check(random: np.random.Generator, most: int) -> None:
         assert min(upper, bound) >= max(best, values[1][1]) - ROUNDING, (pair, law, epsilon)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(8))
 def test_never_below_an_attained_order(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -128,6 +129,7 @@ def test_never_below_an_attained_order_on_many_pairs_of_up_to_seven_atoms() -> N
         check(random, 7)
 
 
+@pytest.mark.full
 def test_a_bound_that_is_one_per_cent_too_small_is_caught() -> None:
     """The check above is not vacuous: where the bounds are tight an order beats 99 per cent of them."""
     random = np.random.default_rng(3)
@@ -179,6 +181,7 @@ def bracket_widths(seed: int, pairs: int) -> np.ndarray:
     return np.array(widths)
 
 
+@pytest.mark.full
 def test_lower_and_upper_meet_on_refined_atoms() -> None:
     """All laws: at most the stated 0.2 per cent of epsilon on nine of ten pairs, 2 per cent on each."""
     widths = bracket_widths(11, 8)
@@ -194,6 +197,7 @@ def test_lower_and_upper_meet_on_many_pairs() -> None:
     assert np.max(widths) <= 2e-2
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     "law", [Geometric(gamma=0.1), Logarithmic(gamma=0.01), Poisson(mean=10), Fixed(count=5), Harmonic(limit=30)]
 )
@@ -212,6 +216,7 @@ def test_columns_and_recursion_agree_on_a_gaussian_base(law: Repetitions) -> Non
         assert bound <= 1.05 * value
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("law", [Poisson(mean=8.0), Poisson(mean=100.0), Logarithmic.with_mean(mean=10.0)])
 def test_several_epsilons_at_once_are_bounded_as_each_alone(law: Repetitions, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where they are worked on in several goes, and where the peaks of some of them are looked for again."""

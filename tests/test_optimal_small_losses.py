@@ -88,6 +88,7 @@ def check_width(total: Guarantee, delta: float) -> None:
 # ---- the cases of which it was known that they took long or were wide ----
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("epsilon", "stop", "delta"), [(1e-3, 0.1, 1e-6), (1e-3, 1e-3, 1e-6), (1e-2, 1e-3, 1e-9)])
 def test_threshold_stopping_of_small_losses_takes_few_boxes(
     work: Work, epsilon: float, stop: float, delta: float
@@ -96,6 +97,7 @@ def test_threshold_stopping_of_small_losses_takes_few_boxes(
     assert work["boxes"] < 200_000
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("truncation", ["conditioned", "capped"])
 def test_a_limit_of_tries_takes_few_boxes(work: Work, truncation: str) -> None:
     """The first guess finds the best cut, so one search certifies each end; for one pair, both ends share a curve."""
@@ -107,6 +109,7 @@ def test_a_limit_of_tries_takes_few_boxes(work: Work, truncation: str) -> None:
     assert work["boxes"] == done, "the same question takes no work"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("base", "law"),
     [
@@ -123,6 +126,7 @@ def test_best_of_with_small_losses_takes_few_columns(work: Work, base: str, law:
     assert work["certified"] <= 4
 
 
+@pytest.mark.full
 def test_the_coin_before_the_first_try_is_as_sharp() -> None:
     check_width(conditional_sampling(gaussian(noise_multiplier=1000.0), floor=1e-3, bound="optimal"), 1e-6)
 
@@ -134,6 +138,7 @@ def searches() -> Iterator[tuple[str, str, float, float]]:
     yield from itertools.product(BASES, LAWS, MEANS, DELTAS)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("base", "law", "mean", "delta"), list(itertools.islice(searches(), 5, None, 97)))
 def test_best_of_is_sharp(base: str, law: str, mean: float, delta: float) -> None:
     check_width(optimal_best_of(BASES[base](), LAWS[law](mean)), delta)
@@ -151,6 +156,7 @@ LIMITS = ((None, "conditioned"), (20, "conditioned"), (20, "capped"))
 STOPS = (0.5, 0.1, 1e-2, 1e-4)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("base", "stop", "limit", "delta"), list(itertools.product(BASES, STOPS, LIMITS, DELTAS))[3::23]
 )
@@ -187,6 +193,7 @@ def cut_epsilon(base: float, stop: float, delta: float, x: mpmath.mpf, y: mpmath
     return mpmath.log((gained[0] - delta) / gained[1]) if gained[0] > delta else mpmath.mpf(0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("base", "stop", "delta"),
     [(1e-3, 0.1, 1e-6), (1e-4, 0.5, 1e-6), (1e-2, 1e-3, 1e-5), (1e-1, 1e-2, 1e-3), (1e-3, 1e-3, 1e-9)],
@@ -262,6 +269,7 @@ def exact_pure_first(law: Repetitions, epsilon: float) -> mpmath.mpf:
     return best
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 1.0])
 def test_the_pure_price_of_the_first_acceptable_is_exact(epsilon: float) -> None:
     """Neither below, as when differences of logarithms were taken as they come, nor above by more than 2e-7."""
@@ -307,6 +315,7 @@ def test_the_pure_price_of_a_coin_is_its_closed_form(epsilon: float, stop: float
     assert exact <= pure_first(Geometric(gamma=stop), epsilon) <= exact * (1 + 1e-11)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2])
 def test_the_pure_price_is_approached_as_delta_vanishes(epsilon: float) -> None:
     for law in (Geometric(gamma=1e-2), Logarithmic.with_mean(mean=1e3)):
@@ -317,6 +326,7 @@ def test_the_pure_price_is_approached_as_delta_vanishes(epsilon: float) -> None:
         assert 0.98 * pure < lower <= upper <= pure * (1.0 + 1e-12)
 
 
+@pytest.mark.full
 def test_prices_are_in_order() -> None:
     """More privacy of one run, more delta and fewer runs cost no more."""
 
@@ -356,6 +366,7 @@ def some_law(random: np.random.Generator) -> Repetitions:
     ][int(random.integers(5))]
 
 
+@pytest.mark.full
 def test_the_bound_on_a_box_of_cuts_holds_everywhere_in_it() -> None:
     """Random cuts in random boxes, losses from 1e-5 to 1; and over a small box little is given away."""
     random = np.random.default_rng(4)
@@ -379,6 +390,7 @@ def test_the_bound_on_a_box_of_cuts_holds_everywhere_in_it() -> None:
     assert np.quantile(loose, 0.9) < 2e-2
 
 
+@pytest.mark.full
 def test_bounds_on_the_cross_derivative_hold_at_small_losses() -> None:
     """log of phi''(F) / phi''(F') at random places of random blocks of cells, from the definition."""
     random = np.random.default_rng(5)
@@ -442,6 +454,7 @@ def test_densities_stay_within_their_bounds() -> None:
 # ---- very many tries, very small acceptable sets ----
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("base", "stop", "delta"), [(1e-7, 1e-9, 1e-10), (1e-6, 1e-12, 1e-9), (1e-5, 1e-12, 1e-9), (1e-7, 1e-12, 1e-9)]
 )

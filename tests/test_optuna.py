@@ -74,6 +74,7 @@ def fits(draws, law, probability):
     return sum(expected) == pytest.approx(len(draws)) and stats.chisquare(counts, expected).pvalue > 1e-4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize(("law", "probability"), DISCRETE, ids=[str(law) for law, _ in DISCRETE])
 def test_discrete_draws_have_the_law_of_optunas_random_sampler(law, probability):
@@ -317,6 +318,7 @@ def test_no_study_no_storage_and_no_log(monkeypatch, capfd):
     assert optuna.logging.get_verbosity() == before
 
 
+@pytest.mark.full
 def test_the_same_release_from_worker_processes():
     assert search(executor=ProcessExecutor(workers=1), repetitions=Fixed(count=3)).value == (
         search(repetitions=Fixed(count=3)).value

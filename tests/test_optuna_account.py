@@ -305,6 +305,7 @@ def test_a_database_address(written, tmp_path):
         read_study("://")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
 def test_a_study_on_postgresql():
     optuna = pytest.importorskip("optuna")
@@ -316,6 +317,7 @@ def test_a_study_on_postgresql():
     optuna.delete_study(study_name="account", storage=url)
 
 
+@pytest.mark.full
 def test_without_optuna_and_torch_accounts_work_and_the_others_name_the_extra(tmp_path):
     (tmp_path / "state.json").write_text('{"history": [[1.0, 0.01, 1000]], "mechanism": "rdp"}')
     (tmp_path / "state.pt").write_bytes(b"PK rest")
@@ -350,6 +352,7 @@ def test_the_independent_sampler_leaves_what_the_price_needs(written):
     assert price_study(past, base=base, **DECLARED).rule == BEST_OF_FIXED
 
 
+@pytest.mark.full
 def test_the_best_runs_picked_out_of_a_study_are_no_study_of_few_runs(tmp_path):
     optuna = pytest.importorskip("optuna")
     from dpselect.integrations.optuna import IndependentSampler
@@ -369,6 +372,7 @@ def test_the_best_runs_picked_out_of_a_study_are_no_study_of_few_runs(tmp_path):
     assert "copied" in missing[0]
 
 
+@pytest.mark.full
 def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp_path):
     optuna = pytest.importorskip("optuna")
     from dpselect.integrations.optuna import IndependentSampler
@@ -385,6 +389,7 @@ def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp
     assert "not drawn" in priced.missing[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["again.db", "again.log"])
 def test_a_run_that_was_put_back_into_the_queue_has_been_paid_for(tmp_path, name):
     """A worker that is told to stop may give its trial back; what it saw of the data, it saw."""

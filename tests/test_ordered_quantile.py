@@ -91,6 +91,7 @@ def test_small_domains_follow_the_law_of_permute_and_flip(ordered):
     assert statistic < 37.3  # the 1 - 1.5e-7 quantile of chi-squared with 4 degrees; another rate is far beyond
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 @pytest.mark.parametrize("q", QS)
 def test_every_ratio_of_the_law_is_within_epsilon_in_rational_arithmetic(q, adjacency):
@@ -133,6 +134,7 @@ class Scripted(RandomSource):
 ROWS = st.lists(st.integers(0, 11), max_size=9)
 
 
+@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(rows=ROWS, q=st.sampled_from(QS), rate=st.sampled_from([Fraction(1, 7), Fraction(1), Fraction(40)]), u=st.integers(0, 2**64 - 1))  # fmt: skip # noqa: E501
 def test_a_uniform_number_gives_the_piece_that_the_inverse_distribution_function_gives(rows, q, rate, u):
@@ -189,6 +191,7 @@ DOMAINS = [
 ]
 
 
+@pytest.mark.cases(2)
 @settings(max_examples=60, deadline=None)
 @pytest.mark.parametrize(("domain", "numbers"), DOMAINS)
 @given(data=st.data())
@@ -222,6 +225,7 @@ def test_large_whole_numbers_keep_their_order_among_powers_of_two():
         assert value < Binades().threshold(code + 1)
 
 
+@pytest.mark.full
 def test_interior_point_facts():
     # straddle data: half at a-1, half at a; N - 2 points have score 0, the two others n/2
     # failure (N - 2)/(N - 2 + 2 exp(n/2)) at N = 2**64: 0.975114567 for n = 80, 0.208873739 for n = 90, .0048 for 98
@@ -265,6 +269,7 @@ def test_a_sorted_column_of_any_length_is_hardly_read():
     assert 0 < sum(read) < 4000
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_too_narrow_windows_are_widened_without_changing_the_law():
     # a uniform number near an edge of the window is decided by what lies outside: scripted to the very ends
@@ -290,6 +295,7 @@ def score_fast(rows, z):
 CONTENT = st.lists(st.floats(width=64) | st.just(math.nan) | st.just(math.inf) | st.just(-math.inf), max_size=30)
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(rows=CONTENT, q=st.sampled_from(QS), ordered=st.booleans())
 def test_no_content_raises_and_answers_keep_to_the_bounds(rows, q, ordered):
@@ -350,6 +356,7 @@ def test_timestamps_in_days():
     assert Timestamps(0, 10, "D", 3).size == 4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("shape", ["uniform", "ties", "empty"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
@@ -365,6 +372,7 @@ def test_rank_errors_hold_at_their_stated_rate(shape, adjacency):
     assert misses <= 41
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_intervals_hold_the_quantile_and_ranges_the_data():
     random = keyed_source(6)
@@ -415,6 +423,7 @@ def test_padded_columns_have_the_ranks_of_padded_rows(rows, size):
             assert got.after <= max(mine.total - last, 0)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("q", "faster"), [(Fraction(1, 2), 1), (Fraction(9, 10), 1), (Fraction(1), 1), (Fraction(1, 2), 2)]

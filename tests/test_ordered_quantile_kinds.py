@@ -101,6 +101,7 @@ def test_sqlite(tmp_path):
     by_engine(f"sqlite:///{tmp_path / 'rows.db'}")
 
 
+@pytest.mark.full
 def test_duckdb(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:

@@ -80,6 +80,7 @@ def test_every_container_gives_the_same_ranks(rows, domain):
             raise AssertionError(name) from error
 
 
+@pytest.mark.full
 @settings(max_examples=80, deadline=None)
 @given(
     rows=st.lists(st.floats(width=32) | st.sampled_from([0.0, 1.0, 1.0625, 1.125]), max_size=60),
@@ -146,6 +147,7 @@ def test_a_sqlite_column_may_hold_text_without_an_error(database):
             assert 0 <= quantile(source, q=0.5, lower=0, upper=10, epsilon=1.0).value <= 10
 
 
+@pytest.mark.full
 def test_ranks_from_duckdb(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
@@ -206,6 +208,7 @@ def test_many_quantiles_of_chunks_take_few_readings():
     assert len(readings) <= 4  # the type, a survey, a prefetch, and one to spare
 
 
+@pytest.mark.full
 def test_small_domains_are_counted_by_the_engine(database, tmp_path):
     duckdb = pytest.importorskip("duckdb")
     domain = Grid(-20, 240, Fraction(1, 32))

@@ -47,6 +47,7 @@ def recursive_law(rows, plan, size, weight):
     return outcomes
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("qs", [THREE, (Fraction(1, 10), Fraction(1, 2)), (Fraction(0), Fraction(1, 3), Fraction(1))])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_the_law_of_recursive_cuts_is_within_epsilon_in_rational_arithmetic(qs, adjacency):
@@ -76,6 +77,7 @@ def test_the_law_of_recursive_cuts_is_within_epsilon_in_rational_arithmetic(qs, 
     assert worst > 1
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_cuts_follow_the_enumerated_law():
     rows, size, draws = np.array([0, 1, 1, 3, 3, 3, 4]), 5, 2500
@@ -150,6 +152,7 @@ def test_shares_add_up_to_at_most_epsilon():
             assert Quantiles(epsilon=0.7, qs=many, method=method, adjacency=adjacency).guarantee.epsilon(0) <= 0.7
 
 
+@pytest.mark.cases(1)
 @pytest.mark.statistical
 @pytest.mark.parametrize("method", ["recursive", "independent", "joint", "slice", "tree"])
 @pytest.mark.parametrize("shape", ["uniform", "atoms"])

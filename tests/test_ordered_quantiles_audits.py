@@ -96,6 +96,7 @@ def test_weights_are_within_epsilon(adjacency, q):
     assert largest_range(careless, lambda total: q * total, adjacency, power, marks=(1, 2), most=3) > BASE**power
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_weighted_cuts_are_within_epsilon(adjacency):
     """The law of recursive cuts of rows with one or two units; a row is in one part, with all its units."""
@@ -252,6 +253,7 @@ def test_every_function_pays_before_it_reads(ledger, monkeypatch):
     assert budget.remaining().epsilon == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("stop", "status"), [("os._exit(77)", 77), ("os.kill(os.getpid(), signal.SIGINT) or time.sleep(9)", 130)]
 )

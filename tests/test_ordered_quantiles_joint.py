@@ -83,6 +83,7 @@ CASES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(("rows", "qs", "size", "rate"), CASES)
 def test_draws_follow_the_law(rows, qs, size, rate):
@@ -210,6 +211,7 @@ def test_kept_proposals_have_the_weights_of_the_law_exactly(rows, qs, size, rate
         assert max(quotients) / min(quotients) - 1 < Fraction(1, 2**100)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(("rows", "qs", "size", "rate"), [CASES[0]])
 def test_sequences_outside_the_spans_have_their_share(rows, qs, size, rate, monkeypatch):
@@ -223,6 +225,7 @@ def test_sequences_outside_the_spans_have_their_share(rows, qs, size, rate, monk
     assert sum(met) > 30
 
 
+@pytest.mark.full
 def test_spans_are_wide_enough_and_hardly_grow_with_the_rows():
     column = np.arange(2_000_000)
     options = {"qs": [0.25, 0.5, 0.75], "lower": 0, "upper": 2_000_000, "epsilon": 1.0, "method": "joint"}
@@ -244,6 +247,7 @@ def test_spans_are_wide_enough_and_hardly_grow_with_the_rows():
 THIRDS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 
 
+@pytest.mark.full
 def test_atoms_of_any_weight_on_domains_of_any_size():
     """Rows take one of 2**32 places inside their code: 300,000 equal rows are no ties, even if the domain is 2**64."""
     released = quantiles(

@@ -85,6 +85,7 @@ def worst(slicing, steps, adjacency, monkeypatch, most, taken=slice_codes, guara
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("qs", "steps"), CASES)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_exact_laws_are_within_the_guarantee(qs, steps, adjacency, monkeypatch):
@@ -93,6 +94,7 @@ def test_exact_laws_are_within_the_guarantee(qs, steps, adjacency, monkeypatch):
     assert worst(slicing, steps, adjacency, monkeypatch, 3 if steps == 2 else 2) <= 1e-8
 
 
+@pytest.mark.full
 def test_a_rate_that_is_too_large_is_caught(monkeypatch):
     slicing = slicing_of(("1/4", "3/4"), 2)
     greedy = slicing_of(("1/4", "3/4"), 12)
@@ -100,6 +102,7 @@ def test_a_rate_that_is_too_large_is_caught(monkeypatch):
     assert worst(greedy, 12, ADD, monkeypatch, 2, guarantee=claimed) > 0.01
 
 
+@pytest.mark.full
 def test_slices_that_are_not_disjoint_are_caught(monkeypatch):
     """Every computation on all rows that are left, not on its slice: each row pays in all of them."""
     steps = 8
@@ -145,6 +148,7 @@ def test_planned_sizes_lose_the_mean_of_the_noise():
     assert slicing.sizes(-3) == [0, 0]
 
 
+@pytest.mark.full
 def test_the_plan_spends_its_epsilon_and_no_more():
     qs = [k / 9 for k in range(1, 9)]
     for adjacency in (ADD, REPLACE):
@@ -175,6 +179,7 @@ def test_sums_of_geometric_numbers_stay_within_the_bound(count, epsilon):
     assert law.sf(math.floor(mean + bound / 3.0)) > failure  # and it is not idle
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_answers_are_near_their_quantiles():
     rows = np.random.default_rng(1).normal(size=20_000)
@@ -188,6 +193,7 @@ def test_answers_are_near_their_quantiles():
     assert quantiles([], qs=[0.2, 0.7], lower=0, upper=1, epsilon=1.0, method="slice", delta=1e-6).value[0] >= 0
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_slices_that_are_too_small_say_so():
     """500 rows a slice at this price are fewer than a draw may be off by: it may lie anywhere outside its slice."""

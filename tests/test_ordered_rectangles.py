@@ -91,6 +91,7 @@ def pairs(points, most, adjacency):
                 yield rows, other
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem(
     "Cohen et al. 2022, Corollary 1.9",
     exact=True,
@@ -111,6 +112,7 @@ def test_plain_slices_in_rational_arithmetic(monkeypatch, adjacency, axes, size,
     assert worst > base
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("Cohen et al. 2022, Corollary 1.9", exact=True)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_noisy_slices_in_rational_arithmetic(monkeypatch, adjacency):
@@ -170,6 +172,7 @@ def test_prices_of_the_tables_in_the_derivation():
             assert plain_slicing_guarantee(swap=swap, slices=slices, adjacency=ADD).epsilon(delta=1e-6) <= 1.0 + 1e-9
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("axes", "table"), [(2, 1748), (3, 3984), (4, 7023)])
 def test_fewer_rows_are_consumed_than_by_pure_prices(axes, table):
     # the derivation's totals for a domain of 2**32, (1, 1e-6), failure 0.05 charge the exponential mechanism as any
@@ -182,6 +185,7 @@ def test_fewer_rows_are_consumed_than_by_pure_prices(axes, table):
     assert size <= plan.slice_size <= size + 2
 
 
+@pytest.mark.full
 def test_the_smaller_way_of_slicing_is_taken():
     options = {"dimensions": 4, "domain_size": 2**32, "epsilon": 1.0, "delta": 1e-6}
     plans = {way: RectangleLearner(slicing=way, **options).plan for way in ("auto", "plain", "noisy")}
@@ -211,6 +215,7 @@ def rectangle_plan_price(plan):
     return SlicePrice(slice_epsilon=plan.slice_epsilon, **parts).guarantee()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("epsilon", "delta", "slicing"),
     [
@@ -267,6 +272,7 @@ def test_the_error_is_as_small_as_claimed(axes, share, adjacency):
     assert failures <= 10
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_enough_rows_give_no_false_positives_and_few_false_negatives():
     """Every run with noisy slices: a false positive has probability at most 0.05/2 in theory, far less here."""

@@ -98,6 +98,7 @@ def largest_ratio(scores_of, adjacency, base, most=3):
 # --- privacy, exactly
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 @pytest.mark.parametrize(("method", "scores_of"), [("errors", by_errors), ("interior-point", by_interior_point)])
 def test_every_ratio_is_within_epsilon_in_rational_arithmetic(method, scores_of, adjacency):
@@ -109,6 +110,7 @@ def test_every_ratio_is_within_epsilon_in_rational_arithmetic(method, scores_of,
     assert k == 1 or largest_ratio(scores_of, adjacency, Fraction(50)) > Fraction(50) ** (k // 2)
 
 
+@pytest.mark.full
 def test_the_price_of_adding_a_row_is_too_small_for_replacing_one():
     base = Fraction(50)
     # a mechanism tuned for add/remove: k = 1 and k = 2; its ratios under replace-one exceed the epsilon it claims
@@ -201,6 +203,7 @@ def check_law(found, weights, outcomes):
 LAW_ROWS = [(0, 1), (1, 1), (1, 0), (2, 1), (2, 0), (2, 0)]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_cuts_are_drawn_with_the_law_that_was_audited(adjacency):
@@ -213,6 +216,7 @@ def test_cuts_are_drawn_with_the_law_that_was_audited(adjacency):
         check_law(found, [math.exp(rate * s) for s in scores_of(LAW_ROWS)], range(SIZE + 1))
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_both_directions_are_drawn_by_their_errors():
     found = [(rule.positive_below, rule.cut) for rule in drawn(LAW_ROWS, 3000, 12, epsilon=0.9, positives="either")]
@@ -267,6 +271,7 @@ def test_the_shift_by_one_is_there_and_needed():
 # --- the sampler over runs
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", [1, 2**80])
 def test_runs_are_drawn_by_length_and_score(scale):
@@ -375,6 +380,7 @@ def test_binomial_tails(count, probability, limit):
     assert Fraction(binomial_below(count, probability, limit)) >= min(exact, 1)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("options", "noise"),
@@ -535,6 +541,7 @@ def test_the_classifier_refuses():
     assert single.predict(X).tolist() == [1] * 4
 
 
+@pytest.mark.full
 @settings(max_examples=30, deadline=None)
 @given(cells=st.lists(st.one_of(st.floats(), st.none(), st.text(max_size=3)), min_size=2, max_size=6))
 def test_no_cell_makes_the_classifier_fail(cells):

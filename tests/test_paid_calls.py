@@ -200,6 +200,7 @@ def worst(guarantee):
     return guarantee.worst() if isinstance(guarantee, OutputGuarantee) else guarantee
 
 
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("name", CALLS)
 def test_reserved_once_before_anything_is_drawn_and_settled_once_after(name, spender):
     found = CALLS[name](spender=spender, label="mine", random=spender.source)
@@ -219,6 +220,7 @@ def test_reserved_once_before_anything_is_drawn_and_settled_once_after(name, spe
         assert other.receipt is None
 
 
+@pytest.mark.cases(30)
 @pytest.mark.parametrize("name", CALLS)
 def test_an_exception_in_the_run_leaves_it_charged(name, spender, monkeypatch):
     draws = RandomSource.bytes
@@ -235,6 +237,7 @@ def test_an_exception_in_the_run_leaves_it_charged(name, spender, monkeypatch):
     assert spender.events[0][2]  # a default label
 
 
+@pytest.mark.cases(31)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_the_budget_does_not_allow_draws_nothing(name, spender):
     def refuse(*_, **__):

@@ -135,6 +135,7 @@ def sampled_moment_minus_one(noise_multiplier, q, order):
     return step * mp.fsum(term(-13 + step * i) for i in range(int((26 + float(a * s)) / step) + 1))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.theorem("Mironov, Talwar, Zhang 2019, Theorem 4", exact=True, sharp=True)
 @pytest.mark.parametrize(
     ("noise_multiplier", "sampling_rate"),
@@ -163,6 +164,7 @@ def test_sampled_gaussian_quadrature(noise_multiplier, sampling_rate):
             assert_encloses(got, truth, excess=1e-9)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("noise_multiplier", "sampling_rate"),
     [(0.002, 1e-6), (0.05, 0.3), (0.5, 1e-12), (1.0, 0.01), (5.0, 0.999), (30.0, 1e-10), (1e5, 0.5)],
@@ -179,6 +181,7 @@ def test_whole_orders_are_exact_up_to_2048_among_others(noise_multiplier, sampli
     assert np.all(np.diff(got[np.argsort(mixed)]) >= -1e-9 * got.max())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("noise_multiplier", "sampling_rate"), [(0.3, 1e-8), (0.5, 1e-3), (0.8, 0.02), (2.0, 0.2)])
 def test_small_moments_keep_their_digits_next_to_order_one(noise_multiplier, sampling_rate):
     """All orders in one call, as a search asks for them: what is summed and what is expanded depends on the points."""

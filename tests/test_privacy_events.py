@@ -27,6 +27,7 @@ def test_dp_sgd_is_the_same_as_its_event():
     assert from_dp_event(event).epsilon(delta=1e-5) == pytest.approx(1.829, abs=2e-3)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("wrap", [lambda e: de.SelfComposedDpEvent(e, 100), lambda e: de.ComposedDpEvent([e] * 3)])
 def test_an_integer_noise_multiplier_is_not_a_discount(wrap):
     whole = from_dp_event(wrap(de.PoissonSampledDpEvent(0.05, de.GaussianDpEvent(4))))
@@ -35,6 +36,7 @@ def test_an_integer_noise_multiplier_is_not_a_discount(wrap):
     assert whole.epsilon(delta=1e-5) == real.epsilon(delta=1e-5) > 1.2 * single.epsilon(delta=1e-5)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("event", "adjacency"),
     [

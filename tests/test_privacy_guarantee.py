@@ -164,6 +164,7 @@ def test_delta_zero_is_finite_for_pure_mechanisms_only(name):
         assert ZOO[name].delta(INFINITY) > 0.0
 
 
+@pytest.mark.cases(15)
 @zoo
 def test_extremes_are_numbers_in_range_without_warnings(name):
     g = ZOO[name]
@@ -192,6 +193,7 @@ def test_descriptions_are_strict_json(name):
     assert "array" not in repr(ZOO[name])
 
 
+@pytest.mark.cases(18)
 @zoo
 def test_pickles_after_use_give_the_same_answers(name):
     g = ZOO[name]
@@ -357,24 +359,28 @@ SIMPLE = st.one_of(
 DELTA = st.floats(-15.0, -0.01).map(lambda x: 10**x)
 
 
+@pytest.mark.full
 @given(SIMPLE, DELTA, DELTA)
 def test_epsilon_falls_with_delta(g, first, second):
     low, high = sorted((first, second))
     assert g.epsilon(delta=high) <= g.epsilon(delta=low) * (1 + 1e-6)
 
 
+@pytest.mark.full
 @given(SIMPLE, st.lists(st.floats(0.0, 50.0), min_size=2, max_size=20))
 def test_delta_falls_with_epsilon(g, epsilons):
     deltas = g.delta(np.sort(np.array(epsilons)))
     assert np.all(np.diff(deltas) <= 1e-3 * deltas[:-1])  # the orders tried differ from point to point
 
 
+@pytest.mark.full
 @given(SIMPLE, st.floats(0.0, 30.0))
 def test_epsilon_and_delta_answer_each_other(g, epsilon):
     delta = g.delta(epsilon)
     assert g.epsilon(delta=min(delta, 1.0)) <= epsilon * (1 + 1e-9) + 1e-9 or delta < 1e-290
 
 
+@pytest.mark.full
 @given(SIMPLE, DELTA)
 def test_what_epsilon_proves_delta_confirms(g, delta):
     epsilon = g.epsilon(delta=delta)
@@ -395,6 +401,7 @@ def test_renyi_curve_rises_with_the_order_and_its_moments_are_convex(g, excess):
         assert np.all(np.diff(values) >= -1e-11 * values[1:])
 
 
+@pytest.mark.full
 @given(SIMPLE, DELTA)
 def test_the_bracket_holds_its_upper_end(g, delta):
     lower, upper = g.epsilon_bracket(delta=delta)
@@ -417,6 +424,7 @@ LIGHT = st.one_of(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=8)
 @given(st.lists(LIGHT, min_size=2, max_size=3), st.sampled_from([1e-3, 0.01, 0.1]))
 def test_composition_commutes_and_is_never_below_a_part(parts, delta):
@@ -429,6 +437,7 @@ def test_composition_commutes_and_is_never_below_a_part(parts, delta):
     assert total.failure == pytest.approx(turned.failure, rel=1e-9, abs=0)
 
 
+@pytest.mark.full
 @settings(max_examples=4)
 @given(LIGHT, LIGHT, LIGHT)
 def test_composition_associates(a, b, c):
@@ -440,6 +449,7 @@ def test_composition_associates(a, b, c):
             assert g.renyi(4.0) == pytest.approx(flat.renyi(4.0), rel=1e-12)
 
 
+@pytest.mark.full
 @given(st.lists(SIMPLE, min_size=1, max_size=4), DELTA, st.floats(0.0, 10.0))
 def test_worst_of_is_above_every_part_and_not_above_the_largest(parts, delta, epsilon):
     worst = worst_of(*parts)

@@ -146,6 +146,7 @@ def test_randomized_response_is_a_binomial():
         assert exact * (1 - 1e-9) <= pair.hockey_stick(np.array([epsilon]))[0] <= exact * (1 + 1e-6)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("steps", [1000, 10000])
 def test_dp_sgd_has_no_floor(steps):
     """The library's single transform stalls near 1e-14; in its bulk both agree."""
@@ -167,6 +168,7 @@ def test_dp_sgd_has_no_floor(steps):
     assert np.all(np.diff(np.log(tail[tail > 1e-35]), 2) < 1e-3)
 
 
+@pytest.mark.full
 def test_a_finer_mesh_changes_epsilon_by_little():
     """The mesh of `dp_sgd` costs about 1e-5 of epsilon, also where its losses are far below 1e-4."""
     for noise, rate, steps in ((1.0, 0.01, 1000), (20.0, 1e-3, 10_000), (0.5, 0.3, 20)):
@@ -196,6 +198,7 @@ def test_a_tail_below_the_noise_of_a_transform_survives_composition():
     assert 0.0 < curve[-1] < 1e-38
 
 
+@pytest.mark.full
 def test_the_mesh_of_a_composition_counts_the_steps_of_trainings():
     """Each step adds its own error: 2 trainings of 3,000 steps are 6,000 distributions, not 2."""
     training = dp_sgd(noise_multiplier=1.0, sampling_rate=0.01, steps=3000)

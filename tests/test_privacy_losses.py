@@ -23,6 +23,7 @@ from dpselect.privacy import (
 )
 from dpselect.privacy.events import event_loss
 from dpselect.privacy.losses.composition import Losses
+from dpselect.privacy.losses.connect_the_dots import lower_hull
 from dpselect.privacy.losses.hull import hull_points
 from dpselect.privacy.losses.pld import LossProfile, pair_from_losses, profile_loss, suitable_interval
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
@@ -45,6 +46,7 @@ def sampled(noise, rate, steps):
     return event_loss(dp_accounting.SelfComposedDpEvent(event, steps), Adjacency.ADD_OR_REMOVE_ONE)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("setting", [(1.0, 0.01, 1000), (1.0, 0.01, 1), (2.0, 1e-3, 100)])
 def test_the_repair_never_falls_below_dp_accounting_and_stays_beside_it(setting):
     distribution = sampled(*setting)(1e-4)
@@ -310,3 +312,17 @@ def test_the_lower_hull_is_the_largest_convex_function_below_the_points():
             share = (x[middle] - x[left]) / np.maximum(x[right] - x[left], 1e-300)
             lowest = np.min(values[left] * (1.0 - share) + values[right] * share)
             assert hull[middle] == pytest.approx(lowest, abs=1e-12)
+
+
+def test_a_long_chord_of_the_lower_hull_keeps_its_small_end():
+    """Between 1 and 1e-12 far away the chord is that of exact arithmetic, also where it is hardly above its end."""
+    width, size = 2.0**-18, 1 << 14
+    epsilons = np.arange(size) * width
+    values = np.append(np.ones(size - 1), 1e-12)
+    hull = lower_hull(epsilons, values)
+    with mp.workdps(60):
+        last = mp.exp(float(epsilons[-1]))
+        for place in (1, size // 2, size - 3, size - 2):
+            share = (last - mp.exp(float(epsilons[place]))) / (last - 1)
+            exact = share + (1 - share) * mp.mpf(1e-12)
+            assert exact <= mp.mpf(float(hull[place])) <= exact * (1 + mp.mpf(1e-14))

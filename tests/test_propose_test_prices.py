@@ -161,6 +161,7 @@ def counted(outputs):
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rows", [(0, 0, 1, 1, 2), (0, 1, 1, 1, 1), (0, 0, 0, 9, 9)])
 def test_medians_follow_their_exact_law(rows):
     """2,000 draws catch a total variation distance of 0.12 with probability above 0.99."""
@@ -171,6 +172,7 @@ def test_medians_follow_their_exact_law(rows):
     assert fits(counted(units), law)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rows", [(0, 0, 3, 3, 4, 5), (2, 2, 2, 2, 2, 2), (0, 1, 5, 9, 9, 20)])
 def test_interquantile_ranges_follow_their_exact_law(rows):
     """2,000 draws, as above."""

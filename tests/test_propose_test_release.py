@@ -71,6 +71,7 @@ def trimmed_mean(**changes_):
     return TrimmedMean(**{**fixed, **changes_})
 
 
+@pytest.mark.cases(2)
 @pytest.mark.theorem("Nissim, Raskhodnikova, Smith 2007, Proposition 3.4", exact=True, sharp=True)
 @pytest.mark.parametrize(("count", "trim", "width"), [(5, 0.5, 1), (6, 0.5, 2), (7, 0.3, 3), (6, 0.2, 4), (3, 0.1, 2)])
 def test_the_sensitivity_of_the_middle_and_its_distance_by_brute_force(count, trim, width):
@@ -129,6 +130,7 @@ def test_rows_are_rounded_one_by_one():
 # ---- exact audits ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("count", "trim", "width"), [(5, 0.5, 1), (6, 0.5, 2), (7, 0.3, 1)])
 def test_trimmed_means_need_their_delta_and_no_more(count, trim, width):
     """All pairs of neighbours over a universe with an outlier, by the exact laws: delta is attained within 1 per cent.
@@ -179,6 +181,7 @@ def interquantile_range(**changes_):
     return InterquantileRange(**{**fixed, **changes_})
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("count", "ratio", "steps"), [(4, 2.0, 2), (5, 1.5, 4), (6, 3.0, 3)])
 def test_the_interquantile_range_keeps_its_guarantee_on_all_small_data(count, ratio, steps):
     mechanism = interquantile_range(ratio=ratio, steps=steps)
@@ -239,6 +242,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("pair", PAIRS)
 def test_no_adversary_beats_the_ledger_with_them(pair):
     """All adaptive orders of a median and an interquartile range, paid at what came out, on one pair of neighbours."""
@@ -264,6 +268,7 @@ class ChargesAnswersOnly(Record):
         return twin
 
 
+@pytest.mark.full
 def test_zoo_a_delta_for_answers_only():
     """On inadmissible data a retry leaks again: three rounds of a median for the delta of one."""
     pair = ((0, 0, 0, FAR, FAR), (0, 0, FAR, FAR, FAR))

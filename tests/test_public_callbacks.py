@@ -61,6 +61,7 @@ def parameters_with_code() -> Iterator[str]:
                 yield f"{name}:{parameter.name}"
 
 
+@pytest.mark.full
 def test_every_parameter_that_takes_code_stands_in_one_list() -> None:
     lists = [CONFINED, PASSES, PUBLIC, set(ELSEWHERE)]
     listed = set().union(*lists)

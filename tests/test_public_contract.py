@@ -171,6 +171,7 @@ def findings(name: str, kind: str, odd: list[Any]) -> list[str]:
     return found
 
 
+@pytest.mark.cases(28)
 @each(TRIED)
 def test_an_odd_number_is_taken_or_refused_by_name(name: str) -> None:
     assert not findings(name, "number", FEW_NUMBERS)
@@ -182,6 +183,7 @@ def test_every_odd_number_is_taken_or_refused_by_name(name: str) -> None:
     assert not findings(name, "number", NUMBERS)
 
 
+@pytest.mark.cases(32)
 @each(TRIED)
 def test_an_odd_object_is_taken_or_refused(name: str) -> None:
     assert not findings(name, "object", OBJECTS)
@@ -216,6 +218,7 @@ def with_entry(data: Any, entry: Any) -> Iterator[Any]:
         yield changed
 
 
+@pytest.mark.cases(56)
 @each(TRIED)
 def test_one_entry_of_the_data_never_raises(name: str) -> None:
     made, found = valid(name), []
@@ -258,6 +261,7 @@ def is_local(value: Any) -> bool:
     return callable(value) and not inspect.isclass(value) and not hasattr(value, "__dataclass_fields__")
 
 
+@pytest.mark.cases(46)
 @each(TRIED)
 def test_what_is_returned_is_copied_whole_or_not_at_all(name: str) -> None:
     made = valid(name)

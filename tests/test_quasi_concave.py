@@ -61,6 +61,7 @@ def check_law(found, weights):
 # --- the optimiser
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "scores",
@@ -87,6 +88,7 @@ def test_places_are_drawn_by_their_scores_however_the_peak_is_known(scores):
         check_law(found, weights)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_scores_on_runs_and_places_that_are_all_looked_at():
     source, scores = keyed_source(52), [0.0, 3.0, 1.0]
@@ -129,6 +131,7 @@ def test_few_evaluations_and_a_small_error_on_large_sets(bits):
     assert max(looks) < 7 * bits
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_law_on_a_set_too_large_to_write_down():
     # one place of score 46, its 2**63 neighbours on the left 2.5 and the rest of 2**64 at 0, at rate 1
@@ -281,6 +284,7 @@ def test_the_reduction_is_drawn_at_that_rate(monkeypatch):
     assert release.value == 8
 
 
+@pytest.mark.full
 def test_every_quasi_concave_pair_keeps_epsilon_in_rational_arithmetic():
     """The exponential mechanism itself: base**score, epsilon = 2 rate, or rate if all scores move one way."""
     base = Fraction(60)

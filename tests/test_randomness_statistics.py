@@ -35,6 +35,7 @@ LAWS = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", LAWS)
 def test_distribution_functions(name):
     """Kolmogorov-Smirnov at 2e5 draws: catches any law that differs by 0.01 somewhere, a scale off by 5% among them."""
@@ -76,6 +77,7 @@ def test_laplace_sign_and_magnitude_are_independent():
     assert stats.chi2_contingency(table).pvalue > REJECT
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("bound", [2, 3, 7, 10, 64, 100, 2**20 + 1])
 def test_below_is_uniform(bound):
     """Chi-square, 40 000 draws: catches a remainder taken without rejection (for 100: 3 cells in 4 off by a third)."""
@@ -111,6 +113,7 @@ def test_bernoulli_at_the_ends():
     assert np.all(source.bernoulli(1.0, 1000))
 
 
+@pytest.mark.full
 def test_permutations_are_uniform():
     """Chi-square over the 24 orders of four, 48 000 draws: catches the naive swap shuffle (off by up to 15/32)."""
     source = keyed_source("orders")

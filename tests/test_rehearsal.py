@@ -73,6 +73,7 @@ class Watched:
         raise AssertionError("drawn")
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_selectors_find_what_would_fail_before_they_draw(selector):
     select = SELECTORS[selector]
@@ -98,6 +99,7 @@ def test_selectors_find_what_would_fail_before_they_draw(selector):
         select(fine, rehearse="yes", random=Watched())
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("selector", [name for name in SELECTORS if name != "threshold search"])
 def test_selectors_say_when_nothing_was_found_and_run_what_rehearse_false_lets_by(selector):
     with pytest.warns(NothingFoundWarning) as caught:
@@ -459,6 +461,7 @@ class OwnEntropy(ClassifierMixin, BaseEstimator):
         return (np.asarray(X)[:, 0] > self.edge_).astype(int)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("refit", [False, True])
 def test_where_random_state_takes_whole_numbers_only_it_stays_none_and_runs_draw_by_themselves(n_jobs, refit):

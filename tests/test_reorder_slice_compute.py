@@ -60,6 +60,7 @@ ORDERS = (
 )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem(
     "Cohen et al. 2022, Theorem 2.1",
     "docs/theory/reorder-slice-compute.md, Theorem A",
@@ -94,6 +95,7 @@ def test_exact_laws_are_within_the_guarantee(slices):
     assert total > UNIT / 2  # the audit sees a loss at all
 
 
+@pytest.mark.full
 def test_replacing_a_row_is_within_the_guarantee():
     claimed = claims(session_on([], None, slices=2, adjacency="replace_one").guarantee)
     laws = {}
@@ -106,6 +108,7 @@ def test_replacing_a_row_is_within_the_guarantee():
             assert worst_excess(((laws[rows], 0), (laws[other], 0)), claimed) <= 1e-12
 
 
+@pytest.mark.full
 def test_delayed_and_repeated_computations():
     """Two computations on each of two slices, after both were cut, in an order that an answer decides."""
 
@@ -153,6 +156,7 @@ def law_without_noise(rows, slices):
     return law
 
 
+@pytest.mark.full
 def test_dominoes_without_noise_are_caught():
     """Example 1.5: without noise the loss is the number of slices; the price without limit does not cover that."""
     short = [law_without_noise(rows, 4) for rows in (DOMINO, DOMINO[1:])]
@@ -178,6 +182,7 @@ def domino_law(slices, epsilon, start, noise=None):
     return law
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("epsilon", "two", "twelve"),
     [(0.1, 0.104991689, 0.105253455), (0.5, 0.620114507, 0.655299523), (1.0, 1.433780830, 1.647525284)],
@@ -191,6 +196,7 @@ def test_dominoes_with_noise(epsilon, two, twelve):
         assert worst_excess(tuple((law, 0) for law in pair), claims(guarantee)) <= 0.0
 
 
+@pytest.mark.full
 def test_dominoes_with_noise_by_the_class():
     """The forward recursion is the shipped class: both laws for three slices of a list long enough."""
     for start in (0, 1):
@@ -211,6 +217,7 @@ def test_published_sizes_are_caught():
     assert worst_excess(pair, claims(session_on([], None, slices=1).guarantee)) > 0.05
 
 
+@pytest.mark.full
 def test_a_map_that_is_not_adjacency_preserving_is_caught():
     """Ranks in place of values: adding the smallest row rewrites all others, so a count of odd rows is anything."""
 
@@ -241,6 +248,7 @@ def test_a_map_that_is_not_adjacency_preserving_is_caught():
 # ---------------------------------------------------------------- behaviour
 
 
+@pytest.mark.full
 def test_the_sampler_of_sizes():
     """P(G >= k) = exp(-epsilon k): mean, variance and a tail, each within five standard errors (1e-6 each way)."""
     source, count, epsilon = keyed_source("sizes"), 5000, 0.1

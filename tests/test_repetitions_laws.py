@@ -137,6 +137,7 @@ def test_support(law):
         assert law.quantile(1.0) == law.limit
 
 
+@pytest.mark.full
 @settings(max_examples=150, deadline=None)
 @given(law=laws, complement=unit, share=st.floats(1e-30, 1.0), shrink=st.floats(-25.0, 0.0))
 def test_increment_has_full_relative_accuracy(law, complement, share, shrink):

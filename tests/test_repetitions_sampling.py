@@ -72,6 +72,7 @@ def passes(law: Repetitions, drawn: list[int]) -> bool:
     return value < chi2.isf(FALSE_ALARM, freedom)
 
 
+@pytest.mark.cases(14)
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", SAMPLED, ids=lambda law: f"{law.law_name}-{law.mean:.3g}")
 def test_sampler_draws_its_law(law):
@@ -79,6 +80,7 @@ def test_sampler_draws_its_law(law):
     assert passes(law, [law.sample(source) for _ in range(DRAWS)])
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_far_tail_of_a_heavy_law():
     """The rejection sampler that takes over after 2**20 steps, entered after 8 steps: K given K > 8.

@@ -53,6 +53,7 @@ def misfit(pairs, table):
     return chi2.sf(((counts - means) ** 2 / means).sum(), counts.size - 1)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", [Poisson(mean=3.0), Geometric(gamma=0.3), Harmonic(limit=6), Logarithmic(gamma=0.2)])
 def test_split_counts_have_the_joint_law(law):

@@ -69,6 +69,7 @@ def test_the_stated_point_lies_on_the_curve():
     assert all(a >= b for a, b in pairwise(FACTS["curve"]["search"]))
 
 
+@pytest.mark.full
 def test_facts_are_json_for_laws_without_a_limit_and_pure_privacy():
     law = TruncatedNegativeBinomial.with_mean(eta=1, mean=30)
     base = pure_dp(epsilon=0.1)
@@ -78,6 +79,7 @@ def test_facts_are_json_for_laws_without_a_limit_and_pure_privacy():
     assert "no hard limit" in page(facts=facts)
 
 
+@pytest.mark.full
 def test_where_nothing_is_guaranteed_the_page_says_so():
     """Compositions of a Gaussian have no finite epsilon at delta 0; what stands for infinity is not a number."""
     base = gaussian(noise_multiplier=4.0)
@@ -86,6 +88,7 @@ def test_where_nothing_is_guaranteed_the_page_says_so():
     assert page(facts=facts).count("nothing is guaranteed at this delta") >= 2
 
 
+@pytest.mark.full
 def test_the_page_says_what_was_chosen_and_what_it_cost():
     text = page()
     for cost in FACTS["costs"]:
@@ -97,6 +100,7 @@ def test_the_page_says_what_was_chosen_and_what_it_cost():
     assert f"never more than {LAW.limit}" in text
 
 
+@pytest.mark.full
 def test_the_deltas_under_the_pointer_are_not_below_the_curves():
     tips = re.findall(r"epsilon ([\d.e-]+): one run ([\d.e-]+), whole search ([\d.e-]+)<", page())
     curve = FACTS["curve"]
@@ -106,6 +110,7 @@ def test_the_deltas_under_the_pointer_are_not_below_the_curves():
         assert float(search) >= exact_search
 
 
+@pytest.mark.full
 def test_the_budget_stands_before_and_after():
     assert "budget" not in Outline(page()).named("section")[-1]["aria-labelledby"]
     text = page(facts={**FACTS, "budget": BUDGET})
@@ -114,6 +119,7 @@ def test_the_budget_stands_before_and_after():
         assert f">{amount}<" in text
 
 
+@pytest.mark.full
 def test_the_page_can_be_read_aloud():
     """Landmarks, one first heading, no level left out, a label on every picture and a head on every column."""
     outline = Outline(page(facts={**FACTS, "budget": BUDGET}))
@@ -138,6 +144,7 @@ def test_the_page_can_be_read_aloud():
     assert all("scope" in head for head in outline.named("th"))
 
 
+@pytest.mark.full
 def test_the_page_needs_no_script_and_no_network():
     text = page()
     assert "<script" not in text
@@ -147,6 +154,7 @@ def test_the_page_needs_no_script_and_no_network():
     assert "default-src 'none'" in text
 
 
+@pytest.mark.full
 def test_names_from_a_study_cannot_break_out():
     hostile = "</title><script>alert(1)</script>\"'&"
     release = {**RELEASE, "study": hostile, "parameters": {hostile: hostile}}
@@ -169,6 +177,7 @@ def contrast(first, second):
     return (light + 0.05) / (dark + 0.05)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_lines_stand_out(scheme):
     """WCAG 2.2 AA: 4.5 for text, 3 for what a plot draws."""
@@ -182,12 +191,14 @@ def test_text_and_lines_stand_out(scheme):
     assert contrast(colours["text"], colours["warn"]) >= 4.5
 
 
+@pytest.mark.full
 def test_a_release_of_nothing_and_a_replayable_one_say_so():
     text = page(release={**RELEASE, "found": False, "parameters": None, "model": None, "replayable": True})
     assert "Nothing was found" in text
     assert "It promises nothing to whoever knows that key" in text
 
 
+@pytest.mark.full
 def test_the_page_is_made_again_from_its_folder(tmp_path):
     folder = toy_release(tmp_path)
     before = (folder / "report.html").read_bytes()
@@ -198,6 +209,7 @@ def test_the_page_is_made_again_from_its_folder(tmp_path):
     assert remake_report(folder, tmp_path / "elsewhere.html").read_bytes() == before
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
@@ -231,6 +243,7 @@ def test_bounds_are_rounded_to_their_own_side(value):
     assert abs(nearest - exact) <= exact / 2000 * (1 + Decimal("1e-9"))
 
 
+@pytest.mark.full
 def test_plots_stay_finite_at_the_ends():
     """Zero and one value only: nothing divides by a range of nothing, nothing is not a number."""
     costs = [{"label": "nothing", "kind": "run", "epsilon": 0.0}]
@@ -241,6 +254,7 @@ def test_plots_stay_finite_at_the_ends():
     assert render_page(RELEASE, FACTS) == render_page(RELEASE, FACTS)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf", "html"])
 def test_the_same_figure_gives_the_same_file(tmp_path, suffix):
     for name in ("one", "two"):

@@ -17,9 +17,12 @@ import pytest
 from tests.pages import BUDGET, FACTS, page, released
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or "CI" in os.environ, reason="needs Chromium from the distribution's package, outside of CI"
-)
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(
+        CHROMIUM is None or "CI" in os.environ, reason="needs Chromium from the distribution's package, outside of CI"
+    ),
+]
 
 
 FULL = released(

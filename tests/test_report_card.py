@@ -29,13 +29,18 @@ def test_the_card_says_what_it_predicts_from_what_for_how_much():
     ]
 
 
+def test_classes_of_several_words_stand_in_quotation_marks():
+    found = parts(data={"classes": ["came back, soon", "did not"]})
+    assert dict(found["model"])["predicts"] == "state, one of “came back, soon”, “did not”"
+
+
 def test_a_portfolio_names_its_candidates_and_no_secret_number():
     among = [{"map": "cos4", "rate": 0.123456}, {"map": "joint"}]
     found = parts(design="portfolio", candidates=among)
     assert dict(found["model"])["learner"] == "dp-sgd, the best of 2 candidates by its fit"
     assert "choice among runs" not in " ".join(found["quality"])
     text = page(release=released(design="portfolio", candidates=among))
-    assert "Each of 2 candidates was trained once" in text
+    assert "Each of 2 candidates was tried once" in text
     assert "<td>0.1235</td>" in text
 
 
@@ -55,6 +60,7 @@ def test_bought_bounds_have_four_digits_and_are_named_so():
     assert [row[2] for row in found["columns"]] == ["17.12 to 89.5, bought", "bounds not known"]
 
 
+@pytest.mark.full
 def test_a_wide_table_stands_on_the_page_and_folds():
     columns = {f"c{i}": {"bounds": [0.0, 1.0 + i]} for i in range(500)}
     found = parts(data={"columns": columns})
@@ -132,6 +138,7 @@ def test_the_limits_begin_with_what_the_study_says():
     )
 
 
+@pytest.mark.full
 def test_the_purpose_leads_and_without_one_the_study_speaks():
     assert "Whom to call again.</p>" in page(release=released(card={"purpose": "Whom to call again."}))
     assert "Predicts state from 44 columns of people.csv.</p>" in page()

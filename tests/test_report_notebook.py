@@ -55,6 +55,7 @@ def test_a_release_shows_what_was_released():
     assert "0.5" in html(Release(value=np.float64(0.5), guarantee=guarantee))
 
 
+@pytest.mark.full
 def test_a_search_shows_the_winner_and_nothing_else():
     """The same picture for two keys with different K, but for what was released."""
     law = Harmonic(limit=3)

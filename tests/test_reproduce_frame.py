@@ -123,6 +123,7 @@ def test_each_part_draws_from_a_source_of_its_own_and_two_runs_draw_the_same():
     assert first == again != second == again_second
 
 
+@pytest.mark.full
 def test_the_written_json_has_every_row_and_no_infinity_and_the_image_is_the_same_twice(tmp_path):
     done = finished(row(optimal=math.inf, known="claim"))
     paths = write(done, tmp_path / "new" / "folder")
@@ -178,6 +179,7 @@ def invoke(monkeypatch, made, *arguments):
     return CliRunner().invoke(app, ["reproduce", "a-paper", *arguments])
 
 
+@pytest.mark.full
 def test_the_command_prints_and_writes_and_its_status_is_the_verdict(monkeypatch, tmp_path):
     seen = []
     given = tmp_path / "data.npz"

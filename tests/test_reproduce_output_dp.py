@@ -21,6 +21,7 @@ def parts():
     return reproduced(PAPER)
 
 
+@pytest.mark.full
 def test_every_row_is_reproduced_or_explained(parts):
     assert list(parts) == [
         "sparse vector release", "noise on the test", "advanced composition", "early stopping", "one delta",
@@ -28,6 +29,7 @@ def test_every_row_is_reproduced_or_explained(parts):
     assert_explained(parts)
 
 
+@pytest.mark.full
 def test_table_1_is_off_by_one_in_every_column(parts):
     rows = parts["advanced composition"].rows
     assert [row.paper for row in rows] == [17, 20, 24, 27, 31, 35, 38, 42]
@@ -41,6 +43,7 @@ def test_table_1_is_off_by_one_in_every_column(parts):
     assert least_steps_that_gain(0.1, 1e-5) == 16
 
 
+@pytest.mark.full
 def test_expected_scales_of_figure_1(parts):
     """Numbers from an independent integration, to four digits; the shipped mechanism's means, within six errors."""
     part = parts["sparse vector release"]
@@ -54,6 +57,7 @@ def test_expected_scales_of_figure_1(parts):
         assert abs(mean - at[large]) <= 2 * half + 1e-9
 
 
+@pytest.mark.full
 def test_the_test_of_figure_2(parts):
     part = parts["noise on the test"]
     assert row_named(part, "share withheld").verdict == "reproduced"
@@ -63,6 +67,7 @@ def test_the_test_of_figure_2(parts):
     assert slopes == pytest.approx([-1.0, -1.0], abs=1e-2)  # parts of 70 and 30 per cent are rounded to whole rows
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("epsilon", "delta", "stops", "prices", "exact", "summed"),
     [
@@ -79,6 +84,7 @@ def test_equations_3_and_4(epsilon, delta, stops, prices, exact, summed):
     assert sum_over_stops(epsilon, delta, stops, prices) == pytest.approx(summed, abs=1e-10)
 
 
+@pytest.mark.full
 def test_equation_3_over_all_sets():
     """Literally: all 2**4 sets of outputs after one step, and the best set of longer ones without these prefixes."""
     epsilon, delta, prices = 0.5, 0.01, (0.3, 0.6)
@@ -95,6 +101,7 @@ def test_equation_3_over_all_sets():
     assert largest_prefix_free_sum(epsilon, delta, (1, 2), prices) == pytest.approx(best, abs=1e-14)
 
 
+@pytest.mark.full
 def test_stopping_points_are_cheaper_by_the_optimal_bound(parts):
     part = parts["early stopping"]
     prices = [row for row in part.rows if row.name.startswith("price of stop")]
@@ -107,6 +114,7 @@ def test_stopping_points_are_cheaper_by_the_optimal_bound(parts):
     assert best[0] < whole[0] < best[-1]  # stopping early saves, the right to stop costs a little
 
 
+@pytest.mark.full
 def test_one_delta_for_the_whole(parts):
     part = parts["one delta"]
     assert row_named(part, "delta of two").ours == pytest.approx(0.0199, abs=1e-12)
@@ -114,10 +122,12 @@ def test_one_delta_for_the_whole(parts):
     assert row_named(part, "leak when").ours == pytest.approx(0.095207853, abs=1e-9)
 
 
+@pytest.mark.full
 def test_the_page_shows_these_rows(parts):
     assert_documented(PAPER, parts)
 
 
+@pytest.mark.full
 def test_a_second_run_gives_the_same(parts):
     assert_repeats(PAPER, parts, "noise on the test")
 

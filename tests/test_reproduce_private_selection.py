@@ -17,17 +17,20 @@ def rows(parts):
     return [row for part in parts.values() for row in part.rows]
 
 
+@pytest.mark.full
 def test_every_row_reproduces_or_is_explained(parts):
     assert_explained(parts)
     assert sum(row.verdict == "reproduced" for row in rows(parts)) >= 60
 
 
+@pytest.mark.full
 def test_what_differs_are_the_errata_of_the_paper_and_two_small_cases(parts):
     differing = [row for row in rows(parts) if row.verdict == "differs, explained"]
     assert sum("an erratum" in row.reason for row in differing) == 5
     assert len(differing) == 7
 
 
+@pytest.mark.full
 def test_the_optimal_price_is_below_the_printed_one_and_attained(parts):
     constants = parts["tight constants"].rows
     for row in constants[:8]:
@@ -39,16 +42,19 @@ def test_the_optimal_price_is_below_the_printed_one_and_attained(parts):
     assert constants[9].ours <= constants[9].optimal
 
 
+@pytest.mark.full
 def test_a_naive_selector_leaks_more_than_the_right_one(parts):
     for row in parts["naive selectors"].rows:
         if row.optimal is not None and "11 draws" not in row.name:
             assert row.ours > row.optimal
 
 
+@pytest.mark.full
 def test_the_page_shows_these_rows(parts):
     assert_documented(PAPER, parts)
 
 
+@pytest.mark.full
 def test_a_second_run_gives_the_same(parts):
     assert_repeats(PAPER, parts, "sparse vector and threshold search")
 

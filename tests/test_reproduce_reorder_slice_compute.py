@@ -19,11 +19,13 @@ def parts():
     return reproduced(PAPER)
 
 
+@pytest.mark.full
 def test_every_row_is_reproduced_or_explained(parts):
     assert list(parts) == ["slice prices", "constants", "dominoes", "sample sizes", "success rates"]
     assert_explained(parts)
 
 
+@pytest.mark.full
 def test_prices_of_slices(parts):
     """The sharpest prices are those of an independent numeric computation, to the width of its grid."""
     part = parts["slice prices"]
@@ -39,6 +41,7 @@ def test_prices_of_slices(parts):
     assert max(paper) == min(paper) == pytest.approx(15.048)
 
 
+@pytest.mark.full
 def test_constants(parts):
     part = parts["constants"]
     differing = {row.name.split(":")[0] for row in part.rows if row.verdict == "differs, explained"}
@@ -58,6 +61,7 @@ def test_constants(parts):
     assert all(row.optimal - 0.01 < row.ours <= row.optimal + 1e-9 for row in tests)
 
 
+@pytest.mark.full
 def test_dominoes(parts):
     """Exact leaks by a forward recursion of another program, for two and twelve slices."""
     part = parts["dominoes"]
@@ -67,6 +71,7 @@ def test_dominoes(parts):
     assert part.figures[0].curves[1].y[1] == pytest.approx(0.620114507, abs=1e-8)
 
 
+@pytest.mark.full
 def test_sample_sizes(parts):
     """The theorem's numbers to three digits by hand, the tuned algorithm beside the optimum with continuous noise."""
     part = parts["sample sizes"]
@@ -78,6 +83,7 @@ def test_sample_sizes(parts):
     assert row_named(part, "rows for a threshold on 2^64 values, error 0.01").optimal == 6497
 
 
+@pytest.mark.full
 def test_success_rates(parts):
     """Proved: at least 0.99 for every shape. More failures than this at exactly 0.99 have probability 1e-4."""
     rows = [row for row in parts["success rates"].rows if row.note.startswith("at least 0.99 is proved")]
@@ -88,6 +94,7 @@ def test_success_rates(parts):
     assert few.ours < 0.9  # what too few points do is seen
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", list(SHAPES))
 def test_shapes(name):
     points = SHAPES[name](60, 40, keyed_source(name))
@@ -96,10 +103,12 @@ def test_shapes(name):
     assert points == SHAPES[name](60, 40, keyed_source(name))
 
 
+@pytest.mark.full
 def test_the_page_shows_these_rows(parts):
     assert_documented(PAPER, parts)
 
 
+@pytest.mark.full
 def test_a_second_run_gives_the_same(parts):
     assert_repeats(PAPER, parts, "constants")
 

@@ -30,11 +30,13 @@ def parts():
     return reproduced(PAPER)
 
 
+@pytest.mark.full
 def test_every_row_is_reproduced_or_explained(parts):
     assert list(parts) == ["sample sizes", "statements", "adaptive attacks", "coverage"]
     assert_explained(parts)
 
 
+@pytest.mark.full
 def test_sample_sizes(parts):
     rows = [row for row in parts["sample sizes"].rows if row.name.startswith("blocks for")]
     assert len(rows) == 12
@@ -49,6 +51,7 @@ def test_sample_sizes(parts):
     assert search[-1] < fresh[-1]
 
 
+@pytest.mark.full
 def test_statements_that_differ_are_the_known_ones(parts):
     differing = {row.name.split(":")[0] for row in parts["statements"].rows if row.verdict == "differs, explained"}
     assert differing == {"Corollary 4.4", "Remark 4.5", "Theorem 4.7"}
@@ -58,6 +61,7 @@ def test_statements_that_differ_are_the_known_ones(parts):
     assert all(row.optimal <= row.ours for row in parts["statements"].rows if row.optimal is not None)
 
 
+@pytest.mark.full
 def test_attacks_on_noise(parts):
     """Means of independent simulations with standard deviations of a run; five errors of the mean of both."""
     known = {
@@ -82,6 +86,7 @@ def test_attacks_on_noise(parts):
         assert row.optimal == pytest.approx(0.5, abs=1e-9)
 
 
+@pytest.mark.full
 def test_coverage(parts):
     """The promise is 0.95; all runs of a certified mechanism were valid in independent simulations too."""
     for row in parts["coverage"].rows:
@@ -90,6 +95,7 @@ def test_coverage(parts):
         assert row.optimal >= 0.95
 
 
+@pytest.mark.full
 def test_analysts_find_something_wherever_answers_leak():
     """Without privacy the whole sample and exact medians of many questions are not valid; with few they are."""
     rng = np.random.default_rng(5)
@@ -103,6 +109,7 @@ def test_analysts_find_something_wherever_answers_leak():
     assert expected_claim(100, 10_000) == pytest.approx(0.0798, abs=1e-4)
 
 
+@pytest.mark.full
 def test_too_few_blocks_are_not_covered():
     """The same mechanism on a tenth of its blocks gives answers outside the quartiles."""
     plan = plan_blocks(queries=11, grid_size=201, failure_probability=0.05, mechanism="binary_search")
@@ -111,6 +118,7 @@ def test_too_few_blocks_are_not_covered():
     assert not found.valid
 
 
+@pytest.mark.full
 def test_block_grid():
     grid = block_grid(25)
     assert grid.size == 201
@@ -119,10 +127,12 @@ def test_block_grid():
     assert pytest.approx(0.67448975, abs=1e-8) == QUARTILE
 
 
+@pytest.mark.full
 def test_the_page_shows_these_rows(parts):
     assert_documented(PAPER, parts)
 
 
+@pytest.mark.full
 def test_a_second_run_gives_the_same(parts):
     assert_repeats(PAPER, parts, "statements")
 

@@ -18,17 +18,20 @@ def rows(parts):
     return [row for part in parts.values() for row in part.rows]
 
 
+@pytest.mark.full
 def test_every_row_reproduces_or_is_explained(parts):
     assert_explained(parts)
     assert sum(row.verdict == "reproduced" for row in rows(parts)) >= 140
     assert not any(row.verdict == "differs, explained" for row in rows(parts))
 
 
+@pytest.mark.full
 def test_figures_1_to_8_are_there(parts):
     figures = [figure for part in parts.values() for figure in part.figures]
     assert [figure.name for figure in figures] == [f"figure-{number}" for number in range(1, 9)]
 
 
+@pytest.mark.full
 def test_the_best_accounting_is_never_above_the_published_one(parts):
     for name in ("Renyi curves of logarithmic repetition", "laws of K compared"):
         assert all(row.optimal <= row.ours for row in parts[name].rows)
@@ -36,12 +39,14 @@ def test_the_best_accounting_is_never_above_the_published_one(parts):
         assert row.optimal is None or row.optimal <= row.ours
 
 
+@pytest.mark.full
 def test_optimal_accounting_reverses_the_advice_on_poisson(parts):
     leads = [row for row in parts["expected quantile"].rows if row.name.startswith("lead")]
     assert len(leads) == 2
     assert all(row.ours < -0.05 < 0.02 < row.optimal for row in leads)
 
 
+@pytest.mark.full
 def test_the_attack_works_on_the_plain_search_and_not_on_the_private_one(parts):
     """200 machines a side are judged: an advantage has standard deviation below 0.05.
 
@@ -54,10 +59,12 @@ def test_the_attack_works_on_the_plain_search_and_not_on_the_private_one(parts):
     assert abs(private.ours) < 0.1
 
 
+@pytest.mark.full
 def test_the_page_shows_these_rows(parts):
     assert_documented(PAPER, parts, absolute=0.01)
 
 
+@pytest.mark.full
 def test_a_second_run_gives_the_same(parts):
     assert_repeats(PAPER, parts, "what a hyperparameter leaks")
 

@@ -160,6 +160,7 @@ def test_a_session_is_not_copied():
             copy.copy(session)
 
 
+@pytest.mark.full
 def test_a_delta_that_was_asked_is_kept():
     """With `smoothing=` the `delta=` was ignored: 1e-6 was asked for, and 0.419 released."""
     with pytest.raises(ValueError, match="delta"):
@@ -439,6 +440,7 @@ def test_batches_clip_as_single_queries_do():
 # ---- brackets -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_the_lower_end_of_a_bracket_is_below_every_valid_bound():
     """A loss distribution that came from an upper bound counted as attained: 1.69816 stood above a valid 1.6162."""
     base, law = compose(zcdp(rho=1 / 64), zcdp(rho=1 / 64)), Logarithmic.with_mean(mean=10)
@@ -578,6 +580,7 @@ def test_a_private_median_is_a_release():
     assert found.guarantee.epsilon(delta=0) >= 20.0
 
 
+@pytest.mark.full
 def test_a_grid_finer_than_planned_names_the_size_that_would_do():
     """`AdaptiveAnalysis` planned for 4096 points unless told, and did not say which `grid_size` a question needs."""
     from dpselect.adaptive import AdaptiveAnalysis

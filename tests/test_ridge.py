@@ -90,6 +90,7 @@ def moves(released, kind, adjacency, seed, **options):
         yield float(np.linalg.norm(released(model, X, y, step=step) - released(model, X2, y2, step=step)))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.theorem("docs/theory/sufficient-statistics.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("adjacency", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("kind", ["regression", "classes", "weights"])

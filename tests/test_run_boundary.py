@@ -96,6 +96,7 @@ def failing_with(kind, calls):
 FAILURES = [RuntimeError, asyncio.CancelledError, SystemExit, GeneratorExit, StopIteration, RecursionError, MemoryError]
 
 
+@pytest.mark.cases(28)
 @pytest.mark.parametrize("kind", FAILURES, ids=lambda kind: kind.__name__)
 def test_nothing_of_a_failed_run_leaves(mechanism, kind, capfd, caplog, recwarn):
     calls = []
@@ -124,6 +125,7 @@ RELEASING = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", RELEASING)
 def test_no_later_run_changes_what_an_earlier_one_returned(name, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -36,6 +36,7 @@ def apart(statistic, epsilon, probabilities=WORST):
     return worst
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("kind", "reach"), [(SmoothedOdds, 2.0), (SmoothedCount, 1.0)])
 @pytest.mark.parametrize(("samples", "smoothing"), [(1, 0.4), (9, 0.7), (30, 1.5), (80, 2.0)])
 def test_the_coupled_probability_is_the_enumerated_one(kind, reach, samples, smoothing):
@@ -47,6 +48,7 @@ def test_the_coupled_probability_is_the_enumerated_one(kind, reach, samples, smo
     assert bound <= 1.26 * exact + 1e-9
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [0.1, 0.5])
 def test_odds_keep_the_delta_that_was_asked_and_less_smoothing_does_not(epsilon):
     """The exact failure is at most delta; with the smoothing 2 per cent smaller it is above it, and is refused."""
@@ -77,6 +79,7 @@ def test_the_whole_search_keeps_the_delta_that_was_asked():
         assert max(hockey_sticks(*laws, 1.0), hockey_sticks(*laws[::-1], 1.0)) <= delta
 
 
+@pytest.mark.full
 def test_a_delta_and_a_smoothing_that_exceeds_it_are_refused():
     """A delta of 0.419 was released where 1e-6 was asked for."""
     base = pure_dp(epsilon=0.1)
@@ -88,6 +91,7 @@ def test_a_delta_and_a_smoothing_that_exceeds_it_are_refused():
         assert threshold_search(base, statistic=statistic, epsilon=1.0, thresholds=10).guarantee.failure <= 1e-6
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("target", "odds"), [(0.5, True), (0.1, True), (0.9, True), (0.1, False), (0.5, False)])
 def test_samples_from_a_target(target, odds):
     sensitivity = 0.8

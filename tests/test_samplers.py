@@ -148,6 +148,7 @@ def test_lazy_reals_with_leading_zeros() -> None:
     assert float(low) == pytest.approx(65 * math.log(2), rel=1e-9)
 
 
+@pytest.mark.full
 def test_lazy_reals_have_their_laws() -> None:
     """Kolmogorov-Smirnov on 2,000 each."""
     for make, law in ((LazyLaplace, "laplace"), (LazyGumbel, "gumbel_r")):
@@ -201,6 +202,7 @@ def test_exponential_coin(exponent: Fraction) -> None:
     assert stats.binomtest(heads, draws, math.exp(-exponent)).pvalue > FALSE_ALARM
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("probability", [Fraction(1, 3), 0.9, Fraction(1, 50)])
 def test_geometric(probability: Fraction | float) -> None:
     random, p = keyed_source(str(probability)), float(probability)
@@ -209,6 +211,7 @@ def test_geometric(probability: Fraction | float) -> None:
     assert chi_square(drawn, {k: p * (1 - p) ** (k - 1) for k in range(1, 400)}) > FALSE_ALARM
 
 
+@pytest.mark.full
 def test_geometric_of_a_tiny_probability() -> None:
     """No loop over trials: a success in 2**60 trials on average is found at once."""
     random = keyed_source("tiny")
@@ -225,6 +228,7 @@ def test_discrete_laplace(scale: float) -> None:
         assert chi_square(drawn, laplace_law(scale, 200)) > FALSE_ALARM
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("variance", [0.12, 1.0, 30.0])
 def test_discrete_gaussian(variance: float) -> None:
     one = np.array([discrete_gaussian(variance, keyed_source(f"{variance} {i}")) for i in range(1500)])
@@ -268,6 +272,7 @@ def test_the_gaussian_table_allows_the_exact_law(variance: float) -> None:
     assert mpmath.exp(-mpmath.mpf(table.edge) * step / mpmath.mpf(variance)) <= 0.5
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("variance", [0.12, 30.0, 1e6, 2.0**116])
 def test_sure_fast_and_exact_decisions_agree(variance: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same words through the table's shortcut, through double precision and through rational arithmetic."""
@@ -316,6 +321,7 @@ def test_normal_doubles_are_the_discrete_gaussian_on_a_fine_grid() -> None:
         assert abs(np.mean((whole >> bit) & 1) - 0.5) < 6 * 0.5 / 3000**0.5
 
 
+@pytest.mark.full
 def test_close_calls_are_settled_exactly() -> None:
     """Every place of a block goes through the exact path and comes out as double precision had it."""
     random = keyed_source("settle")

@@ -44,8 +44,9 @@ def test_the_printed_truncation_holds_at_epsilon_one_up_to_a_limit():
         assert (truncated_laplace_delta(epsilon=1.0, truncation=math.log(1.0 / delta)) <= delta) == holds
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("Liu, Talwar 2019, Theorem 5.2", exact=True, sharp=True)
-@pytest.mark.parametrize(("epsilon", "truncation"), [(0.3, 2.0), (1.0, 4.0), (2.0, 3.0)])
+@pytest.mark.parametrize(("epsilon", "truncation"), [(2.0, 3.0), (1.0, 4.0), (0.3, 2.0)])
 def test_the_stated_delta_is_that_of_the_whole_number_noise(epsilon, truncation):
     """The exact law on whole steps, cut as the candidate cuts it, one sensitivity (and one step) apart."""
     steps = 2**20  # of the grid in one sensitivity, which is 1
@@ -63,6 +64,7 @@ def test_the_stated_delta_is_that_of_the_whole_number_noise(epsilon, truncation)
     assert stated <= truth * 1.0001
 
 
+@pytest.mark.full
 def test_best_of_noisy_scores_is_near_the_best_as_often_as_stated():
     """60 searches at failure 0.05: more than 12 failures have probability below 1e-4 at that rate. What it detects is a
     dropped penalty (the next test: candidate 3, noisy and bad, then wins three times in four)."""

@@ -1,7 +1,7 @@
 """The one pricer of a search: what it remembers, what it must not, and that its short cuts change no price."""
 
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -9,11 +9,12 @@ import pytest
 from dpselect.accounting import best_of
 from dpselect.accounting.planning import search_prices
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
+from dpselect.copied_by_fields import remembered
 from dpselect.errors import BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, laplace, pure_dp, worst_of
-from dpselect.repetitions import Harmonic
+from dpselect.repetitions import Harmonic, Poisson
 
 LAW = Harmonic(limit=3)
 
@@ -35,6 +36,7 @@ def counted(monkeypatch):
         memo.cache_clear()
 
 
+@pytest.mark.full
 def test_equal_settings_are_priced_once(counted):
     first = SearchPrice((laplace(scale=2.0),), LAW).epsilon(1e-6)
     assert len(counted) == 1
@@ -51,6 +53,7 @@ def test_equal_settings_are_priced_once(counted):
         assert len(counted) == before + 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("shape", [{}, {"refit": True}, {"cv": 2}])
 def test_a_plan_that_is_asked_for_again_prices_nothing(counted, shape):
     def plan():
@@ -76,6 +79,7 @@ class Somebodys:
 SLOPE = {0: 0.01}
 
 
+@pytest.mark.full
 def test_what_has_somebodys_own_code_in_it_is_not_remembered(monkeypatch):
     def price():
         base = Guarantee(adjacency=Adjacency.ADD_OR_REMOVE_ONE, theorem="somebody's", renyi_curve=Somebodys())
@@ -86,6 +90,7 @@ def test_what_has_somebodys_own_code_in_it_is_not_remembered(monkeypatch):
     assert price() > before
 
 
+@pytest.mark.full
 def test_the_largest_of_the_parts_with_a_further_run_is_that_of_the_curves():
     """Whichever part pays most, and whether or not its quick price shows it."""
     final = pure_dp(epsilon=0.3)
@@ -118,6 +123,7 @@ def test_nobody_else_calibrates_the_noise_of_a_search():
         assert not {"best_of", "calibrate", "adaptive_best_of"} & set(names), name
 
 
+@pytest.mark.full
 def test_the_least_noise_takes_few_sharp_prices_and_uses_the_total(monkeypatch):
     asked = []
     sharp = SearchPrice.epsilon
@@ -127,3 +133,39 @@ def test_the_least_noise_takes_few_sharp_prices_and_uses_the_total(monkeypatch):
     )
     assert len(asked) <= 4
     assert 2.5 * 0.999 <= SearchPrice((gaussian(noise_multiplier=noise),), Harmonic(limit=7)).epsilon(1e-6) <= 2.5
+
+
+@pytest.mark.full
+def test_the_epsilon_of_a_composition_of_searches_is_remembered(monkeypatch):
+    def asked():
+        base = gaussian(noise_multiplier=5.03)
+        return compose(best_of(base, Harmonic(limit=2)), best_of(base, Poisson(mean=2.0))).epsilon(1e-6)
+
+    first = asked()
+    monkeypatch.setattr("dpselect.privacy.composition.compose_distributions", None)
+    assert asked() == first
+
+
+def test_what_code_of_others_is_part_of_is_asked_anew():
+    asked = []
+    counted = remembered(lambda value: asked.append(value) or 2.0)
+
+    class Own:
+        pass
+
+    for value in (1.0, 1.0, Own(), Own()):
+        assert counted(value) == 2.0
+    assert len(asked) == 3
+    counted.cache_clear()
+    counted(1.0)
+    assert len(asked) == 4
+
+
+def test_a_part_whose_pure_bound_is_below_the_others_epsilon_is_not_worked_out():
+    class Costly:
+        def epsilon(self, delta):
+            raise AssertionError
+
+    small = replace(pure_dp(epsilon=0.5), profile=Costly())
+    large = gaussian(noise_multiplier=1.0)
+    assert worst_of(small, large).epsilon(1e-6) == worst_of(large, small).epsilon(1e-6) == large.epsilon(1e-6)

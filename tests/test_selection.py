@@ -39,6 +39,7 @@ def assert_law(found, expected, draws=6000):
     assert set(found) <= set(expected)
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("law", [Geometric(gamma=0.3), Harmonic(limit=4), Poisson(mean=1.0)], ids=str)
 def test_the_law_of_the_best(law):
@@ -49,6 +50,7 @@ def test_the_law_of_the_best(law):
     assert_law(found, expected | {face: below[face + 1] - below[face] for face in range(3)})
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_the_law_of_the_first_above():
     """Each try succeeds with probability 2/3; after each failure the coin stops with probability 1/4."""
@@ -69,6 +71,7 @@ def test_guarantees_are_those_of_the_accounting():
     assert not above.replayable
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "law", [capped(Geometric(gamma=0.1), 5), Geometric(gamma=0.1).at_most(5)], ids=["capped", "cut"]
 )

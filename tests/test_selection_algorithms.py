@@ -94,6 +94,7 @@ def once(monkeypatch, module, name):
 # ---- laws ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_law_of_the_percentile_search():
     probabilities = [0.2, 0.6, 0.5]
@@ -108,6 +109,7 @@ def test_law_of_the_percentile_search():
     )
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_law_of_the_sampled_search(monkeypatch):
     once(monkeypatch, sampled_sparse_vector, "sampled_sparse_vector")
@@ -128,6 +130,7 @@ SEARCH = {"target": 0.5, "base": BASE, "statistic": SmoothedCount(samples=5, smo
 MASSES = [0.2, 0.3, 0.4, 0.1]
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_law_of_the_threshold_search(monkeypatch):
     once(monkeypatch, one_sided, "threshold_search")
@@ -139,6 +142,7 @@ def test_law_of_the_threshold_search(monkeypatch):
     )
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_law_without_a_threshold(monkeypatch):
     once(monkeypatch, one_sided, "threshold_search")
@@ -168,6 +172,7 @@ def test_law_without_a_threshold(monkeypatch):
         assert abs(found.count(value) / draws - probability) <= 5 * error + 1 / draws
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("sharpness", "weights"), [(math.inf, (1, 1, 0, 0)), (2.0, (1, 1, math.exp(-0.5), math.exp(-1)))]
@@ -328,6 +333,7 @@ def test_streams_are_read_no_further_than_the_answer():
     assert asked == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.full
 def test_the_number_of_draws_does_not_depend_on_what_they_give():
     """Passing, failing, raising and NaN candidates are run equally often where the number of runs is fixed."""
 
@@ -382,6 +388,7 @@ def test_failures_reach_no_threshold():
     assert SelectAcceptable(acceptable=unsure, floor=0.2, base=BASE)(coin(0.5)).value is None
 
 
+@pytest.mark.full
 def test_a_lowered_bar_misses_less():
     """The bar of the search is lowered by 6 S/epsilon log(1/beta): a fraction of the target passes."""
     statistic = SmoothedCount(samples=400, smoothing=10.0, sensitivity=0.6)

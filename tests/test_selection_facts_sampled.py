@@ -152,6 +152,7 @@ def test_utility_needs_more_smoothing_than_privacy():
     assert fails(repaired) <= 5e-5
 
 
+@pytest.mark.full
 def test_the_two_searches_have_their_own_constants():
     """S = 2 (epsilon_1 + slack) and log(8 T/delta) where odds are compared, half and log(4 R/delta) for counts."""
     base = pure_dp(epsilon=1.0)
@@ -167,6 +168,7 @@ def test_the_two_searches_have_their_own_constants():
     assert 400 * lemma_4_3(epsilon=1.0, slack=0.9, smoothing=c * math.log(4e2 / 1e-6)) == near(2e-6)
 
 
+@pytest.mark.full
 def test_deltas_of_sampling():
     """The theorem's delta for any number of samples, and never more than it."""
     base = pure_dp(epsilon=0.5)

@@ -173,6 +173,7 @@ def test_no_error_shows_a_data_value(call):
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
 
 
+@pytest.mark.full
 def test_a_failing_base_is_priced_in_every_selector():
     """The base's failure mass grows with the number of draws, run or not."""
     base = approximate_dp(epsilon=0.5, delta=1e-9)
@@ -188,6 +189,7 @@ def test_a_failing_base_is_priced_in_every_selector():
     assert math.isfinite(conditional_sampling(laplace(scale=2.0), floor=0.01).epsilon(0.0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("page", "examples"), [("selection.md", 40), ("scores.md", 8)])
 def test_the_examples_of_the_page_run(page, examples):
     path = Path(__file__).parent.parent / "docs" / page

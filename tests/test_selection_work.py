@@ -29,6 +29,7 @@ def shapes():
     }
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("shape", shapes())
 def test_proposals_of_the_exponential_mechanism(shape, monkeypatch):
     """At most 8 proposals on average for any scores: the mean of 150 geometric counts stays below 11.

@@ -41,6 +41,7 @@ def asked(folder):
     return Holdout.open(folder / "pets.holdout").status()["asked"], Gate.open(folder / "my.gate").status()["asked"]
 
 
+@pytest.mark.full
 def test_a_claim_is_confirmed_and_stands_on_the_leaderboard(tmp_path, state):
     guesses = make_holdout(tmp_path / "pets.holdout")
     with served(tmp_path, tmp_path) as server:
@@ -62,6 +63,7 @@ def test_a_claim_is_confirmed_and_stands_on_the_leaderboard(tmp_path, state):
         assert f"{low:.4g} to {high:.4g}".encode() in page
 
 
+@pytest.mark.full
 def test_a_gate_says_one_word_and_shows_no_loser(tmp_path, state):
     better = make_gate(tmp_path / "my.gate")
     with served(tmp_path, tmp_path / "my.gate") as server:
@@ -78,6 +80,7 @@ def test_a_gate_says_one_word_and_shows_no_loser(tmp_path, state):
         assert not {"asks", "asked", "log_purse"} & board.keys()
 
 
+@pytest.mark.full
 def test_candidates_are_named_by_each_submitter_for_themselves(tmp_path, state):
     """Else a free answer would say that somebody else has asked about the same candidate."""
     better = make_gate(tmp_path / "my.gate")
@@ -283,6 +286,7 @@ def test_the_command_that_submits(world, tmp_path, run, monkeypatch):
     assert submit(table, "pets")[0] == 1
 
 
+@pytest.mark.full
 def test_limits_of_size_and_rate(tmp_path, state):
     make_holdout(tmp_path / "pets.holdout")
     token = invited(tmp_path)
@@ -297,6 +301,7 @@ def test_limits_of_size_and_rate(tmp_path, state):
         assert 429 in [server.ask("GET", "/", headers={"X-Forwarded-For": f"10.0.0.{i}"})[0] for i in range(20)]
 
 
+@pytest.mark.full
 def test_behind_a_proxy(tmp_path, state):
     make_holdout(tmp_path / "pets.holdout")
     flags = ("--root-path", "/held-out", "--trust-proxy", "127.0.0.1", "--rate", "100", "--address-rate", "3")
@@ -313,6 +318,7 @@ def test_behind_a_proxy(tmp_path, state):
         assert statuses == [200, 200, 200, 429]
 
 
+@pytest.mark.full
 def test_it_stops_in_peace(tmp_path, state):
     better = make_gate(tmp_path / "my.gate", rules=GateRules(answer_seconds=1.0))
     token, found = invited(tmp_path), []
@@ -464,6 +470,7 @@ def test_places_that_cannot_be_listened_on(tmp_path, state, listen):
         serve([tmp_path], submitters=tmp_path / "submitters.db", listen=listen)
 
 
+@pytest.mark.full
 def test_the_extra_is_named_when_it_is_missing(tmp_path):
     code = (
         "import sys; sys.modules['uvicorn'] = sys.modules['starlette'] = None\n"

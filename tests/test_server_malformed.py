@@ -173,6 +173,7 @@ def raw_status(url, sent):
     return int(answer.split()[1]) if answer else 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_malformed_submissions(world, count):
     server, folder, contents, token = world

@@ -56,6 +56,7 @@ def through_state(session: Any) -> Any:
     return twin
 
 
+@pytest.mark.cases(6)
 @every()
 def test_a_session_is_not_copied(kind: Kind) -> None:
     session = kind.make()
@@ -86,6 +87,7 @@ def test_a_session_is_begun_once() -> None:
         search.above(-600.0)
 
 
+@pytest.mark.cases(6)
 @every()
 def test_threads_share_one_budget(kind: Kind) -> None:
     """Eight threads ask a thousand times."""
@@ -113,6 +115,7 @@ def test_threads_share_one_budget(kind: Kind) -> None:
     assert len(given) == kind.budget
 
 
+@pytest.mark.cases(5)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @every()
 def test_a_forked_child_gets_no_answer(kind: Kind) -> None:
@@ -132,6 +135,7 @@ def test_a_forked_child_gets_no_answer(kind: Kind) -> None:
 CALLING = [kind for kind in KINDS if kind.calls_back]
 
 
+@pytest.mark.cases(4)
 @every(CALLING)
 def test_what_is_called_for_an_answer_gets_none(kind: Kind) -> None:
     session, refused = kind.make(), []
@@ -150,6 +154,7 @@ def test_what_is_called_for_an_answer_gets_none(kind: Kind) -> None:
 INTERRUPTS = [KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError]
 
 
+@pytest.mark.cases(4)
 @every(CALLING)
 def test_an_interrupt_never_makes_an_answer_free(kind: Kind) -> None:
     session, left = kind.make(), kind.budget
@@ -168,6 +173,7 @@ def test_an_interrupt_never_makes_an_answer_free(kind: Kind) -> None:
     assert answers_left(kind, session) == max(left, 0)
 
 
+@pytest.mark.cases(4)
 @every(CALLING)
 @pytest.mark.parametrize("error", [ValueError, RecursionError, MemoryError, StopIteration, ZeroDivisionError])
 def test_an_error_of_what_is_called_never_makes_an_answer_free(kind: Kind, error: type[Exception]) -> None:
@@ -229,6 +235,7 @@ def classes_with_base(name: str) -> set[str]:
     }
 
 
+@pytest.mark.full
 def test_every_session_is_held_against_this() -> None:
     bases = ("Session", "PaidSession", "PassingSession")
     found = set[str]().union(*map(classes_with_base, bases))

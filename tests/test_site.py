@@ -40,6 +40,42 @@ def test_every_page_is_in_the_index():
     assert pages == listed
 
 
+def how_to_pages():
+    text = (DOCS / "how-to.md").read_text(encoding="utf-8")
+    names = [
+        line for block in re.findall(r"^```{toctree}\n(.*?)^```", text, flags=re.M | re.S) for line in block.split()
+    ]
+    return sorted(name for name in names if name != "gallery" and (DOCS / f"{name}.md").exists() and "/" not in name)
+
+
+@pytest.mark.parametrize("name", how_to_pages())
+def test_a_how_to_page_begins_with_words_and_ends_with_the_next_step(name):
+    title, first, *_, last = (DOCS / f"{name}.md").read_text(encoding="utf-8").strip().split("\n\n")
+    assert title.startswith("# ")
+    assert first[0] not in "#|$", first
+    assert not first.startswith(("```", "`pip")), first  # what one gets comes before what one types
+    assert last.startswith("**Next**: "), last
+    assert re.search(r"\]\([\w/-]+\.md(#[\w-]+)?\)", last), last
+
+
+def test_every_extra_is_on_the_page_of_what_is_installed():
+    tomllib = importlib.import_module("tomllib")
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (DOCS / "installation.md").read_text(encoding="utf-8")
+    table = text[text.index("## Extras") :]
+    named = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, flags=re.M))))
+    assert named == set(project["optional-dependencies"]) - {"docs", "test", "dev", "benchmark"}
+
+
+def test_sizes_of_what_is_installed(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(DOCS.parent))
+    sizes = importlib.import_module("benchmarks.sizes")
+    base, _ = sizes.all_of(sizes.required("dpselect"))
+    assert {"numpy", "scipy", "cryptography", "mdurl"} <= base
+    assert "pyarrow" not in base
+    assert sizes.size("mdurl") > 1000
+
+
 def names_of_the_library():
     """Public names, their attributes, and the names of their parameters."""
     known = set()
@@ -104,6 +140,7 @@ def test_the_benchmarks_run_resume_and_write_their_page(tmp_path, monkeypatch):
         driver.main(["--quick", "--json", str(data), "--resume"])
 
 
+@pytest.mark.full
 def test_the_curves_can_be_run(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS.parent))
     scaling, driver = (importlib.import_module(f"benchmarks.{name}") for name in ("scaling", "__main__"))
@@ -167,6 +204,16 @@ def test_formulae_are_typeset_or_said(extension):
     assert list(formulae.not_typeset(aligned)) == []
     for unknown in (r"\unknown x", "a & b", r"\mathcal N"):
         assert list(formulae.not_typeset(formulae.mathml(unknown, "inline"))) != []
+
+
+def test_a_comma_stays_with_the_formula_before_it(extension):
+    formulae = extension("formulae")
+    nodes = importlib.import_module("docutils.nodes")
+    parts = nodes.Text("For "), nodes.math("", "x"), nodes.Text(", and "), nodes.math("", "y")
+    paragraph = nodes.paragraph("", "", *parts)
+    formulae.keep_together(None, paragraph, "page")
+    assert [each.get("after") for each in paragraph.findall(nodes.math)] == [",", None]
+    assert paragraph.children[2].astext() == " and "
 
 
 def test_every_formula_of_every_page_is_typeset(extension):

@@ -71,6 +71,7 @@ PURE_STUDY = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("document", "learner", "delta"),
     [
@@ -132,6 +133,7 @@ def test_the_study_file_this_search_and_tune_give_the_same_release_from_the_same
     assert 0.9 * epsilon < epsilons.pop() <= epsilon
 
 
+@pytest.mark.full
 def test_scikit_learns_estimator_checks():
     """All but those that the learners break too, each for the reason that stands with it."""
     found = check_estimator(
@@ -146,6 +148,7 @@ def test_scikit_learns_estimator_checks():
     assert Counter(each["status"] for each in found)["passed"] >= 40
 
 
+@pytest.mark.full
 def test_the_winner_does_not_depend_on_where_the_runs_are_made():
     one, other = search(n_jobs=1).fit(X, Y), search(n_jobs=2).fit(X, Y)
     assert one.best_params_ == other.best_params_

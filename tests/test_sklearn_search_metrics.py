@@ -30,6 +30,7 @@ def search(estimator, space, **options):
     return PrivateSearchCV(estimator, space, random=keyed_source(2), **{**settings, **options})
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("name", CLASSES)
 @pytest.mark.parametrize("labels", [(0, 1), ("well", "ill"), (True, False)])
 def test_classifiers_whatever_their_labels_are(name, labels):
@@ -41,6 +42,7 @@ def test_classifiers_whatever_their_labels_are(name, labels):
     assert np.mean(found.predict(X) == np.where(y > 5.0, labels[1], labels[0])) > 0.9
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("learner", [DPSGDRegressor(label_bounds=(0, 10)), PrivateRidge(label_bounds=(0, 10))])
 def test_regressors_with_public_bounds(name, learner):
@@ -143,6 +145,7 @@ def fitted(name, *, numbers, **options):
     return found.fit(X, (y > 5.0).astype(int))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", [*CLASSES, *NUMBERS])
 def test_the_winners_score_has_an_interval_for_further_rows(name):
     """It holds the score on 20,000 of them, and costs nothing."""

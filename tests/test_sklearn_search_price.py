@@ -52,6 +52,7 @@ def test_one_split_costs_the_larger_of_training_and_scoring():
         assert total.epsilon(0) == best_of(pure_dp(epsilon=1.0), LAW).epsilon(0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("folds", [2, 3, 5])
 def test_with_folds_a_row_pays_for_the_other_folds_models_and_for_the_score(folds):
     found = declared(gaussian(noise_multiplier=3.0), cv=folds, delta=1e-5)
@@ -60,6 +61,7 @@ def test_with_folds_a_row_pays_for_the_other_folds_models_and_for_the_score(fold
     assert found.guarantee.epsilon(1e-5) == best_of(once, LAW).epsilon(1e-5)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("base", "delta"),
     [(pure_dp(epsilon=1.0), 0.0), pytest.param(gaussian(noise_multiplier=3.0), 1e-5, marks=pytest.mark.slow)],
@@ -173,6 +175,7 @@ def test_private_steps_of_a_pipeline_are_composed():
     assert plan(steps, {}).parts[0].epsilon(0) == pytest.approx(1.25, rel=1e-9)
 
 
+@pytest.mark.full
 def test_epsilon_with_a_law_chooses_the_noise_and_alone_the_law():
     learner = DPSGDClassifier(noise_multiplier=8.0, sampling_rate=0.1, steps=10)
     chosen = plan(learner, {}, epsilon=1.0, delta=1e-5, score_epsilon=None)
@@ -205,6 +208,7 @@ def test_a_total_that_cannot_be_met_is_refused():
         plan(OutputPerturbationClassifier(), {"epsilon": [1.0]}, epsilon=2.0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("options", [{}, {"epsilon": 4.0}, {"epsilon": 4.0, "repetitions": None}, {"refit": True}])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_price_that_follows_from_the_number_of_rows_needs_a_public_one(options, wrapped):
@@ -221,6 +225,7 @@ def test_a_price_that_follows_from_the_number_of_rows_needs_a_public_one(options
     assert plan(estimator(nominal_rows=9000), {}, delta=1e-6, **options).guarantee.epsilon(1e-6) < np.inf
 
 
+@pytest.mark.full
 def test_the_model_that_is_released_promises_what_was_planned():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(3000, 2)), random.integers(0, 2, 3000)
@@ -254,6 +259,7 @@ def test_a_guarantee_that_depends_on_the_columns_gets_those_of_a_bare_estimator_
         plan(make_pipeline(Normalizer(), learner), {}, columns=3)
 
 
+@pytest.mark.full
 def test_the_parts_are_what_tune_would_charge():
     found = declared(approximate_dp(epsilon=1.0, delta=1e-7), delta=1e-5)
     assert found.guarantee.epsilon(1e-5) == worst_of(*[best_of(p, LAW) for p in found.parts]).epsilon(1e-5)
@@ -306,6 +312,7 @@ def test_a_split_by_permutation_would_be_caught():
 cells = st.one_of(st.integers(-5, 5), st.booleans(), st.floats(allow_nan=False, width=32), st.text(max_size=3))
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None)
 @given(rows=st.lists(st.tuples(cells, cells), min_size=2, max_size=8), gone=st.integers(0, 7))
 def test_the_part_of_a_row_depends_on_its_own_cells_only(rows, gone):

@@ -75,6 +75,7 @@ print(given._fingerprint(), _digest(list(given._request(3).space.describe().item
 """
 
 
+@pytest.mark.full
 def test_the_fingerprint_of_a_search_is_the_same_in_another_process():
     """A search resumed after a kill is another process: nothing in its description may hold an address or a state."""
     texts = {
@@ -92,6 +93,7 @@ def test_the_fingerprint_of_a_search_is_the_same_in_another_process():
     assert len(texts.pop()) > 500
 
 
+@pytest.mark.full
 def test_the_ledger_is_charged_for_all_that_is_released(tmp_path):
     budget = Ledger.open(tmp_path / "budget.db").create_budget("b", epsilon=10, delta=1e-6)
     fitted = fit(ledger=budget, refit=True, score_epsilon=1.0)

@@ -246,6 +246,7 @@ def test_plain_slices(slices, eta):
     assert plain(eta + 1e-4) > 1.0
 
 
+@pytest.mark.full
 def test_the_smallest_is_taken():
     """One slice: the noise costs its own epsilon on top of the swap, so the swap alone is the price, and pure."""
     one = SlicePrice(slice_epsilon=0.1, insertion=pure_dp(epsilon=0.1), slices=1).guarantee()
@@ -326,6 +327,7 @@ def test_failures_of_the_computations_do_not_grow_with_the_slices():
     assert total.epsilon(1e-10) == math.inf
 
 
+@pytest.mark.full
 def test_computations_with_curves_only():
     g = gaussian(noise_multiplier=20.0)
     s = gaussian(noise_multiplier=20.0, adjacency="replace_one")
@@ -338,6 +340,7 @@ def test_computations_with_curves_only():
     assert SlicePrice(slice_epsilon=0.03, insertion=g).guarantee().epsilon(1e-6) > known.epsilon(1e-6)
 
 
+@pytest.mark.full
 def test_guarantees_compose_and_travel():
     one = SlicePrice(slice_epsilon=0.05, insertion=pure_dp(epsilon=0.05), slices=64).guarantee()
     again = pickle.loads(pickle.dumps(one))

@@ -36,6 +36,7 @@ def session_on(rows, draws, *, kind=ReorderSliceCompute, **more):
 # ---------------------------------------------------------------- the ways of pricing
 
 
+@pytest.mark.full
 def test_every_way_is_a_guarantee_that_composes():
     parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05), "slices": 16}
     prices = slice_prices(SlicePrice(**parts), delta=1e-6)
@@ -51,6 +52,7 @@ def test_every_way_is_a_guarantee_that_composes():
     assert totals[0] == max(totals)
 
 
+@pytest.mark.full
 def test_several_applications_beside_each_other():
     parts = {"slice_epsilon": 0.05, "insertion": pure_dp(epsilon=0.05), "slices": 64}
     one, three = (slice_prices(SlicePrice(applications=runs, **parts), delta=1e-6) for runs in (1, 3))
@@ -158,6 +160,7 @@ def test_a_session_is_restarted_on_all_rows():
         session.restart()
 
 
+@pytest.mark.full
 def test_the_price_of_a_session_with_applications_and_repeated_computations():
     parts = {"slice_epsilon": 0.05, "slices": 64}
     for count in (1, 3):
@@ -182,24 +185,26 @@ def first_bit(draws):
     return lambda rows: draws.response(len(rows) > 0 and rows[0] % 2, UNIT)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("Cohen et al. 2022, Theorem 2.3", exact=True, loose="as Theorem 2.1")
-def test_two_applications_exactly():
-    """Two runs of two slices; how the second orders depends on an answer of the first."""
+@pytest.mark.parametrize("slices", [1, 2])
+def test_two_applications_exactly(slices):
+    """Two runs of one or two slices; how the later ones order depends on the first answer."""
 
     def program(draws, rows):
-        session = session_on(rows, draws, slices=2, applications=2)
+        session = session_on(rows, draws, slices=slices, applications=2)
         answers = []
         for _ in range(2):
-            for _ in range(2):
+            for _ in range(slices):
                 answers.append(
                     session.slice_and_compute(1, Ordered(descending=bool(answers and answers[0])), first_bit(draws))
                 )
-            if len(answers) == 2:
+            if len(answers) == slices:
                 session.restart()
         return tuple(answers)
 
-    claimed = claims(session_on([], None, slices=2, applications=2).guarantee)
-    noisy = SlicePrice(**EACH, slices=2, applications=2).noisy()
+    claimed = claims(session_on([], None, slices=slices, applications=2).guarantee)
+    noisy = SlicePrice(**EACH, slices=slices, applications=2).noisy()
     claimed = np.minimum(claimed, claims(noisy))
     for rows, extra in (((0,), 1), ((1,), 0), ((), 1)):
         pair = [
@@ -351,6 +356,7 @@ def shared_noise_law(rows):
     return mixed((independent_answers(rows, OneNoise(k), ReorderSliceCompute), chance) for k, chance in chances)
 
 
+@pytest.mark.full
 def test_noise_that_is_drawn_once_is_caught():
     """With one size for all slices the domino never ends: a first row more shows in every answer."""
     claimed = claims(SlicePrice(**EACH).guarantee())
@@ -364,6 +370,7 @@ def test_rows_that_are_not_taken_away_are_caught():
     assert worst_excess(pair, claimed) > 0.01
 
 
+@pytest.mark.full
 def test_sessions_draw_a_fresh_size_each_time():
     """500 slices of 0 + G rows: as many sizes as there are draws, with the mean of the geometric law.
 
@@ -379,6 +386,7 @@ def test_sessions_draw_a_fresh_size_each_time():
     assert min(sizes) == 0
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 @pytest.mark.parametrize("start", [0, 1])
 def test_the_answers_of_a_session_have_the_law_that_was_audited(start):

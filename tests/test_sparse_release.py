@@ -95,6 +95,7 @@ GAMES = [
 ]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("spend", SPENDS)
 @pytest.mark.parametrize("cap", [1, 2])
 def test_the_release_costs_what_its_cell_says(spend, cap):
@@ -112,6 +113,7 @@ def test_the_release_costs_what_its_cell_says(spend, cap):
     assert missing > 1e-4
 
 
+@pytest.mark.full
 def test_zoo_values_that_cost_more_than_is_charged():
     """Spending all that is left and charging epsilon_release; and giving both of two values all of epsilon_release."""
     spender, charged = sparse_release(spend="all"), sparse_release(spend="release")
@@ -123,6 +125,7 @@ def test_zoo_values_that_cost_more_than_is_charged():
         assert max(needed_delta(*pair, guarantee) for pair in laws) > 0.01
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("counts", [number_of_positives, answer_counts])
 @pytest.mark.parametrize("gaps", [((0.0, 1.0), (1.0, 0.0)), ((-3.0, 3.0), (-2.0, 2.0)), ((4.0, 4.0), (5.0, 5.0))])
 def test_no_adversary_beats_the_ledger_with_sparse_vectors(counts, gaps):
@@ -145,6 +148,7 @@ def test_no_adversary_beats_the_ledger_with_sparse_vectors(counts, gaps):
 # ---- the sampler -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("spend", SPENDS)
 def test_releases_follow_their_exact_law(spend):
     """Answers and the signs of the noise; the sizes of the noise, in units of its scale, beside that.

@@ -87,6 +87,7 @@ def test_largest_losses_are_attained_and_never_exceeded(pattern: list[bool], los
     assert worst <= prices(1, 1, 2)[number_of_positives(pattern)] * (1 + QUADRATURE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("length", "least", "most"), [(1, 0.2499, 0.25), (5, 0.9992, 1.0), (20, 0.99995, 1.0)])
 def test_a_wrong_constant_shows_from_five_queries_on(length: int, least: float, most: float) -> None:
     """The worst loss of "halt at the last" for a total of one: a quarter for one query, nearly all of it for five.
@@ -103,6 +104,7 @@ def test_a_wrong_constant_shows_from_five_queries_on(length: int, least: float, 
     assert least <= worst <= most * (1.0 + QUADRATURE)
 
 
+@pytest.mark.full
 @pytest.mark.theorem("Hartmann et al. 2022, Lemma 8", exact=True)
 @given(
     gaps=st.lists(st.floats(-30, 30), min_size=1, max_size=6),
@@ -140,6 +142,7 @@ def worst_loss(law: SparseVectorLaw, c: int) -> float:
     return worst
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("variant", BROKEN, ids=lambda v: v.__name__)
 def test_broken_variants_exceed_what_they_claim(variant: Callable[..., SparseVectorLaw]) -> None:
     """By exact probabilities: every one attains a loss above epsilon_threshold + epsilon_queries by 10 per cent."""
@@ -203,6 +206,7 @@ def patterns(cap: int) -> list[tuple[bool, ...]]:
     return sorted(cut)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["one by one", "dense", "skipping"])
 @pytest.mark.parametrize("cap", [1, 2])
 def test_answers_follow_the_exact_law(mode: str, cap: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +238,7 @@ def test_answers_follow_the_exact_law(mode: str, cap: int, monkeypatch: pytest.M
     assert chi_square(found, exact, draws) > FALSE_ALARM
 
 
+@pytest.mark.full
 def test_long_batches_skip_with_the_exact_law() -> None:
     """The place of the first positive among 3,000 queries that are nearly all far below, against quadrature.
 

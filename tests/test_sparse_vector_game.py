@@ -1,23 +1,25 @@
 """The sparse vector as a game of coins: its value against strategies that are played out."""
 
 import dataclasses
+import itertools
 import math
 import pickle
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dpselect.errors import ArgumentError, BudgetError
-from dpselect.ledger import Ledger
+from dpselect.ledger import Ledger, fold
 from dpselect.mechanisms import SparseRelease, SparseVector, balanced_split, plan_sparse_vector, sparse_vector_guarantee
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.mechanisms.sparse_vector_game import GameUsed, SparseVectorGame, game_guarantee
 from dpselect.mechanisms.sparse_vector_game.coins import geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, laplace_spread
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, _deltas
-from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
+from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi, log_kappa
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
-from dpselect.privacy import OutputGuarantee, compose, laplace
+from dpselect.privacy import OutputGuarantee, compose, laplace, pure_dp
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.randomness import keyed_source
 from dpselect.testing.broken_sparse_vectors import BROKEN, published_games
@@ -50,6 +52,7 @@ def values_at(coins, positives, losses, *, queries=None, width=RATE / 40, **more
     return found[places]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True, sharp=True)
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 2", exact=True, sharp=True)
 @pytest.mark.parametrize(("positives", "queries"), [(1, 3), (1, 4), (2, 4)])
@@ -207,6 +210,7 @@ def test_restarts_with_any_shift_bound_every_strategy(shift, epsilon):
         assert np.interp(-epsilon, mesh.losses, game_values(mesh, geometric_coins(RATE, (0.0, 0.0), 1), 2)) < attained
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
 def test_an_analyst_who_tracks_the_threshold_stays_below_the_game_and_gets_far():
     """100 positives at scales 33.3 and 40: 1.248 at delta 1e-6; 1.043 without tracking, 1.584 is the price."""
@@ -222,6 +226,7 @@ def test_an_analyst_who_tracks_the_threshold_stays_below_the_game_and_gets_far()
     assert GameProfile(dataclasses.replace(game, positives=60)).epsilon(1e-6) < 1.248 < 0.8 * 1.584
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("rate", "positives", "first"), [(0.1, 12, 4), (0.3, 8, 3)])
 def test_tracking_stays_below_any_threshold_noise(rate, positives, first):
     for threshold_rate in (0.1 * rate, 2.0 * rate):
@@ -236,6 +241,7 @@ def test_tracking_stays_below_any_threshold_noise(rate, positives, first):
                 assert np.all(attained <= profile.at(epsilons) + 1e-9)
 
 
+@pytest.mark.full
 def test_restarts_played_out_with_laplace_noise_stay_below_the_profile():
     for thresholds, queries, positives in ((0.05, 0.05, 8), (0.3, 0.2, 4), (0.6, 0.5, 3)):
         game = SparseVectorGame(threshold_rate=thresholds, query_rate=queries, positives=positives, restarts=True)
@@ -359,6 +365,7 @@ GAMES = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
 @pytest.mark.parametrize("game", GAMES)
 def test_no_strategy_against_laplace_noise_exceeds_the_profile(game):
@@ -381,6 +388,7 @@ def test_no_strategy_against_laplace_noise_exceeds_the_profile(game):
             assert np.all(attained <= bounds + 1e-9)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 5", exact=True, loose="a lower end, approached from below")
 @pytest.mark.parametrize("game", GAMES)
 def test_what_is_attained_lies_below(game):
@@ -439,6 +447,7 @@ def test_unlimited_gaussian_queries_have_no_price():
     assert told[-1] > 0.999
 
 
+@pytest.mark.full
 def test_the_price_of_a_hundred_positives():
     game = SparseVectorGame(threshold_rate=0.03, query_rate=0.025, positives=100)
     started = time.process_time()
@@ -452,6 +461,7 @@ def test_the_price_of_a_hundred_positives():
     assert sure.epsilon(delta=0) == math.inf
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("change", "low", "high"),
     [
@@ -499,12 +509,14 @@ def test_a_profile_falls_and_is_convex():
     assert np.all(np.diff(slopes) >= -1e-6)
 
 
+@pytest.mark.full
+@pytest.mark.full
 def test_the_published_variants_are_priced():
-    """Pure prices are those of Lyu, Su, Li 2017, Table 1; at a delta all but the two without noise have the game's."""
+    """Pure prices are those of Lyu, Su, Li 2017, Table 1 (of the sixth, which is never pure, with 30 queries)."""
     games = published_games(epsilon=1.0, c=20, queries=30)
     pure = {number: game.pure_epsilon for number, game in games.items() if game is not None}
-    assert pure == pytest.approx({1: 1.0, 2: 1.0, 4: (1 + 6 * 20) / 4, 6: 0.5 + 30, 7: 1.0})
-    assert all(game_guarantee(game).epsilon(1e-6) < 0.9 * pure[n] for n, game in games.items() if game)
+    assert pure == pytest.approx({1: 1.0, 2: 1.0, 3: math.inf, 4: (1 + 6 * 20) / 4, 6: 0.5 * 30, 7: 1.0})
+    assert all(game_guarantee(game).epsilon(1e-6) < min(0.9 * pure[n], 30) for n, game in games.items() if game)
     by_name = {variant.__name__: variant for variant in BROKEN}
     law = by_name["query_noise_without_c"](0.1, 0.3, 2)  # the fourth, played: dearer than its claim, below its price
     game = published_games(epsilon=0.4, c=2, queries=30)[4]
@@ -520,11 +532,67 @@ def test_the_published_variants_are_priced():
     assert certain[0] > 0.1 > certain[1] == 0.0  # no price at any smaller delta
 
 
+@pytest.mark.parametrize(("level", "queries"), [(0.0, 3), (3.0, 2)])
+def test_a_positive_that_shows_its_noisy_query_has_a_price_at_a_delta(level, queries):
+    """Algorithm 3, played: the law of how many negatives there were and of the value, in cells."""
+    law = {variant.__name__: variant for variant in BROKEN}["releases_noisy_value"](0.5, 0.5, 1)
+    game = published_games(epsilon=1.0, c=1, queries=1)[3]
+    up = np.array([0.5 if i % 2 else -0.5 for i in range(queries)])
+    ceilings = [*np.arange(level - 6.0, level + 8.0), 80.0]
+
+    def played(gaps):
+        found = [law.pattern_probability(gaps, [False] * queries)]
+        for k in range(queries):
+            answers = [False] * k + [True]
+            below = [law.pattern_probability(gaps[: k + 1], answers, ceiling=ceiling) for ceiling in ceilings]
+            found += np.diff(below, prepend=0.0).tolist()
+        return np.array(found)
+
+    here, there = played(level + up), played(level - up)
+    assert here.sum() == pytest.approx(1.0, abs=1e-6)
+    epsilons = np.linspace(0.0, 1.2, 5)
+    attained = np.array([hockey_stick(here, there, epsilon) for epsilon in epsilons])
+    assert np.all(attained <= GameProfile(game).at(epsilons))
+    assert attained[0] > 0.4 * GameProfile(game).at(np.array([0.0]))[0]
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True, sharp=True)
+@pytest.mark.parametrize("monotonic", [False, True])
+@pytest.mark.parametrize("order", [1.5, 6.0])
+def test_a_limit_of_queries_bounds_divergences_query_by_query(monotonic, order):
+    game = SparseVectorGame(query_rate=0.4, positives=3, queries=4, monotonic=monotonic)
+    bound = float(GameRenyi(game)(np.array([order]))[0]) * (order - 1)
+    tail, closest = laplace_tail(0.4), 0.0
+    for level in np.linspace(-3.0, 3.0, 25):
+        for move in (1,) if monotonic else (-1, 1):
+            played = moments_of_sequence(tail, SURE, [(level, move)] * 4, 4, order)
+            assert played <= bound
+            closest = max(closest, played)
+    assert closest > 0.99 * bound
+    assert bound < 0.8 * float(GameRenyi(dataclasses.replace(game, queries=None))(np.array([order]))[0]) * (order - 1)
+
+
+@pytest.mark.full
+def test_a_limit_never_makes_a_session_dearer():
+    """Neither query by query nor where the limit is too large to be played out."""
+    many = SparseVectorGame(threshold_rate=0.3, query_rate=0.25, positives=10)
+    found = [
+        game_guarantee(dataclasses.replace(many, queries=queries)).epsilon(delta=1e-6)
+        for queries in (1, 5, 10, 20, 60, 501, 10**9, None)
+    ]
+    assert all(few <= more * (1 + 1e-4) for few, more in itertools.pairwise(found))
+    assert found[1] < 1.26 < 1.63  # with the shifts that are best for any number of queries it was 1.637
+    assert game_guarantee(dataclasses.replace(many, queries=5)).epsilon(delta=0) == pytest.approx(1.25)
+    still = SparseVectorGame(query_rate=0.25, positives=3, queries=7, release_epsilon=0.1)
+    assert still.pure_epsilon == pytest.approx(7 * 0.25 + 3 * 0.1)
+
+
 # ---- what the mechanisms promise ---------------------------------------------------------------------------------
 
 HUNDRED = {"epsilon_threshold": 0.03, "epsilon_queries": 5, "max_positives": 100}
 
 
+@pytest.mark.full
 def test_a_session_promises_the_value_of_its_game():
     promised = SparseVector(**HUNDRED).guarantee.worst()
     assert promised.epsilon(delta=1e-6) <= 1.585
@@ -551,10 +619,97 @@ def test_refunds_are_pure_and_the_curve_is_never_refunded(tmp_path):
         sv.close()
         assert float(budget.spent().epsilon) == 0.08
         divergences = ledger.create_budget("renyi", epsilon=2, delta=1e-6, accounting="renyi")
-        SparseVector(**HUNDRED, spender=divergences).close()
-        assert 1.0 < float(divergences.spent().epsilon) < 2.5  # the odometer; and nothing comes back
+        divergences.reserve(SparseVector(**HUNDRED).guarantee.worst(), label="the curve alone", identifier="curve")
+        before = divergences.spent()
+        divergences.settle("curve")
+        assert divergences.spent() == before
+        assert 1.0 < float(before.epsilon) < 2.5  # the odometer
+
+
+@pytest.mark.parametrize("refined", [False, True])
+def test_positives_that_never_come_are_given_back_by_divergences(tmp_path, refined):
+    game = SparseVectorGame(threshold_rate=0.03, query_rate=0.025, positives=100)
+
+    def spent(budget, positives, negatives):
+        sv = SparseVector(**HUNDRED, spender=budget, refined=refined)
+        whole = budget.spent().units
+        if positives + negatives:
+            sv.above_many([1e9] * positives + [-1e9] * negatives, 0.0)
+        sv.close()
+        return whole, budget.spent().units
+
+    with Ledger.open(str(tmp_path / "ledger.db")) as ledger:
+        for positives, negatives, used in ((0, 5, 0), (3, 4, 3), (99, 1, 99), (100, 0, 100)):
+            name = f"renyi {positives}"
+            budget = ledger.create_budget(name, epsilon=2, delta=1e-6, accounting="renyi")
+            whole, left = spent(budget, positives, negatives)
+            units = [unit for unit in whole if unit != "failure"]
+            orders = np.array([float(unit.removeprefix("order ")) for unit in units])
+            told = [float(left[unit]) for unit in units]
+            assert told == pytest.approx(GameUsed(game)(used, orders), rel=1e-10)
+            assert [float(whole[unit]) for unit in units] == pytest.approx(GameRenyi(game)(orders), rel=1e-10)
+            assert all(left[unit] <= whole[unit] for unit in units)
+            assert (left == whole) == (positives == 100)
+        # many short sessions fit where two whole ones do not
+        for _ in range(5):
+            spent(ledger.budget("renyi 3"), 1, 0)
         with pytest.raises(BudgetError):
-            SparseVector(**HUNDRED, spender=divergences)
+            SparseVector(**HUNDRED, spender=ledger.budget("renyi 100"))
+        if refined:
+            budget = ledger.create_budget("none", epsilon=2, delta=1e-6, accounting="renyi")
+            assert not any(spent(budget, 0, 0)[1].values())
+        # where the pure epsilon was the smaller bound it stays
+        for divergence, left in ((2.0, 0.3), (0.25, 0.0)):
+            curve = dataclasses.replace(pure_dp(epsilon=0.3), renyi_curve=lambda orders, d=divergence: d + 0.0 * orders)
+            priced = OutputGuarantee(
+                cell=bool, epsilons={True: 0.3}, ordinary=curve, used=lambda _, orders: 0.0 * orders
+            )
+            budget = ledger.create_budget(f"at {divergence}", epsilon=3, delta=1e-6, accounting="renyi", orders=[40.0])
+            budget.reserve(priced, label="used up or not").settle(True)
+            assert float(budget.spent().units["order 40.0"]) == left
+        concentrated = ledger.create_budget("zcdp", epsilon=60, delta=1e-6, accounting="renyi", filter="zcdp")
+        assert len(set(map(str, spent(concentrated, 1, 1)))) == 1
+        assert ledger.verify()
+
+
+def test_an_entry_gives_back_no_more_than_divergences_of_steps():
+    reserved = {"charge": {"order 4.0": "2", "failure": "1/100"}, "cells": {}}
+    entry = {"charge": {"order 4.0": "1/2", "failure": "1/100"}}
+    assert fold._unused(reserved, entry, True) == {"order 4.0": -Fraction(3, 2), "failure": 0}
+    for changed, filtered in (({}, False), ({"cells": None}, True), ({"cells": {"0": "1"}}, True)):
+        with pytest.raises(ArgumentError, match="nothing comes back"):
+            fold._unused({**reserved, **changed}, entry, filtered)
+    for charge in ({"order 4.0": "3", "failure": "1/100"}, {"order 4.0": "-1", "failure": "1/100"}, {"order 4.0": "1"}):
+        with pytest.raises(ArgumentError, match="not part"):
+            fold._unused(reserved, {"charge": charge}, True)
+    with pytest.raises(ArgumentError, match="only divergences"):
+        fold._unused(reserved, {"charge": {"order 4.0": "1", "failure": "0"}}, True)
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True, sharp=True)
+@pytest.mark.parametrize(("rate", "order"), [(0.4, 1.5), (0.1, 4.0), (0.2, 2.0)])
+def test_a_run_of_negatives_uses_nothing(rate, order):
+    """Less what its positives used no query raises the moment; with positives one per cent too cheap some does."""
+    kappa = float(log_kappa(laplace_coins(rate, (-1.0, 1.0)), np.array([order]))[0])
+    tail, grown = laplace_tail(rate), {1.0: [], 0.99: []}
+    for level in np.linspace(-3.0, 3.0, 241) / rate:
+        for move in (-1, 1):
+            for share, found in grown.items():
+                found.append(moments_of_sequence(tail, SURE, [(level, move)], 1, order, each=share * kappa))
+    assert max(grown[1.0]) <= 1e-14 < max(grown[0.99])
+
+
+@pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 4", exact=True)
+@pytest.mark.parametrize("order", [1.5, 3.0])
+def test_what_a_session_used_bounds_its_moment(order):
+    """With noise on the threshold: positives at the price of the shift that was reserved, and the threshold's."""
+    game = SparseVectorGame(threshold_rate=0.2, query_rate=0.25, positives=3)
+    none, one = (float(GameUsed(game)(k, np.array([order]))[0]) * (order - 1) for k in (0, 1))
+    assert GameUsed(game)(3, np.array([order]))[0] == pytest.approx(GameRenyi(game)(np.array([order]))[0])
+    threshold = laplace_nodes(game.threshold_rate, panels=20)
+    for sequence in ([(0, 1)] * 7, [(1, 1), (-1, -1)] * 3, [(4, 1), (5, -1)] * 3, [(-6, -1)] * 3, [(0, -1)] * 7):
+        played = moments_of_sequence(laplace_tail(0.25), threshold, sequence, 3, order, each=one - none)
+        assert played <= none
 
 
 def test_positives_are_charged_one_by_one_by_divergences(tmp_path):
@@ -605,10 +760,15 @@ def test_an_ordinary_guarantee_says_the_same_at_delta_zero():
         OutputGuarantee(cell=bool, epsilons={True: 1.0}, ordinary=laplace(scale=2.0))
     with pytest.raises(TypeError, match="ordinary"):
         OutputGuarantee(cell=bool, epsilons={True: 1.0}, ordinary=1.0)
+    with pytest.raises(TypeError, match="used"):
+        OutputGuarantee(cell=bool, epsilons={True: 0.5}, ordinary=laplace(scale=2.0), used=0.1)
+    with pytest.raises(ArgumentError, match="used"):
+        OutputGuarantee(cell=bool, epsilons={True: 0.5}, used=lambda _, orders: orders)
     kept = OutputGuarantee(cell=bool, epsilons={True: 0.5}, ordinary=laplace(scale=2.0))
     assert pickle.loads(pickle.dumps(kept)).worst().epsilon(1e-6) == laplace(scale=2.0).epsilon(1e-6)
 
 
+@pytest.mark.full
 def test_found_values_are_part_of_the_game():
     first, second = balanced_split(epsilon=0.5, max_positives=20)
     found = {}
@@ -618,9 +778,24 @@ def test_found_values_are_part_of_the_game():
         )
         found[spend] = search.guarantee.worst().epsilon(delta=1e-6)
         assert search.guarantee.worst().epsilon(delta=0) == 1.0
-    assert 0.296 < found["each"] < found["release"] < 0.8 < found["all"] <= 1.0
+    assert 0.296 < found["each"] < found["release"] < 0.8 < 0.999 < found["all"] <= 1.0
 
 
+def test_spending_all_that_is_left_leaves_nothing_to_save_at_a_delta():
+    """One entry far above the threshold among many far below: its value has the rest of the epsilon, and attains it."""
+    first, second = balanced_split(epsilon=0.5, max_positives=20)
+    search = SparseRelease(epsilon_threshold=first, epsilon_queries=second, epsilon_release=0.5, max_positives=20)
+    left = 1.0 / search.scale(1, 99)
+    assert left == pytest.approx(1.0 - first - second / 20)
+    # P(value >= its truth) moves by exp(left) when the truth moves by a sensitivity; all else is nearly certain
+    sure = SparseVector(epsilon_threshold=first, epsilon_queries=second, max_positives=20, random=keyed_source(1))
+    assert sure.above_many([1e6] + [0.0] * 99, 1e5).sum() == 1
+    assert 0.5 - math.exp(left - 1e-5) * 0.5 * math.exp(-left) > 1e-6
+    assert left - 1e-5 < search.guarantee.worst().epsilon(delta=1e-6) <= 1.07 * left
+
+
+@pytest.mark.full
+@pytest.mark.full
 def test_the_plan_weighs_the_splits():
     plan = plan_sparse_vector(positives=10, delta=1e-6, accuracy=70)
     assert plan.best.epsilon == min(split.epsilon for split in plan.splits) < 0.4
@@ -634,6 +809,8 @@ def test_the_plan_weighs_the_splits():
     assert pure.best.epsilon_threshold is not None
 
 
+@pytest.mark.full
+@pytest.mark.full
 def test_the_plan_meets_an_epsilon():
     plan = plan_sparse_vector(positives=3, delta=1e-6, epsilon=0.3, monotonic=True)
     assert 0.295 < plan.best.epsilon <= 0.3

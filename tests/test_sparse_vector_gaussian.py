@@ -35,6 +35,7 @@ def test_the_polygon_lies_around_the_gaussian_curve(shift):
     assert (np.interp(ndtr(u), path[:, 0], path[:, 1]) - ndtr(u + shift)).min() < -1e-3 * shift
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 9", exact=True, sharp=True)
 @pytest.mark.parametrize(("shift", "queries", "positives"), [(0.5, 3, 1), (0.25, 3, 2)])
 def test_all_strategies_of_a_few_queries_come_near_and_stay_below(shift, queries, positives):

@@ -64,6 +64,7 @@ def test_fact_13_the_refined_price_is_attained(pattern, by_positives, price):
     assert loss <= price + QUADRATURE
 
 
+@pytest.mark.full
 @given(
     gaps=st.lists(st.floats(-20, 20), min_size=1, max_size=6),
     moves=st.lists(st.floats(-1, 1), min_size=6, max_size=6),

@@ -59,6 +59,7 @@ def price(epsilon, *, tests=None, failure=0.0):
     ).guarantee
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 6", exact=True)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def test_no_search_exceeds_its_game(epsilon):
@@ -87,6 +88,7 @@ def test_noise_taken_for_twice_as_wide_is_caught():
     assert hockey_stick(*laws, 0.1) > cheap.delta(0.1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 6", exact=True, sharp=True)
 @pytest.mark.parametrize("failure", [1e-6, 1e-3, 0.2])
 def test_statistics_that_are_seldom_far_apart(failure):
@@ -120,6 +122,7 @@ def test_few_queries_cost_less_and_one_costs_a_quarter():
     assert price(1.0, tests=10**6).epsilon(1e-2) == found[-1]
 
 
+@pytest.mark.full
 def test_searches_compose_by_the_game(tmp_path):
     once = percentile_sparse_vector(pure_dp(epsilon=0.1), epsilon=0.1).guarantee
     assert once.epsilon(0.0) == 0.1
@@ -137,6 +140,7 @@ def test_searches_compose_by_the_game(tmp_path):
         assert float(pure.spent().epsilon) == 0.05
 
 
+@pytest.mark.full
 def test_prices_that_differ_in_their_failure_alone_are_told_apart():
     """A budget for a fixed sequence knows its steps by their terms."""
     base = pure_dp(epsilon=0.5)
@@ -166,6 +170,7 @@ def powers(upper, lower, levels):
 LEVELS = np.array([1e-4, 3e-3, 0.02, 0.2, 0.6])
 
 
+@pytest.mark.full
 @pytest.mark.theorem("docs/theory/sparse-vector.md, Theorem 1", exact=True)
 @pytest.mark.parametrize(("epsilon", "times"), [(0.3, 6), (0.1, 12), (1.0, 3)])
 def test_no_runs_have_more_power_than_their_trade_off(epsilon, times):
@@ -194,6 +199,7 @@ def test_no_runs_have_more_power_than_their_trade_off(epsilon, times):
     assert np.all(bound >= response_trade_off(second / 2, times, LEVELS))  # attained: Theorem 5
 
 
+@pytest.mark.full
 def test_the_inverse_of_a_trade_off_is_on_its_safe_side():
     for power in (1e-3, 0.02, 0.4):
         level = runs_trade_off_inverse(0.01, 0.02, 30, power)
@@ -201,6 +207,7 @@ def test_the_inverse_of_a_trade_off_is_on_its_safe_side():
         assert runs_trade_off(0.01, 0.02, 30, np.array([level * 1.01]))[0] > power
 
 
+@pytest.mark.full
 def test_a_verification_needs_half_of_the_blocks():
     plan = plan_verification(queries=1000, refusals=10, failure_probability=0.05)
     assert plan.blocks < 50_000  # 94,863 with runs taken for randomised responses
@@ -212,6 +219,7 @@ def test_a_verification_needs_half_of_the_blocks():
     assert together.epsilon(0.0) == pytest.approx(10 * plan.epsilon)
 
 
+@pytest.mark.full
 def test_updates_are_runs_followed_by_counts():
     """The count after each run is in the price: without it the same runs cost less."""
     with_counts = runs_guarantee(0.02, 0.02, 20, release_epsilon=0.04)

@@ -149,6 +149,7 @@ for method in {methods}:
 """
 
 
+@pytest.mark.full
 def test_a_child_that_is_spawned_or_forked_by_the_script_pays_nothing(tmp_path):
     out, err = run(tmp_path, CHILDREN.format(methods=["fork", "spawn"]))
     assert out.split("\n") == ["released", "worked", "fork False", "spawn True", ""], err

@@ -30,12 +30,7 @@ PRIVATE = {"bounds": "private"}
 ROWS = 400
 
 
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
-    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
-    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
+pytestmark = pytest.mark.usefixtures("state", "no_page")
 
 
 @pytest.fixture
@@ -102,6 +97,7 @@ def test_what_cannot_be_bought_is_refused(column, said):
         study({"x": column})
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("tables", "error", "said"),
     [
@@ -236,6 +232,7 @@ def test_columns_are_drawn_from_sources_of_their_own():
     assert not np.any(limits[0] == limits[1])
 
 
+@pytest.mark.full
 def test_the_model_has_what_was_bought(tmp_path, table):
     written(tmp_path, table)
     (tmp_path / "test.csv").write_text((tmp_path / "rows.csv").read_text())
@@ -275,6 +272,7 @@ def test_a_row_stays_in_its_part_whatever_is_bought(tmp_path, table):
     assert load(asked.data, again.table, again.columns).digests[0] == digests[0]
 
 
+@pytest.mark.full
 def test_too_few_rows_are_said_before_anything_is_drawn(tmp_path, table, caplog):
     written(tmp_path, table)
     few = study(privacy={**LITTLE, "nominal_rows": ROWS})

@@ -27,10 +27,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and SIGKILL"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
-    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
-    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
+def folder(tmp_path, no_page):
     random = np.random.default_rng(5)
     weights, heights = random.normal(70, 9, 200), random.normal(170, 9, 200)
     rows = [f"{a:.3f},{b:.3f},{'yes' if a > 70 else 'no'}" for a, b in zip(weights, heights, strict=True)]
@@ -150,11 +147,13 @@ def share_is_counted(folder, name):
     assert float(budget_at(here / "budget.db").spent().epsilon) >= together * (1 - 1e-12)
 
 
+@pytest.mark.full
 def test_the_share_of_the_bounds_is_counted(folder, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
     share_is_counted(folder, "real")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mutation", ["price", "charge", "draw"])
 def test_zoo_a_share_that_is_left_out_is_caught(folder, monkeypatch, mutation):
     """Broken: the noise is calibrated, the charge made, or the draw priced as if bounds were free."""

@@ -128,6 +128,7 @@ def run(study, tmp_path, folder="out", **options):
     return run_study(study, base_folder=tmp_path, folder=tmp_path / folder, random=keyed_source(1), **options)
 
 
+@pytest.mark.full
 def test_public_validation_rows_may_have_their_columns_in_another_order(tmp_path):
     """Scored in the order of their own file, the runs' scores would be those of other columns."""
     rows_with(["c", "a", "b", "target"], tmp_path, "d.csv", count=300)
@@ -164,6 +165,7 @@ def interrupted(study, tmp_path, monkeypatch, name):
             run(study, tmp_path)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["model.npz", "facts.json", "release.json"])
 def test_a_search_that_ends_between_its_files_resumes_to_the_same_model(tmp_path, monkeypatch, name):
     rows_with(["c", "a", "b", "target"], tmp_path, "d.csv")

@@ -90,7 +90,9 @@ def test_the_model_of_one_run_is_good_and_the_page_speaks_of_no_search(tmp_path)
     assert model.predict(np.array([[5.0, 3.4, 1.5, 0.2]]))[0] == 0
 
 
-def test_a_run_that_is_interrupted_goes_on_and_is_charged_once(tmp_path, monkeypatch):
+def assert_that_an_interrupted_one_goes_on(parsed, tmp_path, monkeypatch):
+    """The release and its model are those of a study that nobody interrupted."""
+
     def interrupted(*_):
         raise KeyboardInterrupt
 
@@ -103,6 +105,11 @@ def test_a_run_that_is_interrupted_goes_on_and_is_charged_once(tmp_path, monkeyp
     assert resumed == whole
     models = [load_model(tmp_path / name / "model.npz").estimator.weights_ for name in ("out", "whole")]
     assert all(np.array_equal(a, b) for a, b in zip(*models, strict=True))
+
+
+@pytest.mark.full
+def test_a_run_that_is_interrupted_goes_on(tmp_path, monkeypatch):
+    assert_that_an_interrupted_one_goes_on(parsed, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +130,7 @@ def test_what_does_not_go_together_is_named(tables, named):
 
 
 def test_a_space_alone_is_a_search_of_a_harmonic_number_of_runs():
-    found = designed(parsed(space=STUDY["space"]))
+    found = designed(parsed(space={"hidden_units": {"law": "categorical", "choices": [0, 8]}}))
     assert found.search.design == "one-stage"
     assert found.repetitions == {"law": "harmonic", "limit": 10}
     assert found.validation.data == "private"
@@ -149,6 +156,13 @@ def test_a_design_that_is_filled_in_is_filled_in_once():
         assert designed(designed(study)) == designed(study)
 
 
+def test_a_study_hears_that_nothing_will_say_how_good_the_model_is():
+    (note,) = check()["notes"]
+    assert note.startswith("nothing will say how good the model is: [validation] keeps some rows")
+    assert check(validation={"fraction": 0.3})["notes"] == []
+
+
+@pytest.mark.full
 def test_a_search_hears_of_one_run_where_searches_like_it_lost(caplog):
     """Of rates what a run of it is trained at, and of both what was measured on tables with as few rows; at once."""
     maps = {"map": {"law": "categorical", "choices": ["cos4", "direction"]}}
@@ -157,7 +171,6 @@ def test_a_search_hears_of_one_run_where_searches_like_it_lost(caplog):
     (lost,) = check(space=maps, repetitions=STUDY["repetitions"])["notes"]
     for said, kind in ((measured, "rates"), (lost, "maps")):
         assert re.search(rf"^one-stage searches for {kind} .* gained -\d+ thousandths of accuracy in the median", said)
-    assert check()["notes"] == []
     run_study(parsed(space=maps, repetitions={"law": "fixed", "count": 1}), base_folder=Path())
     assert f"note: {lost}" in caplog.messages
 
@@ -171,3 +184,22 @@ def test_rows_that_are_images_have_the_map_of_images():
     assert found == named
     with pytest.raises(StudyError, match="cell"):
         check(data=data, learner={"cell": 4})
+
+
+def test_what_a_rule_knows_is_one_run_and_said_beforehand(caplog):
+    """The same run as of the study without the space, and the note names what is left out."""
+    found, alone = check(space=STUDY["space"]), check()
+    note, *_ = found.pop("notes")
+    assert note.startswith("learning_rate under [space] is not searched")
+    assert found == {key: value for key, value in alone.items() if key != "notes"}
+    run_study(parsed(space=STUDY["space"]), base_folder=Path())
+    assert f"note: {note}" in caplog.messages
+
+
+def test_maps_that_cannot_be_told_apart_are_one_run_of_the_first():
+    def of(*choices):
+        return designed(parsed(space={"map": {"law": "categorical", "choices": list(choices)}})).learner.parameters
+
+    assert of("bins", "cos4") == {"map": "bins"}
+    assert of("cos4", "bins") == {"map": "joint"}  # which the rule takes for the smooth ones with so few rows
+    assert of("direction", "cos4") == {"map": "joint"}

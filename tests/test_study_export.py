@@ -58,6 +58,7 @@ def folder(tmp_path_factory):
     return place
 
 
+@pytest.mark.full
 def test_it_answers_as_the_released_model_in_a_fresh_process(folder):
     features = narrow().features
     model = dpselect.load_model(folder / "out" / "model.npz")

@@ -66,6 +66,7 @@ def test_a_space_of_rates_is_told_from_one_of_maps():
     assert forecast(space={"learning_rate": {"law": "uniform", "low": 1.0, "high": 2.0}})["space"] == "rates"
 
 
+@pytest.mark.full
 def test_the_design_is_the_one_that_the_study_will_have():
     for tables in ({}, {"space": MAPS}, {"space": MAPS, "search": {"design": "one-stage"}}):
         study = parse_study({**copy.deepcopy(ONE), **tables})

@@ -134,6 +134,7 @@ def test_one_row_moves_a_total_by_its_steps_at_most():
     assert below.cells(None, X, y).tolist() == [0, 3]
 
 
+@pytest.mark.full
 def test_noise_covers_the_steps_of_a_row():
     """The law of the noise is that of a count at epsilon over steps: twice the deviation for two steps."""
     random, noise = keyed_source(5), ScoreNoise(1.0, Adjacency.REPLACE_ONE)

@@ -109,6 +109,7 @@ def test_there_are_those_that_a_study_can_name():
     assert list(metrics_for(NUMBER)) == ["absolute-error", "r2", "squared-error"]
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 @pytest.mark.parametrize(("name", "task"), SHIPPED)
 def test_one_row_costs_epsilon_and_no_more(name, task, adjacency):
@@ -120,6 +121,7 @@ def test_one_row_costs_epsilon_and_no_more(name, task, adjacency):
     assert worst >= 1.0 - 1e-4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("name", "adjacency"),
     [("balanced-accuracy", REPLACE), ("auc", REPLACE), ("auc", ADD), ("r2", REPLACE), ("r2", ADD)],
@@ -172,6 +174,7 @@ def test_rows_by_themselves_add_up(name, task):
     assert metric.score(lost, rows=len(labels), noise=None) <= metric.score(whole, rows=len(rows), noise=None)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_the_noise_that_is_drawn_has_the_scale_that_is_said(adjacency):
     """E|X| of the discrete Laplace law of rate a is 2 q/(1 - q^2), q = exp(-a); 3000 draws, six standard errors."""
@@ -304,6 +307,13 @@ def test_a_share_lies_in_its_interval_by_the_exact_law():
         assert failure / 30 < worst <= failure
 
 
+def test_hardly_any_noise_has_hardly_any_sums():
+    """Where its rate is beyond what exp takes, too."""
+    found = [partial_sums(16, rate, 0.01) for rate in (1.0, 30.0, 700.0, 5000.0, 1e6)]
+    assert found == sorted(found, reverse=True)
+    assert 0.0 < found[-1] < found[0]
+
+
 def test_no_partial_sum_is_beyond_its_bound_by_the_exact_law():
     """The law of the largest partial sum of three discrete Laplace variables, by adding up."""
     rate, failure = 0.7, 0.05
@@ -327,6 +337,7 @@ def test_a_curve_is_within_its_error_of_the_expectation():
     assert 1 <= np.sum(off > curve_error(50, 0.05)) <= 45
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["accuracy", "auc", "balanced-accuracy", "log-loss"])
 @pytest.mark.parametrize("adjacency", [ADD, REPLACE])
 def test_intervals_hold_for_further_rows_and_need_the_noise(name, adjacency):

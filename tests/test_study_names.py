@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parents[1] / "docs"
 LISTED = """
 from dpselect.preprocessing import MAPS
@@ -22,11 +24,13 @@ def said(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.full
 def test_the_page_is_as_the_code_is():
     found = said(str(GENERATOR), "--check")
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.full
 def test_every_name_is_on_the_page():
     page = (DOCS / "study-file.md").read_text(encoding="utf-8")
     names = said("-c", LISTED).stdout.split()
@@ -34,6 +38,7 @@ def test_every_name_is_on_the_page():
     assert [name for name in names if f"`{name}`" not in page] == []
 
 
+@pytest.mark.full
 def test_a_page_that_is_behind_is_found(tmp_path):
     page = (
         (DOCS / "study-file.md").read_text(encoding="utf-8").replace("| `momentum` | `0.0` |", "| `momentum` | `0.1` |")

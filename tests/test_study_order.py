@@ -41,6 +41,7 @@ def document(**tables):
     return {**STUDY, "privacy": QUICK, "runs": {"executor": "inline"}, **tables}
 
 
+@pytest.mark.full
 def test_a_study_is_one_pass(walked):
     with unpriced():
         run_study(parse_study(document()), base_folder=Path())
@@ -97,6 +98,7 @@ def left():
     return sorted(str(path) for path in Path().rglob("*") if "state" not in path.parts)
 
 
+@pytest.mark.cases(17)
 @pytest.mark.parametrize(("before", "tables", "said"), FROM_PUBLIC_FACTS)
 @pytest.mark.parametrize("start", [run_study, check_study])
 def test_public_facts_refuse_before_a_price_is_worked_out(walked, before, tables, said, start):
@@ -116,6 +118,7 @@ def test_a_price_refuses_before_a_row_is_read(walked, start):
     assert left() == []
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("start", [run_study, check_study])
 def test_a_budget_refuses_before_a_row_is_read(walked, start):
     ledger_there()

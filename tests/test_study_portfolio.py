@@ -14,31 +14,24 @@ from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, parse_study, run_study
 from dpselect.study.designed import designed
-from dpselect.study.portfolio import shares
+from dpselect.study.portfolio import HEAD_START, TRIALS
 from dpselect.study.priced import price
 from dpselect.study.settled import Place, settle
-from dpselect.study.split import StudyObjective
 from tests.budgets import charges
+from tests.test_study_designs import assert_that_an_interrupted_one_goes_on
 from tests.test_study_schema import STUDY
 
 MAPS = {"map": {"law": "categorical", "choices": ["cos4", "centered", "bins"]}}
 LEARNERS = {"learner": {"law": "categorical", "choices": ["dp-sgd", "ridge"]}}
 BASE = {key: copy.deepcopy(STUDY[key]) for key in ("name", "data", "output")}
 MANY = {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000}
+FEW = 800
 
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def no_page(monkeypatch):
-    """Without the page, which takes seconds."""
-    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
-    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
-    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
 
 
 def parsed(**tables):
@@ -59,16 +52,26 @@ def priced(**tables):
         ({}, "portfolio"),
         ({"space": LEARNERS, "privacy": {**MANY, "nominal_rows": 20}}, "portfolio"),  # which nothing else searches
         ({"validation": {"fraction": 0.1}}, "portfolio"),
-        ({"privacy": {**MANY, "nominal_rows": 200}}, "portfolio"),  # n mu is above 80
-        ({"privacy": {**MANY, "nominal_rows": 100}}, "one-stage"),  # and below
+        ({"privacy": {**MANY, "nominal_rows": FEW + 100}}, "portfolio"),
+        ({"privacy": {**MANY, "nominal_rows": FEW}}, "one-run"),  # a trial could not tell the maps apart
+        ({"space": {**MAPS, **STUDY["space"]}}, "portfolio"),  # of the maps: a rule knows the rate
         ({"privacy": {"epsilon": 3.0, "delta": 1e-6, "nominal_rows": 5000, "adjacency": "replace_one"}}, "portfolio"),
         ({"privacy": {"noise_multiplier": 3.0, "delta": 1e-6, "nominal_rows": 5000}}, "one-stage"),
         ({"validation": {"metric": "balanced-accuracy"}}, "one-stage"),  # a portfolio compares right answers
         ({"validation": {"data": "public", "source": "sklearn:iris"}}, "one-stage"),
         ({"repetitions": {"law": "harmonic", "limit": 4}}, "one-stage"),
-        ({"space": STUDY["space"]}, "one-stage"),
-        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "joint", "direction"]}}}, "one-stage"),
-        ({"space": {"momentum": {"law": "categorical", "choices": [0.0, 0.9]}}}, "one-stage"),
+        ({"space": STUDY["space"]}, "one-run"),
+        ({"space": {"map": {"law": "categorical", "choices": ["cos4", "joint", "direction"]}}}, "one-run"),
+        ({"space": {"map": {"law": "categorical", "choices": ["bins"]}}}, "one-run"),
+        ({"space": {"momentum": {"law": "categorical", "choices": [0.0, 0.9]}}}, "one-run"),
+        ({"space": {"hidden_units": {"law": "categorical", "choices": [0, 8]}}}, "one-stage"),
+        (
+            {
+                "space": {"regularization": {"law": "log_uniform", "low": 0.1, "high": 1.0}},
+                "learner": {"name": "output-perturbation"},
+            },
+            "one-stage",
+        ),
         ({"space": {"map": {"law": "categorical", "choices": ["cos4", "bins"] * 3}}}, "one-stage"),
     ],
 )
@@ -94,7 +97,7 @@ def test_a_portfolio_that_names_no_candidates_has_the_default_and_another(tables
 @pytest.mark.parametrize(
     ("tables", "said"),
     [
-        ({"repetitions": {"law": "fixed", "count": 2}}, "repetitions: a portfolio trains each candidate once"),
+        ({"repetitions": {"law": "fixed", "count": 2}}, "repetitions: a portfolio tries each candidate once"),
         ({"validation": {"data": "public", "source": "sklearn:iris"}}, "a portfolio chooses by the rows that train"),
         ({"space": STUDY["space"]}, 'each law must be "categorical"'),
         ({"space": {"map": {"law": "categorical", "choices": ["cos4"]}}}, "2 to 4 candidates, and this space has 1"),
@@ -121,37 +124,44 @@ def test_what_is_no_portfolio_is_refused_before_a_row_is_read(tables, said):
 # What it costs
 
 
+@pytest.mark.full
 def test_the_price_is_the_composition_and_uses_the_total():
     found = priced().price
     parts = found.portfolio.training
     assert 0.999 * 3.0 <= found.epsilon <= 3.0
     assert found.portfolio.choice.epsilon == pytest.approx(0.3)
-    again = compose(*parts, found.portfolio.choice.guarantee)
+    again = compose(compose(*parts, found.portfolio.last), found.portfolio.choice.guarantee)
     assert found.epsilon == pytest.approx(again.epsilon(1e-6), rel=1e-9)
-    mus = np.array([part.gaussian_mu for part in parts])
-    assert mus**2 / np.sum(mus**2) == pytest.approx(shares(3), abs=0.01)
+    squares = np.array([part.gaussian_mu**2 for part in (*parts, found.portfolio.last)])
+    assert found.portfolio.ahead == math.floor(HEAD_START / parts[0].gaussian_mu)
+    assert squares / np.sum(squares) == pytest.approx([*[TRIALS / 3] * 3, 1.0 - TRIALS], abs=0.01)
 
 
+@pytest.mark.full
 def test_bounds_that_are_bought_are_paid_for_beside_it():
     columns = {"petal width (cm)": {"bounds": "private"}, "sepal length (cm)": {"bounds": [0, 8]}}
     data = {**{key: value for key, value in BASE["data"].items() if key != "bounds"}, "columns": columns}
     found = priced(data=data).price
     assert 0.999 * 3.0 <= found.epsilon <= 3.0
-    whole = compose(*found.portfolio.training, found.portfolio.choice.guarantee, found.purchase.guarantee)
+    trained = compose(*found.portfolio.training, found.portfolio.last)
+    whole = compose(trained, found.portfolio.choice.guarantee, found.purchase.guarantee)
     assert found.epsilon == pytest.approx(whole.epsilon(1e-6), rel=1e-6)
 
 
+@pytest.mark.full
 def test_without_delta_epsilon_itself_is_shared():
     privacy = {"epsilon": 4.0, "nominal_rows": 120}
     space = {"regularization": {"law": "categorical", "choices": [0.01, 0.1]}}
     found = priced(privacy=privacy, learner={"name": "output-perturbation"}, space=space).price
-    assert [part.pure_epsilon for part in found.portfolio.training] == pytest.approx([1.8, 1.8], rel=1e-3)
+    assert [part.pure_epsilon for part in found.portfolio.training] == pytest.approx([0.18, 0.18], rel=1e-3)
+    assert found.portfolio.last.pure_epsilon == pytest.approx(3.24, rel=1e-3)
     assert 0.999 * 4.0 <= found.epsilon <= 4.0
 
 
 # What it releases
 
 
+@pytest.mark.full
 def test_the_candidates_are_public_and_only_the_chosen_one_is_released(tmp_path):
     study = parsed(privacy={**MANY, "epsilon": 30.0}, test={"source": "sklearn:iris"})
     release = run_study(study, base_folder=tmp_path, random=keyed_source(3)).release
@@ -171,25 +181,16 @@ def test_the_candidates_are_public_and_only_the_chosen_one_is_released(tmp_path)
     }
 
 
+@pytest.mark.full
 def test_a_figure_is_released_where_a_part_of_the_rows_validates(tmp_path, no_page):
     study = parsed(validation={"fraction": 0.3})
     release = run_study(study, base_folder=tmp_path, random=keyed_source(3)).release
     assert release["validation"]["low"] <= release["validation"]["value"] <= release["validation"]["high"]
 
 
+@pytest.mark.full
 def test_one_that_is_interrupted_goes_on_and_is_charged_once(tmp_path, monkeypatch, no_page):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    whole = run_study(parsed(output={"folder": "whole"}), base_folder=tmp_path, random=keyed_source(7)).release
-    with monkeypatch.context() as patch:
-        patch.setattr(StudyObjective, "__call__", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run_study(parsed(), base_folder=tmp_path, random=keyed_source(7))
-    resumed = run_study(parsed(), base_folder=tmp_path, resume=True).release
-    assert resumed == whole
-    models = [load_model(tmp_path / name / "model.npz").estimator.weights_ for name in ("out", "whole")]
-    assert all(np.array_equal(a, b) for a, b in zip(*models, strict=True))
+    assert_that_an_interrupted_one_goes_on(parsed, tmp_path, monkeypatch)
     assert charges(tmp_path / "out" / "budget.db") == [True]
 
 
@@ -224,6 +225,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "label",
     [

@@ -60,6 +60,7 @@ def test_the_accuracy_is_that_of_the_model_in_the_file(tmp_path):
     assert json.loads((tmp_path / "out" / "release.json").read_text())["test"] == release["test"]
 
 
+@pytest.mark.full
 def test_a_model_that_was_scrambled_on_its_way_to_the_file_shows(tmp_path, monkeypatch):
     """The accuracy is that of what was written, not of what was trained."""
     rows_with(ORDER, tmp_path, "d.csv", count=400)
@@ -76,6 +77,7 @@ def test_a_model_that_was_scrambled_on_its_way_to_the_file_shows(tmp_path, monke
     assert scrambled < 0.2
 
 
+@pytest.mark.full
 def test_test_rows_take_no_part_in_the_search(tmp_path):
     rows_with(ORDER, tmp_path, "d.csv")
     rows_with(ORDER, tmp_path, "test.csv", count=9)
@@ -114,6 +116,7 @@ def test_test_rows_that_cannot_be_read_are_found_before_anything_is_drawn(tmp_pa
             check_study(study_of(test={"source": "test.csv"}), base_folder=tmp_path, folder=tmp_path / "other")
 
 
+@pytest.mark.full
 def test_the_command_prints_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows_with(ORDER, tmp_path, "d.csv")
@@ -132,6 +135,7 @@ def test_the_command_prints_it(tmp_path, monkeypatch):
     assert json.loads(as_json.stdout)["test"]["accuracy"] == accuracy
 
 
+@pytest.mark.full
 def test_the_report_shows_it_beside_one_answer_for_all_rows():
     page = render_page({**RELEASE, "validation": None}, FACTS)
     assert "accuracy on public test rows</dt><dd>0.7<" in page
@@ -173,6 +177,7 @@ def test_bundled_sets_have_two_parts():
         open_table("sklearn:digits/dev", EXAMPLES)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["digits", "breast_cancer", "tumours"])
 def test_the_examples_hold_test_rows_out_of_the_search(name):
     study = load_study(EXAMPLES / f"{name}.toml")
@@ -189,6 +194,7 @@ def test_the_tables_of_the_example_are_what_its_script_makes(tmp_path):
         assert (tmp_path / name).read_text() == (EXAMPLES / name).read_text()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "least"), [("digits", 0.75), ("tumours", 0.8)])
 def test_the_model_of_an_example_is_good_as_loaded(tmp_path, name, least):
     """Of a search from a key with a made-up noise: whether the way to the file keeps what was learned."""

@@ -84,6 +84,7 @@ def test_without_a_public_share_or_with_common_classes_nothing_is_said(tmp_path,
     assert not [note for note in found["notes"] if "accuracy" in note]
 
 
+@pytest.mark.full
 def test_the_card_says_that_the_model_is_no_better_than_one_answer(tmp_path, table):
     """Accuracy 0.98 with 2 per cent of positives, as public shares tell: on top, in a warning and beside the figure."""
     release = run(tmp_path, document(shares={"ill": 0.02}), "out")
@@ -95,6 +96,7 @@ def test_the_card_says_that_the_model_is_no_better_than_one_answer(tmp_path, tab
     assert "The interval does not exclude that the model is no better than that." in text
 
 
+@pytest.mark.full
 def test_weights_and_a_metric_that_counts_classes_find_the_positives(tmp_path, table):
     X, y = table
     plain = run(tmp_path, document(), "plain")

@@ -65,6 +65,7 @@ def run(tmp_path, document=DOCUMENT, folder="out", key=1):
         ).release
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("learner", ["ridge", "dp-sgd"])
 def test_a_model_predicts_in_units_of_the_label(tmp_path, learner):
     write(tmp_path / "rents.csv", table())
@@ -102,6 +103,7 @@ def test_predictions_are_the_same_in_every_container_and_order_of_columns(tmp_pa
         model.predict_proba(rows)
 
 
+@pytest.mark.full
 def test_every_source_of_labels_gives_the_same_release(tmp_path):
     pytest.importorskip("pyarrow")
     import pyarrow as pa
@@ -149,6 +151,7 @@ def test_a_label_that_is_missing_or_no_number_is_refused_before_anything_is_char
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("bounds", [[-1e-9, 1e-9], [-1e300, 1e300], [-2e6, -1e6]])
 @pytest.mark.parametrize("learner", ["ridge", "dp-sgd"])
 def test_tiny_huge_and_negative_labels(tmp_path, bounds, learner):
@@ -165,6 +168,7 @@ def test_tiny_huge_and_negative_labels(tmp_path, bounds, learner):
     assert json.loads(json.dumps(release["validation"], allow_nan=False)) == release["validation"]
 
 
+@pytest.mark.full
 def test_a_constant_label_and_public_validation(tmp_path):
     cells = table()
     cells["rent"] = np.full(300, 100.0)

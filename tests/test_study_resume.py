@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.budgets import charges
 from tests.clusters import wait_until
 from tests.test_cli import toml
@@ -46,6 +48,7 @@ def ended(process):
         process.kill()
 
 
+@pytest.mark.full
 def test_a_killed_search_resumes_with_one_charge(tmp_path):
     (tmp_path / "toy.toml").write_text(
         toml({**STUDY, "privacy": PRIVACY, "repetitions": {"law": "fixed", "count": 3}, "runs": {"executor": "inline"}})

@@ -63,6 +63,7 @@ def run(tmp_path, document=STUDY, *, folder="out", key=1, **options):
     )
 
 
+@pytest.mark.full
 def test_a_release_has_model_page_and_json(tmp_path):
     finished = run(tmp_path)
     release = json.loads((tmp_path / "out" / "release.json").read_text())
@@ -83,6 +84,7 @@ def test_a_release_has_model_page_and_json(tmp_path):
     assert "<script" not in page
 
 
+@pytest.mark.full
 def test_the_model_loads_and_predicts_raw_rows(tmp_path):
     run(tmp_path)
     from sklearn.datasets import load_iris
@@ -101,6 +103,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
         dpselect.load_model(tmp_path / "x.npz")
 
 
+@pytest.mark.full
 def test_the_score_is_released_unless_the_study_says_no(tmp_path):
     """Its noise is part of the price in any case: the price is the same to the last digit."""
     shown, kept = run(tmp_path), run(tmp_path, KEPT, folder="kept")
@@ -115,6 +118,7 @@ def files_of(folder):
     return {path.name: (path.stat().st_size, stat.S_IMODE(path.stat().st_mode)) for path in sorted(folder.iterdir())}
 
 
+@pytest.mark.full
 def test_what_is_written_does_not_depend_on_the_number_of_runs(tmp_path):
     """Two keys that draw the smallest and the largest K: same files, same sizes, and pages that differ only in the
     winner's parameters, where the study keeps the score."""
@@ -134,6 +138,7 @@ def test_what_is_written_does_not_depend_on_the_number_of_runs(tmp_path):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.full
 def test_the_sealed_store_and_key_are_private_and_the_key_is_gone_afterwards(tmp_path):
     run(tmp_path)
     store = tmp_path / "out" / "search.sealed"
@@ -141,6 +146,7 @@ def test_the_sealed_store_and_key_are_private_and_the_key_is_gone_afterwards(tmp
     assert not [path for path in (tmp_path / "state").rglob("*") if path.is_file()]
 
 
+@pytest.mark.full
 def test_the_same_key_gives_the_same_release(tmp_path):
     first, second = run(tmp_path, folder="a").release, run(tmp_path, folder="b").release
     assert first == second
@@ -148,12 +154,14 @@ def test_the_same_key_gives_the_same_release(tmp_path):
     assert (tmp_path / "a" / "model.npz").read_bytes() == (tmp_path / "b" / "model.npz").read_bytes()
 
 
+@pytest.mark.full
 def test_a_folder_that_holds_a_release_is_refused(tmp_path):
     run(tmp_path)
     with pytest.raises(StudyError, match="already holds a release"):
         run(tmp_path)
 
 
+@pytest.mark.full
 def test_resuming_a_finished_search_says_so(tmp_path):
     run(tmp_path)
     with pytest.raises(StudyError, match="done"):
@@ -179,6 +187,7 @@ def test_an_impossible_budget_is_refused_before_a_row_is_read(tmp_path, monkeypa
         run(tmp_path, changed("privacy", {"epsilon": 3.0, "delta": 0.0, "nominal_rows": 150}))
 
 
+@pytest.mark.full
 def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.searched.tune", lambda *_, **__: pytest.fail("the search began"))
     (tmp_path / "d.csv").write_text("a,target\n1,0\nx,1\n")
@@ -186,6 +195,7 @@ def test_content_errors_come_before_anything_is_drawn_or_charged(tmp_path, monke
         run(tmp_path, changed("data", {"source": "d.csv", "classes": [0, 1], "bounds": [0, 1]}))
 
 
+@pytest.mark.full
 def test_every_run_failing_looks_like_no_run(tmp_path, monkeypatch):
     """ "None" is written in full, with the full price and no reason."""
     monkeypatch.setattr("dpselect.study.split.StudyObjective.__call__", lambda *_: 1 / 0)
@@ -204,6 +214,7 @@ def run_price(tmp_path):
     return price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study)).search.statement(delta=1e-5).epsilon
 
 
+@pytest.mark.full
 def test_public_validation_costs_nothing_and_scores_exactly(tmp_path):
     rng = np.random.default_rng(0)
     lines = ["a,b,target"] + [f"{x},{y},{int(x > y)}" for x, y in rng.random((60, 2))]
@@ -223,6 +234,7 @@ def test_the_example_studies_are_valid(name):
     assert law_of(study).limit is not None
 
 
+@pytest.mark.full
 def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.run.write", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -234,6 +246,7 @@ def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
         run(tmp_path)
 
 
+@pytest.mark.full
 def test_a_noise_multiplier_in_place_of_a_total(tmp_path):
     document = changed("privacy", {"noise_multiplier": 4.0, "delta": 1e-5, "nominal_rows": 150})
     guarantee = run(tmp_path, document).release["guarantee"]
@@ -248,6 +261,7 @@ def test_a_noise_multiplier_in_place_of_a_total(tmp_path):
     assert parts == ["dp-sgd", "pure"]
 
 
+@pytest.mark.full
 def test_the_key_in_an_environment_variable(tmp_path, monkeypatch):
     import base64
 
@@ -260,12 +274,14 @@ def test_the_key_in_an_environment_variable(tmp_path, monkeypatch):
     assert not (tmp_path / "state").exists() or not list((tmp_path / "state").rglob("*.key"))
 
 
+@pytest.mark.full
 def test_constant_runs_release_the_same(tmp_path):
     study = inline(STUDY, constant=True)
     finished = run_study(study, base_folder=tmp_path, folder=tmp_path / "constant", random=keyed_source(1))
     assert finished.release["parameters"] == run(tmp_path).release["parameters"]
 
 
+@pytest.mark.full
 def test_pure_privacy_by_output_perturbation_under_replace_one(tmp_path):
     document = {
         **STUDY,
@@ -279,6 +295,7 @@ def test_pure_privacy_by_output_perturbation_under_replace_one(tmp_path):
     assert guarantee["adjacency"] == "replace_one"
 
 
+@pytest.mark.full
 def test_delta_is_checked_against_the_public_row_count_under_replace_one(tmp_path):
     document = {
         **STUDY,
@@ -290,6 +307,7 @@ def test_delta_is_checked_against_the_public_row_count_under_replace_one(tmp_pat
         run(tmp_path, document)
 
 
+@pytest.mark.full
 def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
     from dpselect.ledger import Ledger
 
@@ -311,6 +329,7 @@ def test_a_search_spends_from_the_ledger_that_the_study_names(tmp_path):
         run(tmp_path, changed("privacy", privacy), folder="second")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("epsilon", [3.0, 9.0])
 def test_a_folder_pays_for_one_search(tmp_path, epsilon):
     """Also when all but the charge was removed, and whatever another study may spend."""

@@ -43,6 +43,21 @@ def test_a_cell_that_is_no_number_is_missing_whatever_it_is(gone):
         encoded({"bounds": (0, 8), "missing": 6}, gone, gone)
 
 
+@pytest.mark.parametrize("gone", [None, float("nan"), "", "?", [1]])
+def test_one_row_to_predict_may_lack_whatever_a_study_says_may_be_missing(gone):
+    column = Column(bounds=(0, 8), missing="indicator")
+    assert column.encode("c", cells(gone), empty=True).tolist() == [[0.0, 1.0]]
+    with pytest.raises(ContentError, match="'c' has a cell that is missing"):
+        Column(bounds=(0, 8)).encode("c", cells(gone), empty=True)
+
+
+def test_rows_to_predict_are_refused_where_none_of_many_cells_can_be_read():
+    column = Column(bounds=(0, 8), missing="indicator")
+    assert column.encode("c", cells(*[""] * 30, *["1,5"] * 9), empty=True)[:, 1].all()
+    with pytest.raises(ContentError, match=r"read as a number; a decimal comma is declared by data\.decimal or --dec"):
+        column.encode("c", cells(*["1,5"] * 10), empty=True)
+
+
 @pytest.mark.parametrize("six", [6, 6.0, "6", " 6.0 ", "6e0", Decimal(6), np.int8(6), np.float32(6), b"6"])
 def test_a_number_is_itself_however_it_is_stored(six):
     assert encoded({"bounds": (0, 8)}, six) == [[0.5]]

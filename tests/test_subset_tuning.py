@@ -32,6 +32,7 @@ def pure(noise):
 
 
 class TestPlan:
+    @pytest.mark.full
     @pytest.mark.parametrize("final_rows", ["rest", "all"])
     def test_least_noise_on_its_grid(self, final_rows):
         """Every option meets the total, priced anew, and would not with the next smaller power of 1.02."""
@@ -53,6 +54,7 @@ class TestPlan:
             assert price(option.noise) == pytest.approx(option.epsilon, rel=1e-9)
             assert option.epsilon <= 1.0 < price(option.noise / 1.02)
 
+    @pytest.mark.full
     def test_work(self):
         given = {"base": pure, "epsilon": 1.0, "delta": 0.0, "repetitions": LAW, "sampling_rates": (0.25,)}
         options = plan_subset(**given)
@@ -61,6 +63,7 @@ class TestPlan:
         everyone = plan_subset(**given, final_rows="all")
         assert {option.work for option in everyone} == {LAW.mean * 0.25 + 1.0, LAW.mean}
 
+    @pytest.mark.full
     def test_goal(self):
         """Pure noise, so that two families are priced quickly; every law reaches the goal and keeps the limit."""
         options = plan_subset(
@@ -76,6 +79,7 @@ class TestPlan:
         assert all(option.law.mean <= 40 and option.law.expected_quantile() >= 0.7 for option in options)
         assert all(option.utility == option.law.expected_quantile() for option in options)
 
+    @pytest.mark.full
     def test_refusals(self):
         good = {"base": run, "epsilon": 1.0, "delta": 1e-6, "repetitions": LAW}
         for changes, match in (
@@ -99,6 +103,7 @@ class TestCommand:
     def answer(self, *arguments):
         return CliRunner().invoke(app, ["plan", "--delta", "1e-6", *arguments])
 
+    @pytest.mark.full
     def test_json(self):
         """The table is in docs/adaptive-search.md, whose commands are run by tests/test_docs.py."""
         arguments = ["--base", "laplace", "--epsilon", "1", "--repetitions", "harmonic:limit=10"]

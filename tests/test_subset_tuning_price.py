@@ -85,6 +85,7 @@ def exact_profile(pairs, top):
 
 @pytest.mark.parametrize("final_rows", ["rest", "all"])
 class TestAgainstEnumeration:
+    @pytest.mark.full
     @pytest.mark.theorem("docs/theory/subset-tuning.md, Theorem 1", exact=True)
     def test_never_below_the_truth(self, final_rows):
         """Profile, Renyi curve and pure epsilon, both directions, on random mechanisms."""
@@ -205,6 +206,7 @@ class TestPrices:
             pure = tune_on_subset(search=pure_dp(epsilon=1.0), final=nothing, sampling_rate=q, final_rows=final_rows)
             assert pure.epsilon(0.0) == pytest.approx(math.log1p(q * math.expm1(1.0)), rel=1e-6)
 
+    @pytest.mark.full
     def test_ends_of_the_sampling_rate(self):
         run = gaussian(noise_multiplier=2.0)
         search = best_of(run, Harmonic(limit=20), bound="profile")
@@ -217,6 +219,7 @@ class TestPrices:
         barely = tune_on_subset(search=search, final=run, sampling_rate=1e-9)
         assert barely.epsilon(1e-6) == pytest.approx(run.epsilon(1e-6), rel=1e-3)
 
+    @pytest.mark.full
     def test_at_most_what_a_published_split_costs(self):
         """Hiding the split can only help: never above the average of both profiles, nor composition for "all"."""
         run = dp_sgd(noise_multiplier=1.0, sampling_rate=0.02, steps=200)
@@ -239,6 +242,7 @@ class TestPrices:
         assert prices == sorted(prices, reverse=True)
         assert prices[0] == pytest.approx(prices[2], rel=2e-3)
 
+    @pytest.mark.full
     def test_renyi_alone(self):
         """Guarantees that are nothing but Renyi curves; the curve is never below the profile's own conversion."""
         run = renyi_dp(orders=[2.0, 4.0, 8.0, 32.0], epsilons=[0.1, 0.2, 0.4, 1.6])
@@ -256,6 +260,7 @@ class TestPrices:
         assert np.all(np.diff(values) >= -1e-9)
         assert values[-1] <= np.log(0.2 * math.e + 0.8 * math.exp(0.5)) * (1 + 1e-6)
 
+    @pytest.mark.full
     def test_calibrates(self):
         def whole(noise):
             run = gaussian(noise_multiplier=noise)

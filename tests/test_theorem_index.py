@@ -19,6 +19,7 @@ def theorems(monkeypatch):
     return importlib.import_module("theorems")
 
 
+@pytest.mark.full
 def test_every_statement_has_an_exact_test_and_one_that_fails_one_per_cent_lower(theorems):
     entries, wrong = theorems.index(ROOT, theorems.bibliography(), theorems.NO_ENTRY)
     assert wrong == []

@@ -85,6 +85,7 @@ def check_sets(seed: int, trials: int, most: int) -> None:
         assert upper <= lower * (1.0 + 3e-4) + 1e-12, "the search ends by itself, not by its limits"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(4))
 def test_no_set_beats_the_two_cuts(seed: int) -> None:
     """Every set of up to eight unequal pieces of 400 pairs, for six kinds of T, infinite losses and ties among them."""
@@ -109,6 +110,7 @@ def on_fine_pieces(atoms: Atoms, law: Repetitions, epsilon: float) -> float:
     return max(float(np.max(values[0][k] - math.exp(epsilon) * values[1][k])) for k in (0, 1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_the_lower_value_is_attained(seed: int) -> None:
     """Atoms cut into 20 equal and 10 tiny pieces: some set of whole pieces comes within a per cent of the lower value.
@@ -153,6 +155,7 @@ def test_a_bound_one_per_cent_lower_is_caught() -> None:
     assert 0.99 * bound < attained <= bound
 
 
+@pytest.mark.full
 def test_gaussian_pieces_attain_the_lower_value() -> None:
     """The same on 400 bins of the Gaussian, whole bins against cuts anywhere."""
     atoms = Atoms.of(gaussian(noise_multiplier=2.0).pair_source()(400)[0].pessimistic)
@@ -229,6 +232,7 @@ def test_a_conditioned_limit_is_free(limit: int, value: float) -> None:
     assert value < exact_pure(1.0, 0.1)
 
 
+@pytest.mark.full
 def test_caps_beyond_two_epsilon() -> None:
     """At stop probability 0.1 exactly the caps 3 to 6 cost more than 2 epsilon."""
     over = [k for k in range(1, 40) if pure_first(capped(Geometric(gamma=0.1), k), 1.0) > 2.0]
@@ -272,6 +276,7 @@ def test_the_papers_theorem() -> None:
     assert rough.failure == pytest.approx(3.0 * math.e * 1e-6 / 0.1)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])
 @pytest.mark.parametrize("stop", [0.3, 0.1, 0.01])
 def test_the_paper_is_never_below_the_optimum(epsilon: float, stop: float) -> None:
@@ -308,6 +313,7 @@ def check_bracket(base: Guarantee, stop: float, limit: int | None, truncation: s
     assert lower > 0.9 * base.epsilon_bracket(delta=delta)[0], "a single try can be had by accepting everything"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "pure", "approximate"])
 @pytest.mark.parametrize(("limit", "truncation"), LIMITS)
 def test_brackets_are_narrow(name: str, limit: int | None, truncation: str) -> None:
@@ -324,6 +330,7 @@ def test_brackets_are_narrow_everywhere(name: str, stop: float, limit: int | Non
         check_bracket(BASES[name], stop, limit, truncation, delta)
 
 
+@pytest.mark.full
 def test_capped_and_conditioned_differ_at_delta_above_zero() -> None:
     """Ten failures in a row tell more than 2 epsilon under a cap; conditioned, the limit makes the search cheaper."""
     base = pure_dp(epsilon=0.5)
@@ -335,6 +342,7 @@ def test_capped_and_conditioned_differ_at_delta_above_zero() -> None:
     assert conditioned.epsilon(delta=1e-5) < free.epsilon_bracket(delta=1e-5)[0] < 1.0
 
 
+@pytest.mark.full
 def test_the_profile_falls_and_results_compose() -> None:
     total = threshold_stopping(gaussian(noise_multiplier=4.0), stop_probability=0.05)
     deltas = total.delta(np.linspace(0.0, 2.0, 9))
@@ -352,6 +360,7 @@ def test_results_compose() -> None:
     assert alone < again.epsilon(delta=1e-6) < alone + once
 
 
+@pytest.mark.full
 def test_splitting_atoms_changes_nothing() -> None:
     """Cuts may lie inside atoms: the same pair in pieces has the same value, to the accuracy of the search."""
     pair = pair_of(np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.4, 0.1]))

@@ -167,6 +167,7 @@ def test_labels_that_are_no_numbers_leave_their_rows_out():
         assert np.array_equal(found, kept)
 
 
+@pytest.mark.full
 def test_only_the_listed_conventions_of_scikit_learn_are_broken():
     model = DPSGDRegressor(label_bounds=(-4, 4), row_norm=4, noise_multiplier=0.5)
     with warnings.catch_warnings(action="ignore"):
@@ -198,6 +199,7 @@ def noise_for(model, epsilon):
     return calibrate(lambda noise: model.set_params(noise_multiplier=noise).guarantee(), epsilon=epsilon, delta=1e-5)
 
 
+@pytest.mark.full
 def test_one_run_on_digits_reaches_what_the_rule_promises():
     X, y = load_digits(return_X_y=True)
     options = {"classes": range(10), "nominal_rows": 1440}

@@ -254,6 +254,7 @@ def two_level_data(rng, count):
     return [x if rng.random() < 0.8 else rng.randrange(16) for x in random_data(rng, count)]
 
 
+@pytest.mark.full
 def test_exact_laws_of_two_levels():
     """The whole recursion in rationals: every draw of both levels enumerated, at the price of two levels."""
     price = tree_log_price(TWO, bits=4)
@@ -357,6 +358,7 @@ def law_with(kind, program, **caps):
         prefix = [choice for choice, _ in taken[:-1]] + [taken[-1][0] + 1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "caught"), [(EnumeratedDraws, False), (WithoutThresholdNoise, True), (FreshThresholdNoise, True)]
 )

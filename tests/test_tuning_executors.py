@@ -108,6 +108,7 @@ def two_workers():
     return ProcessExecutor(workers=2)
 
 
+@pytest.mark.full
 def test_same_release_in_processes_and_inline(two_workers, monkeypatch, capfd):
     inline = tuned(mixed, InlineExecutor(), 1, monkeypatch)
     out, err = capfd.readouterr()
@@ -118,6 +119,7 @@ def test_same_release_in_processes_and_inline(two_workers, monkeypatch, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.full
 def test_a_dead_worker_costs_a_replay_with_the_same_key(two_workers, monkeypatch, tmp_path):
     expected = tuned(noisy, InlineExecutor(), ONE_DEATH, monkeypatch)
     result = tuned(Deadly(tmp_path, times=1), two_workers, ONE_DEATH, monkeypatch)
@@ -128,6 +130,7 @@ def test_a_dead_worker_costs_a_replay_with_the_same_key(two_workers, monkeypatch
     assert sum(x < 0.5 for x in attempts) == 1
 
 
+@pytest.mark.full
 def test_after_three_replays_it_counts_as_the_worst(two_workers, monkeypatch, tmp_path):
     """And the number of commits is that of an uneventful search."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -147,6 +150,7 @@ def test_after_three_replays_it_counts_as_the_worst(two_workers, monkeypatch, tm
     assert commits["calm"] == commits["deadly"]
 
 
+@pytest.mark.full
 def test_an_interruption_stops_the_workers_and_leaves_a_store_to_resume(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     sleepy, executor = Sleepy(tmp_path / "asleep"), ProcessExecutor(workers=1)
@@ -164,6 +168,7 @@ def test_an_interruption_stops_the_workers_and_leaves_a_store_to_resume(monkeypa
     assert result.params == tuned(noisy, InlineExecutor(), 6, monkeypatch).params
 
 
+@pytest.mark.full
 def test_workers_are_limited_and_learn_no_key_from_their_surroundings(monkeypatch):
     result = tuned(environment, ProcessExecutor(workers=1), 5, monkeypatch)
     pools, arguments, variables, _ = result.value
@@ -182,6 +187,7 @@ def test_what_cannot_be_pickled_is_refused_before_anything_is_drawn(two_workers,
         )  # fmt: skip
 
 
+@pytest.mark.full
 def test_what_cannot_be_loaded_is_refused_before_anything_is_drawn(two_workers, monkeypatch, capfd):
     monkeypatch.setattr(Harmonic, "sample", lambda *_, **__: pytest.fail("drawn"))
     with pytest.raises(StudyError, match="could not load"):
@@ -189,6 +195,7 @@ def test_what_cannot_be_loaded_is_refused_before_anything_is_drawn(two_workers, 
     assert "secret" not in capfd.readouterr().err
 
 
+@pytest.mark.full
 def test_no_worker_outlives_its_session(two_workers):
     job = Job(noisy, SPACE, 1000)
     with two_workers.session(job) as session:

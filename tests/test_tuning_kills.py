@@ -38,18 +38,21 @@ def kills(reports):
     return sum(sum(report["killed"]) for report in reports)
 
 
+@pytest.mark.full
 def test_kills_around_durable_writes(tmp_path):
     reports = killed_searches(tmp_path, "writes", 20)
     assert wrongs(reports) == []
     assert kills(reports) >= 19
 
 
+@pytest.mark.full
 def test_kills_at_random_instants(tmp_path):
     reports = killed_searches(tmp_path, "random", 6)
     assert wrongs(reports) == []
     assert kills(reports) >= 1
 
 
+@pytest.mark.full
 def test_zoo_a_tuner_that_starts_over_is_caught(tmp_path):
     """Broken: on resume it forgets the store, so K is drawn again and a second charge is made."""
     reports = killed_searches(tmp_path, "broken", 8)
@@ -57,12 +60,14 @@ def test_zoo_a_tuner_that_starts_over_is_caught(tmp_path):
     assert {"not exactly one settled charge", "drawn more than once"} <= found
 
 
+@pytest.mark.full
 def test_kills_of_a_search_whose_trials_learn(tmp_path):
     reports = killed_searches(tmp_path, "adaptive-writes", 9)
     assert wrongs(reports) == []
     assert kills(reports) >= 8
 
 
+@pytest.mark.full
 def test_zoo_a_tuner_that_proposes_again_is_caught(tmp_path):
     """Broken: on resume it asks the proposer once more what to try in a trial that was under way."""
     reports = killed_searches(tmp_path, "adaptive-broken", 12)

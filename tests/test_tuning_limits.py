@@ -97,6 +97,7 @@ def test_a_count_beyond_its_limit_is_a_failed_run(objective):
     assert tuned(objective, key=3).value == max(parameters(3))
 
 
+@pytest.mark.full
 def test_a_count_limit_is_the_same_in_workers():
     limits = Limits(counts={"steps": 5})
     expected = tuned(stepping, key=3, limits=limits).value
@@ -108,6 +109,7 @@ class Stepping:
         return stepping(params, random)
 
 
+@pytest.mark.full
 def test_seconds_end_a_trial_and_it_is_not_tried_again(tmp_path):
     found = parameters(3)
     objective = Hungry("sleep", found[-2] + 1e-12, tmp_path)
@@ -116,6 +118,7 @@ def test_seconds_end_a_trial_and_it_is_not_tried_again(tmp_path):
     assert (tmp_path / repr(found[-1])).read_text() == "x"
 
 
+@pytest.mark.full
 def test_bytes_end_a_trial():
     found = parameters(3)
     limits = Limits(memory_bytes=4 << 30, failure_is_private=True)
@@ -149,6 +152,7 @@ class Locked:
         return noisy(params, random)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("objective", "error"), [(Locked(), ArgumentError), (Unloadable(), StudyError)])
 def test_what_a_child_cannot_run_is_refused_before_anything_is_charged(objective, error):
     """Not taken for a trial that fails each time: that would be nothing found at the full price."""
@@ -236,6 +240,7 @@ def not_running(process):
         return True
 
 
+@pytest.mark.full
 def test_the_outcome_of_a_limit_is_recorded(tmp_path, monkeypatch):
     """Resumed after the limit was met, a search does not try that trial again, though it would now succeed."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -124,6 +124,7 @@ def test_the_price_is_checked_before_anything_is_drawn(tmp_path):
     assert not (tmp_path / "s.db").exists()
 
 
+@pytest.mark.full
 def test_a_total_buys_the_longest_law_it_can_pay():
     dear = search(repetitions=None, epsilon=0.5, delta=1e-6).guarantee
     assert dear.epsilon(1e-6) <= 0.5
@@ -194,6 +195,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.cases(15)
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_failed_run_is_the_worst_and_makes_no_noise(failure, kept, tmp_path, capfd, caplog, drawn):
@@ -312,6 +314,7 @@ def test_zoo_ties_broken_by_arrival_are_caught(monkeypatch, drawn):
     assert winner_depends_on_arrival()
 
 
+@pytest.mark.full
 @pytest.mark.statistical
 def test_tied_trials_win_equally_often(drawn):
     """Seeded. 600 searches of 3 tied trials; each index wins within 4.5 standard errors of 200 (11.5 each): false alarm

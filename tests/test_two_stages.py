@@ -26,11 +26,7 @@ SPACE = {"learning_rate": {"law": "log_uniform", "low": 0.1, "high": 10.0}}
 
 
 @pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("dpselect.report.search_facts", lambda **_: {})
-    monkeypatch.setattr("dpselect.report.render_page", lambda *_: "")
-    monkeypatch.setattr("dpselect.report.render_model_card", lambda *_: "")
+def own_folder(tmp_path, monkeypatch, state, no_page):
     monkeypatch.chdir(tmp_path)
 
 
@@ -79,6 +75,7 @@ def stages():
     return search, finals[0]  # the other has the same curves
 
 
+@pytest.mark.cases(1)
 @pytest.mark.theorem(
     "docs/theory/portfolio.md, Theorem 2", exact=True, loose="the score of the run that won is paid for"
 )
@@ -88,6 +85,7 @@ def test_the_composition_covers_the_search_and_the_second_stage(law):
     assert not refuted(law, SearchPrice((search,), law, final).guarantee)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("law", [Fixed(count=3), Poisson(mean=2.0)])
 def test_a_price_without_one_of_the_stages_is_refuted(law):
     search, final = stages()
@@ -98,6 +96,7 @@ def test_a_price_without_one_of_the_stages_is_refuted(law):
 # The price of a study
 
 
+@pytest.mark.full
 def test_the_price_is_the_composition_and_uses_the_total():
     found = priced().price
     search = SearchPrice(found.parts, settle(two_stages(), Place(Path(), Path("out"))).law)
@@ -109,6 +108,7 @@ def test_the_price_is_the_composition_and_uses_the_total():
     assert mu > 3.0 * found.parts[0].gaussian_mu
 
 
+@pytest.mark.full
 def test_a_share_of_ones_own_and_bounds_that_are_bought():
     columns = {"petal width (cm)": {"bounds": "private"}, "sepal length (cm)": {"bounds": [0, 8]}}
     data = {"source": "sklearn:iris", "classes": [0, 1, 2], "columns": columns}
@@ -148,6 +148,7 @@ def test_a_study_names_two_stages_by_refit_or_by_the_design():
 # What is trained and released
 
 
+@pytest.mark.full
 def test_a_rate_that_was_searched_changes_as_the_rule_does_and_nothing_else():
     stage = priced().price.second
     drawn = {"learning_rate": 2.0, "map": "cos4"}
@@ -158,6 +159,7 @@ def test_a_rate_that_was_searched_changes_as_the_rule_does_and_nothing_else():
     assert stage.carried({"map": "cos4"}) == {"map": "cos4"}
 
 
+@pytest.mark.full
 def test_the_model_is_that_of_all_rows_and_of_its_key(tmp_path, monkeypatch):
     given = []
     original = SecondStage.trained
@@ -175,6 +177,7 @@ def test_the_model_is_that_of_all_rows_and_of_its_key(tmp_path, monkeypatch):
     assert all(np.array_equal(a, b) for a, b in zip(model.estimator.weights_, again.weights_, strict=True))
 
 
+@pytest.mark.full
 def test_one_that_is_interrupted_in_either_stage_goes_on_and_is_charged_once(tmp_path, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
@@ -197,6 +200,7 @@ def test_one_that_is_interrupted_in_either_stage_goes_on_and_is_charged_once(tmp
     assert all(np.array_equal(a, b) for a, b in zip(*models, strict=True))
 
 
+@pytest.mark.full
 def test_a_second_stage_that_fails_looks_like_nothing_found(tmp_path, monkeypatch):
     monkeypatch.setattr("dpselect.study.second_stage.SecondStage.trained", lambda *_: None)
     release = run_study(two_stages(), base_folder=tmp_path, random=keyed_source(3)).release
@@ -205,6 +209,7 @@ def test_a_second_stage_that_fails_looks_like_nothing_found(tmp_path, monkeypatc
     assert not (tmp_path / "out" / "model.npz").exists()
 
 
+@pytest.mark.full
 def test_the_winning_model_of_the_search_does_not_leave(tmp_path, monkeypatch):
     values = []
     from dpselect.study import run

@@ -14,6 +14,7 @@ from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+PAGE = re.compile(r"\bdocs/(theory/[\w-]+)\.md")
 ITEM = re.compile(r"(?:[-*]|\d+\.) ")
 
 
@@ -25,7 +26,7 @@ def escape(line: str) -> str:
             # a literal cannot touch a word
             parts[i] = f"\\ ``{part}``\\ "
         else:
-            parts[i] = re.sub(r"([\\*_|`])", r"\\\1", part)
+            parts[i] = PAGE.sub(r":doc:`docs/\1.md </\1>`", re.sub(r"([\\*_|`])", r"\\\1", part))
     return "".join(parts)
 
 

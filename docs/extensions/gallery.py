@@ -1,22 +1,31 @@
-"""The directive `{gallery}`: every script of examples/ in the words of its docstring, with what it prints.
+"""The directive `{gallery}`: every script of examples/ in the words of its docstring, with a picture and what it
+prints.
 
 `docs/gallery/NAME.txt` holds what NAME.py printed with the key of its test, which compares the two.
+`docs/gallery/NAME.py` draws its picture, which its docstring describes for those who cannot see it.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import notebooks
+import plots
 import source_pages
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 ROOT = Path(__file__).parents[2]
+PICTURES = ROOT / "docs" / "gallery"
+NOTEBOOKS = frozenset(page.stem for page in (ROOT / "docs" / "notebooks").glob("*.md"))
+log = logging.getLogger(__name__)
 CELL = re.compile(r"^# %% \[markdown\]\n((?:#.*\n)+)", re.MULTILINE)
 
 
@@ -44,8 +53,10 @@ class Gallery(SphinxDirective):
     """One section a script."""
 
     def run(self) -> list[nodes.Node]:
-        """Read afresh by every build."""
-        self.env.note_reread()
+        """Made again when one of its files has changed."""
+        for folder in (ROOT / "examples", PICTURES):
+            for file in (*folder.glob("*.py"), *folder.glob("*.txt")):
+                self.env.note_dependency(str(file))
         return list(sections(self.env))
 
 
@@ -55,13 +66,35 @@ def sections(env: BuildEnvironment) -> Iterator[nodes.Node]:
         title, paragraphs = words(script)
         section = nodes.section(ids=[nodes.make_id(script.stem)])
         section += nodes.title("", title.removesuffix("."))
-        section += nodes.paragraph("", "", source_pages.link(env, env.docname, f"examples/{script.name}"))
+        line = nodes.paragraph("", "", source_pages.link(env, env.docname, f"examples/{script.name}"))
+        section += line
+        if script.stem in NOTEBOOKS:
+            line += [nodes.Text(", "), nodes.reference("", "run cell by cell", refuri=f"notebooks/{script.stem}.html")]
         section += [paragraph(text) for text in paragraphs]
-        printed = ROOT / "docs" / "gallery" / f"{script.stem}.txt"
+        section += list(picture(env, PICTURES / script.name))
+        printed = PICTURES / f"{script.stem}.txt"
         if printed.exists():
             section += nodes.paragraph("", "It printed, with the key of its test:")
             section += nodes.literal_block("", printed.read_text(encoding="utf-8").rstrip(), language="none")
         yield section
+
+
+def picture(env: BuildEnvironment, script: Path) -> Iterator[nodes.Node]:
+    """The picture, if there is one; without the package that its example needs there is none."""
+    if not script.exists():
+        figures = notebooks.figures(ROOT / "examples" / script.name)
+        yield from (plots.embedded(figure, words) for figure, words in figures)
+        return
+    code = script.read_text(encoding="utf-8")
+    sys.path[:0] = folders = [str(ROOT / "examples"), str(PICTURES)]
+    try:
+        yield plots.drawn(env, code, str(script), ast.get_docstring(ast.parse(code)) or "")
+    except ModuleNotFoundError as error:
+        if error.name not in ("optuna", "torch"):
+            raise
+        log.info("no picture of %s: %s", script.stem, error)
+    finally:
+        sys.path[:] = [each for each in sys.path if each not in folders]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

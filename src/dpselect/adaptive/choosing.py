@@ -97,7 +97,7 @@ def choice_error(plan: BlockPlan, *, candidates: int) -> ChoiceError:
     shortfall, and its population mean r or less where the choice is 1 - 2r behind. So c beta - k W/(2L) > h(r beta)
     makes that impossible with probability beta. QED
 
-    Source: docs/theory/generalisation.md, Theorem 9.
+    Source: docs/theory/generalisation.md, Theorem 10.
 
     >>> from dpselect.adaptive.blocks import plan_blocks
     >>> plan = plan_blocks(queries=10, grid_size=1001, failure_probability=0.05).at(20_000)

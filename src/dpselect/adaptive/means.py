@@ -4,19 +4,8 @@ For a mean over all rows the noise that makes k answers private is small already
 the median of block means whenever the bounds of the function are known. For heavy tails and for everything that is
 not a mean, `AdaptiveAnalysis` is the tool.
 
-**Theorem.** Let the interaction have trade-off bound h per replaced row, and let eta be the expectation of
-(largest distance of an answer from the sample mean of its f_j in [0, 1], less `noise_error`)_+ on every data set, at
-most. With kappa = error - noise_error, all answers are within `error` of the population mean except with probability
-beta, once for all q in [0, beta]
-
-    kappa beta - eta > min(h(q) - q, (beta - q) - h^-1(beta - q)).
-
-*Proof.* Let F, thinned to probability beta, be the transcripts with an answer that is off, and f_y the first such
-function, or one minus it, so that the answer is above its population mean by `error`. Then S[f_y] is above D[f_y] by
-kappa, less the shortfall. With q = E[1_F D[f_y]], privacy, Jensen and exchangeability give E[1_F S[f_y]] <= h(q),
-thresholds of f_y one at a time; the left side is at least q + kappa beta - eta. For 1 - f_y with
-E[1_F D[1 - f_y]] = beta - q privacy the other way gives beta - q <= h(E[1_F S[1 - f_y]]) <=
-h(beta - q - kappa beta + eta). Either contradiction is enough. QED
+The condition and its proof are Theorem 4 of docs/theory/generalisation.md, with trade-off bound h, eta the expected
+shortfall and kappa = error - noise_error.
 """
 
 from __future__ import annotations
@@ -111,6 +100,7 @@ def plan_means(
 
     `largest_mu` limits what all answers together cost a row: no more than telling N(0,1) from N(largest_mu,1). Raises
     `ArgumentError` when even an error of one half is not certified.
+    Source: docs/theory/generalisation.md, Theorem 4.
 
     >>> plan = plan_means(queries=100, rows=100_000, failure_probability=0.05)
     >>> round(plan.error, 3), plan.certified

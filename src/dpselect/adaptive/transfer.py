@@ -268,6 +268,7 @@ def gaussian_mu_of_range(epsilon: SupportsFloat) -> float:
     both when it passes below their common vertex. The vertex of the pair with largest ratio exp(t) is at
     q = (1 - exp(t - epsilon))/(exp(t) - exp(t - epsilon)), p = exp(t) q; the largest ndtri(p) - ndtri(q) is needed,
     which is at the even pair t = epsilon/2: mu = 2 ndtri(1/(1 + exp(-epsilon/2))). Rounded up.
+    Source: docs/theory/generalisation.md, Theorem 3.
 
     >>> round(gaussian_mu_of_range(0.1), 6)
     0.062663

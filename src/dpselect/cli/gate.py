@@ -16,6 +16,7 @@ from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.gate.certificates import verify_certificate
 from dpselect.holdout.gate.files import read_groups, read_outcomes
 from dpselect.holdout.gate.outcomes import wins_and_losses
+from dpselect.holdout.shared_record import name_of
 from dpselect.numerics import rounded, rounded_down, rounded_up
 
 __all__ = ["gate_app"]
@@ -29,7 +30,7 @@ gate_app = typer.Typer(
 
 _Consultations = Annotated[int, typer.Option(help="Asks that the default stakes share the purse among; no limit.")]
 _Failure = Annotated[float, typer.Option(help="The chance of ever accepting a candidate that is not better.")]
-_Where = Annotated[Path, typer.Option("--gate", help="The gate's file.")]
+_Where = Annotated[str, typer.Option("--gate", help="The gate's file, or postgresql://...#NAME.")]
 
 
 @gate_app.command()
@@ -63,7 +64,7 @@ def plan(
 @gate_app.command()
 def create(
     incumbent: Annotated[Path, typer.Argument(metavar="INCUMBENT.csv", help="Ids and outcomes; CSV or JSON lines.")],
-    to: Annotated[Path, typer.Option(help="The gate's file, which is made.")],
+    to: Annotated[str, typer.Option(help="The gate's file, which is made; or postgresql://...#NAME.")],
     consultations: _Consultations = 20,
     failure_probability: _Failure = 0.05,
     test: Annotated[str, typer.Option(help="auto, sign, bet or wins (see docs/gate.md).")] = "auto",
@@ -114,11 +115,13 @@ def create(
     )
     terms = made.terms
     if as_json:
-        typer.echo(json.dumps({"gate": str(to), **terms.fields(), "claim": terms.claim}))
+        typer.echo(json.dumps({"gate": name_of(to) or to, **terms.fields(), "claim": terms.claim}))
         return
     clustered = f" in {terms.units} clusters" if clusters is not None else ""
     repeated = f", {terms.repeats} outcomes each" if terms.repeats > 1 else ""
-    typer.echo(f"{to}: {terms.tasks} tasks{clustered}{repeated}, test {terms.test}, margin {terms.margin:g}")
+    typer.echo(
+        f"{name_of(to) or to}: {terms.tasks} tasks{clustered}{repeated}, test {terms.test}, margin {terms.margin:g}"
+    )
     typer.echo(f"accepted means: {terms.claim}")
     typer.echo(f"all of it but for a probability of {terms.failure_probability:g}, however often it is asked")
 
@@ -239,7 +242,7 @@ def certify(
 @gate_app.command()
 def verify(
     certificate: Annotated[Path | None, typer.Argument(metavar="[CERTIFICATE.json]", help="A certificate.")] = None,
-    gate: Annotated[Path | None, typer.Option("--gate", help="The gate's file, where it is at hand.")] = None,
+    gate: Annotated[str | None, typer.Option("--gate", help="The gate's file, where it is at hand.")] = None,
     public_key: Annotated[str | None, typer.Option(help="The gate's public key, from somebody who is trusted.")] = None,
     as_json: AsJson = False,
 ) -> None:

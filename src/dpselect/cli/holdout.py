@@ -14,6 +14,7 @@ from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
 from dpselect.holdout.planning import fresh_error, most_fresh_answers, rows_needed
+from dpselect.holdout.shared_record import name_of
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
 
@@ -34,7 +35,13 @@ _Answers = Annotated[
     int | None,
     typer.Option(help="How many of them may be answered by a score rather than a yes; by default 10 or all."),
 ]
-_Metric = Annotated[str, typer.Option(help="accuracy, auc, absolute-error or squared-error.")]
+_Metric = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="accuracy, f1, auc, log-loss, absolute-error or squared-error; several may be given, the first is asked "
+        "for where none is named. [default: accuracy]"
+    ),
+]
 _Failure = Annotated[float, typer.Option(help="The chance that some answer is off by more than is certified.")]
 _Tolerance = Annotated[
     float | None, typer.Option(help="A claim so near to the labels' score is confirmed. [default: 1/sqrt(rows)]")
@@ -45,20 +52,20 @@ _Epsilon = Annotated[
 _Delta = Annotated[float, typer.Option(help="The delta that goes with --epsilon.")]
 _Mechanism = Annotated[str, typer.Option(help=f"best, {', '.join(MECHANISMS)}.")]
 _Size = Annotated[int | None, typer.Option(help="Rows a block, for mechanism blocks. [default: the most certified]")]
-_Where = Annotated[Path, typer.Option("--holdout", help="The holdout's file.")]
+_Where = Annotated[str, typer.Option("--holdout", help="The holdout's file, or postgresql://...#NAME.")]
 
 
 @holdout_app.command()
 def create(
     labels: Annotated[Path, typer.Argument(metavar="LABELS.csv", help="A CSV file with ids and labels.")],
-    to: Annotated[Path, typer.Option(help="The holdout's file, which is made.")],
+    to: Annotated[str, typer.Option(help="The holdout's file, which is made; or postgresql://...#NAME.")],
     questions: _Questions,
-    metric: _Metric = "accuracy",
+    metric: _Metric = None,
     answers: _Answers = None,
     failure_probability: _Failure = 0.05,
     tolerance: _Tolerance = None,
     bound: Annotated[float | None, typer.Option(help="For errors: the largest error of a row.")] = None,
-    positive: Annotated[str | None, typer.Option(help="For auc: the class that should score higher.")] = None,
+    positive: Annotated[str | None, typer.Option(help="For auc, f1 and log-loss: the positive class.")] = None,
     epsilon: _Epsilon = None,
     delta: _Delta = 1e-6,
     mechanism: _Mechanism = "best",
@@ -82,8 +89,9 @@ def create(
         raise ArgumentError("--ledger and --budget: give both or neither")
     if id_column == label_column:
         raise ArgumentError("--id-column and --label-column must differ")
+    named = name_of(to) or Path(to).name
     request = HoldoutRequest(
-        metric=metric,
+        metric=metric or ("accuracy",),
         questions=questions,
         answers=_answers(answers, questions, mechanism),
         failure_probability=failure_probability,
@@ -100,13 +108,15 @@ def create(
         made = Holdout.create(to, rows, request, key_variable=key_variable)
     else:
         with Ledger.open(ledger, create=False) as record:
-            purse, label = record.budget(budget), f"holdout {to.name}"
+            purse, label = record.budget(budget), f"holdout {named}"
             made = Holdout.create(to, rows, request, spender=purse, label=label, key_variable=key_variable)
-    found = {"holdout": str(to), **made.terms.describe()}
+    found = {"holdout": named if name_of(to) else to, **made.terms.describe()}
     if as_json:
         typer.echo(json.dumps(found))
         return
-    typer.echo(f"{to}: {found['rows']} rows, {found['metric']}, mechanism {found['mechanism']}")
+    typer.echo(
+        f"{found['holdout']}: {found['rows']} rows, {', '.join(request.metrics)}, mechanism {found['mechanism']}"
+    )
     typer.echo(found["validity"])
     _echo_privacy(found["row_privacy"])
 
@@ -120,6 +130,9 @@ def score(
     claim: Annotated[
         float | None, typer.Option(help="The score you take it to be: yes is cheap, no comes with a score.")
     ] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="One of those that the holdout was made for. [default: the first]")
+    ] = None,
     prediction_column: Annotated[str, typer.Option(help="The column of predictions.")] = "prediction",
     delimiter: Delimiter = None,
     encoding: Encoding = None,
@@ -129,11 +142,11 @@ def score(
     form = csv_form(delimiter, encoding)
     place = Holdout.open(holdout)
     ids, values = read_columns(predictions, [place.terms.id_column, prediction_column], form=form)
-    found = place.score(ids=ids, predictions=values, claim=claim, column=prediction_column)
+    found = place.score(ids=ids, predictions=values, claim=claim, column=prediction_column, metric=metric)
     if as_json:
         typer.echo(json.dumps(found.describe()))
         return
-    name = place.terms.metric.name
+    name = place.terms.of(metric)[0].name
     if found.agrees:
         typer.echo(f"yes: {name} {claim:g} is confirmed")
     else:
@@ -147,8 +160,8 @@ def score(
 
 @holdout_app.command()
 def status(
-    file: Annotated[Path | None, typer.Argument(metavar="HOLDOUT", help="The holdout's file.")] = None,
-    holdout: Annotated[Path | None, typer.Option("--holdout", help="The same.")] = None,
+    file: Annotated[str | None, typer.Argument(metavar="HOLDOUT", help="The holdout's file.")] = None,
+    holdout: Annotated[str | None, typer.Option("--holdout", help="The same.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """What was asked, what is left, what is certified. Costs nothing."""
@@ -173,11 +186,13 @@ def plan(
     error: Annotated[
         float | None, typer.Option(help="Wanted: the largest error (of the bound); prints the rows it takes.")
     ] = None,
-    metric: _Metric = "accuracy",
+    metric: _Metric = None,
     answers: _Answers = None,
     failure_probability: _Failure = 0.05,
     tolerance: _Tolerance = None,
-    rarer: Annotated[int | None, typer.Option(help="For auc: rows of the rarer class. [default: half]")] = None,
+    rarer: Annotated[
+        int | None, typer.Option(help="For auc: rows of the rarer class; for f1: of the positive one. [default: half]")
+    ] = None,
     epsilon: _Epsilon = None,
     delta: _Delta = 1e-6,
     mechanism: _Mechanism = "best",
@@ -190,7 +205,7 @@ def plan(
     if rows is None and (rarer is not None or subsample_size is not None):
         raise ArgumentError("--rarer and --subsample-size go with --rows")
     request = HoldoutRequest(
-        metric=metric,
+        metric=metric or ("accuracy",),
         questions=integer("--questions", questions, at_least=1),
         answers=_answers(answers, questions, mechanism),
         failure_probability=failure_probability,
@@ -204,7 +219,8 @@ def plan(
         rows = rows_needed(request, number("--error", error or 0.0, above=0.0, below=0.5))
     choice = request.plan(rows=rows, rarer=rarer)
     chosen = choice.plan
-    alone = (rarer or rows // 2) if metric == "auc" else rows  # rows that one score of fresh rows is a mean over
+    name = request.metrics[0]
+    alone = (rarer or rows // 2) if name in ("auc", "f1") else rows  # rows that one score of fresh rows is a mean over
     even = most_fresh_answers(alone, chosen.error, failure_probability) if chosen.error is not None else None
     found = {
         "rows": rows,
@@ -213,6 +229,7 @@ def plan(
         "mechanism": chosen.mechanism,
         "error": chosen.error,
         "errors": choice.errors,
+        "further_errors": {name: plan.error for name, plan in choice.further.items()},
         "one_question_error": fresh_error(alone, 1, failure_probability),
         "splitting_error": fresh_error(alone, chosen.questions, failure_probability),
         "splitting_answers": even,
@@ -225,9 +242,11 @@ def plan(
     few = "" if chosen.answers == chosen.questions else f", at most {chosen.answers} of them answered by a score"
     typer.echo(f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}")
     if chosen.error is None:
-        typer.echo(f"quartiles of the {metric} on {chosen.fields()['subsample_size']} fresh rows")
+        typer.echo(f"quartiles of the {name} on {chosen.fields()['subsample_size']} fresh rows")
     else:
         typer.echo(f"certified error: {chosen.error:.4f} ({choice.reason})")
+        for other, plan in choice.further.items():
+            typer.echo(f"certified error of the {other}: {plan.error:.4f}")
     typer.echo(f"for comparison, one question to fresh rows: {found['one_question_error']:.4f}")
     typer.echo(f"fresh rows for every question (splitting): {found['splitting_error']:.4f}")
     if even is not None:

@@ -18,13 +18,24 @@ from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, s
 
 __all__ = ["invite", "revoke", "serve", "submit"]
 
-_People = Annotated[Path, typer.Option("--submitters", help="The file of submitters: their quotas, hashes of tokens.")]
-_SUBMITTERS = Path("submitters.db")
+_People = Annotated[
+    str,
+    typer.Option(
+        "--submitters",
+        metavar="FILE_OR_URL",
+        help="Submitters: their quotas, hashes of tokens. A file, or postgresql://... for several servers.",
+    ),
+]
+_SUBMITTERS = "submitters.db"
 
 
 def serve(
     boards: Annotated[
-        list[Path], typer.Argument(metavar="HOLDOUT_OR_GATE...", help="Files, or folders of .holdout and .gate files.")
+        list[str],
+        typer.Argument(
+            metavar="HOLDOUT_OR_GATE...",
+            help="Files, folders of .holdout and .gate files, or postgresql://... with those in it.",
+        ),
     ],
     listen: Annotated[str, typer.Option(help="Address and port.")] = "127.0.0.1:8080",
     submitters: _People = _SUBMITTERS,
@@ -35,13 +46,19 @@ def serve(
     max_bytes: Annotated[int, typer.Option(help="Of the body of a submission.")] = 16 << 20,
     rate: Annotated[float, typer.Option(help="Requests a minute of one submitter.")] = 60.0,
     address_rate: Annotated[float, typer.Option(help="Requests a minute from one address.")] = 600.0,
+    at_once: Annotated[int, typer.Option(help="Submissions of one submitter that may be under way.")] = 8,
 ) -> None:
     """Serve holdouts and gates: submissions over HTTP, a leaderboard for people, openapi.json for programs.
 
     Stops on SIGTERM or Ctrl-C, once the requests that have begun are answered. Needs the extra "server".
     """
     settings = ServerSettings(
-        max_bytes=max_bytes, rate=rate, address_rate=address_rate, root_path=root_path, trusted_proxies=trust_proxy
+        max_bytes=max_bytes,
+        rate=rate,
+        address_rate=address_rate,
+        at_once=at_once,
+        root_path=root_path,
+        trusted_proxies=trust_proxy,
     )
     run_server(
         boards,
@@ -63,12 +80,24 @@ def invite(
         typer.Option(help="A holdout or gate that they may submit to; may be repeated. [default: all]"),
     ] = None,
     own_stakes: Annotated[bool, typer.Option(help="They may say what they stake of a gate's purse.")] = False,
+    max_bytes: Annotated[
+        int | None, typer.Option(help="Of the body of a submission of theirs. [default: the server's]")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(help="Requests a minute of theirs. [default: the server's]")] = None,
     submitters: _People = _SUBMITTERS,
     as_json: AsJson = False,
 ) -> None:
     """Make a token for a submitter, and print it. It is kept nowhere else."""
     with Submitters(submitters) as people:
-        token = people.invite(name, questions=questions, answers=answers, boards=board or (), own_stakes=own_stakes)
+        token = people.invite(
+            name,
+            questions=questions,
+            answers=answers,
+            boards=board or (),
+            own_stakes=own_stakes,
+            max_bytes=max_bytes,
+            rate=rate,
+        )
     typer.echo(json.dumps({"submitter": name, "token": token}) if as_json else token)
 
 
@@ -87,6 +116,7 @@ def submit(
     to: Annotated[str, typer.Option(help="The URL of the holdout's or gate's leaderboard.")],
     claim: Annotated[float | None, typer.Option(help="For a holdout: the score you take it to be.")] = None,
     prediction_column: Annotated[str, typer.Option(help="For a holdout: the column of predictions.")] = "prediction",
+    metric: Annotated[str | None, typer.Option(help="For a holdout of several metrics. [default: the first]")] = None,
     stake: Annotated[str | None, typer.Option(help='For a gate: a number or "all", where you may.')] = None,
     content: Annotated[
         Path | None, typer.Option(help="For a gate: the candidate itself; the same content is not charged again.")
@@ -104,7 +134,15 @@ def submit(
     client, name = HoldoutClient(url, token=token), urllib.parse.unquote(name)
     try:
         named = None if content is None else hashlib.sha256(content.read_bytes()).hexdigest()
-        found = client.submit(name, file, claim=claim, stake=_stake(stake), candidate=named, column=prediction_column)
+        found = client.submit(
+            name,
+            file,
+            claim=claim,
+            stake=_stake(stake),
+            candidate=named,
+            column=prediction_column,
+            metric=metric,
+        )
     except ContentError as malformed:
         raise ArgumentError(str(malformed)) from None
     except FileNotFoundError as absent:

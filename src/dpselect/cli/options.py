@@ -27,6 +27,6 @@ def csv_form(delimiter: str | None, encoding: str | None) -> CsvForm:
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ArgumentError('--delimiter: must be one character, such as ";" or a tab')
     try:
-        return CsvForm(delimiter or ",", encoding or "utf-8", skipinitialspace=True)
+        return CsvForm(delimiter or ",", encoding or "utf-8", skipinitialspace=True, declared_by="--encoding")
     except LookupError:
         raise ArgumentError(f"--encoding: unknown encoding {encoding!r}; such as utf-8 or latin-1") from None

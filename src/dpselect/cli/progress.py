@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Shown", "law_in_words", "showing"]
@@ -43,6 +40,9 @@ def showing(law: Repetitions, *, quiet: bool, operator: bool) -> Iterator[Shown]
     if quiet or not stream.isatty():
         yield Shown()
         return
+    from rich.console import Console  # with this module it would be imported where nothing is shown
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(file=stream)
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)

@@ -20,6 +20,7 @@ from dpselect.numerics import rounded_up
 from dpselect.ordered import Column, PrivateRange, Progress, Quantiles, open_column, quantiles
 from dpselect.ordered.sources.files import is_csv
 from dpselect.privacy import Guarantee, Payment, Receipt, compose
+from dpselect.storage import CsvForm
 
 __all__ = ["quantile"]
 
@@ -79,6 +80,8 @@ def quantile(
     written = None if delimiter is None and encoding is None else csv_form(delimiter, encoding)
     if written is not None and not is_csv(where):
         raise ArgumentError("--delimiter and --encoding: only for a CSV file")
+    if written is None and is_csv(where):
+        written = CsvForm(declared_by="--encoding")
     read: dict[str, Any] = {"text": bool(category), "look": kind is None, "dates": kind == "date", "form": written}
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)

@@ -145,7 +145,10 @@ def _checked(found: dict[str, Any], runs: str) -> str:
         ]
     if found["design"] == "portfolio":
         trained = [
-            *(f"trained once: {one['learner']}{_settings(_without_learner(one))}" for one in found["candidates"]),
+            *(
+                f"tried; if it is chosen: {one['learner']}{_settings(_without_learner(one))}"
+                for one in found["candidates"]
+            ),
             f"the choice: epsilon {_shown(found['choice_epsilon'])} of it, by the rows that train{_how_scored(found)}",
         ]
     lines = [

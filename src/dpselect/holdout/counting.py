@@ -11,10 +11,19 @@ C(k, b+1), times G^b, summed over b, functions can ever be asked, and they are f
 each, P(S >= D and N kl(S, D) > x) <= exp(-x) (Chernoff's bound holds for means of independent values in [0, 1],
 Hoeffding 1963, Theorem 1), and likewise below; the union bound over 2 M events ends the proof. QED
 
+*Near scores.* Look at the first question whose inequality fails. All scores that were told before it are near their
+expectations, which are fixed numbers for fixed functions: N kl(S, D) <= x puts S within sqrt(x/(2 N)) of D, so that it
+is shown as one of at most floor(2 sqrt(x/(2 N)) (G - 1)) + 2 points. Only histories of such points need to be counted:
+with g of them in place of G, x = log(2 M/beta) is a bound as soon as g is their number for an x as large (`near`).
+
 *Areas under the curve.* Given the labels, with N the rows of the rarer class, the area is an average over all ways to
 give each of those rows its own row of the other class of a mean of N independent comparisons with expectation D. The
 exponential being convex, its moment generating function is no larger than that of one such mean (Hoeffding 1963,
 section 5), so the same bound holds with this N, given the labels and hence without.
+
+*Several metrics.* Which metric a question asks for is part of the question, so M counts the questions about all of them
+together, and each is within its own bound. How many rows a class has is told then, and is not fixed for the other
+metrics: with its c values there are c M functions (`choices`).
 
 The idea is the compression of Dwork, Feldman, Hardt, Pitassi, Reingold, Roth (2015, "Generalization in adaptive data
 analysis and holdout reuse") and of the Ladder (Blum, Hardt 2015). Nothing is promised to a row.
@@ -70,6 +79,10 @@ class CountingPlan:
     rows: int
     failure_probability: float
     tolerance: float
+    choices: int = 1
+    """How many values that has which is public and not fixed before the rows are drawn, such as a count of labels."""
+    near: bool = False
+    """Whether only scores near their expectations are counted; for exact scores alone, without noise."""
 
     mechanism = "counting"
 
@@ -81,10 +94,24 @@ class CountingPlan:
     @property
     def bound(self) -> float:
         """log(2 M/beta)/N, rounded up."""
+        found = self._bound_with(self.grid_size)
+        while self.near:  # each value is a bound, since the next one counts no more points than it was made with
+            nearer = self._bound_with(min(self.points_near(found), self.grid_size))
+            if nearer >= found * (1.0 - 1e-6):
+                break
+            found = nearer
+        return found
+
+    def points_near(self, bound: float) -> int:
+        """As how many points a score is shown, at most, when its divergence from its expectation is at most this."""
+        return math.floor(2.0 * math.sqrt(bound / 2.0) * _SAFE * (self.grid_size - 1)) + 2
+
+    def _bound_with(self, points: int) -> float:
         b = np.arange(self.answers, dtype=np.float64)
         chosen = gammaln(self.questions + 1.0) - gammaln(b + 2.0) - gammaln(self.questions - b)
-        functions = float(logsumexp(b * math.log(self.grid_size) + chosen))
-        return (functions + math.log(2.0 / self.failure_probability)) / self.rows * _SAFE + 1e-12
+        functions = float(logsumexp(b * math.log(points) + chosen))
+        events = functions + math.log(self.choices) + math.log(2.0 / self.failure_probability)
+        return events / self.rows * _SAFE + 1e-12
 
     @property
     def error(self) -> float:
@@ -108,8 +135,12 @@ class CountingPlan:
         """Where the expectation lies when the score on the rows is within `distance` of a value."""
         reach = distance * _SAFE + ROUNDING
         low, high = max(value - reach, 0.0), min(value + reach, 1.0)
-        ends = _furthest(low, self.bound, 0.0), _furthest(high, self.bound, 1.0)
+        ends = self.beyond(low, 0.0), self.beyond(high, 1.0)
         return max(ends[0] - ROUNDING, 0.0), min(ends[1] + ROUNDING, 1.0)
+
+    def beyond(self, sample: float, end: float) -> float:
+        """A point between a score on the rows and `end`, 0 or 1, beyond which its expectation does not lie."""
+        return _furthest(sample, self.bound, end)
 
     def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:  # noqa: ARG002
         """Whether the claim is confirmed, and what is shown: the claim, or the rounded score."""
@@ -138,8 +169,13 @@ def plan_counting(
     rows: int,
     failure_probability: SupportsFloat,
     tolerance: SupportsFloat | None = None,
+    choices: int = 1,
+    near: bool = False,
 ) -> CountingPlan:
     """The certificate of rounded exact scores. `tolerance` is by default one over the root of the rows.
+
+    `choices`: how many values that has which is told and depends on the rows, such as how many are positive. `near`:
+    count only scores near their expectations, which is for exact scores without noise.
 
     Raises `ArgumentError` when no error below one half is certified.
     Source: docs/theory/generalisation.md, Theorem 7; docs/theory/generalisation.md, Theorem 8 (areas under the curve).
@@ -156,6 +192,8 @@ def plan_counting(
         rows=rows,
         failure_probability=number("failure_probability", failure_probability, at_least=1e-12, below=1.0),
         tolerance=1.0 / math.sqrt(rows),
+        choices=integer("choices", choices, at_least=1),
+        near=near,
     )
     if tolerance is not None:
         start = replace(start, tolerance=number("tolerance", tolerance, at_least=2.0**-20, at_most=0.25))

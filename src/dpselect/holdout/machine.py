@@ -79,6 +79,15 @@ class State:
         if not self.questions_left:
             raise BudgetError("this holdout was asked all its questions; one more would not be certified")
 
+    def after(self, entries: Iterable[Entry]) -> State:
+        """The state with further entries on record."""
+        state = replace(self, known=dict(self.known))
+        for entry in entries:
+            if entry.question is not None:
+                state.known[entry.question] = entry
+            state = replace(state, exposure=state.exposed(entry))
+        return state
+
     def exposed(self, entry: Entry) -> Exposure:
         """The exposure once an entry is on record."""
         if entry.exposure is not None:
@@ -96,9 +105,4 @@ def fold(*, questions: int, answers: int, all_answer: bool, entries: Iterable[En
     >>> fold(questions=3, answers=2, all_answer=False, entries=entries).questions_left
     1
     """
-    state = State(questions, answers, all_answer)
-    for entry in entries:
-        if entry.question is not None:
-            state.known[entry.question] = entry
-        state = replace(state, exposure=state.exposed(entry))
-    return state
+    return State(questions, answers, all_answer).after(entries)

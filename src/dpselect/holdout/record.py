@@ -21,30 +21,26 @@ The counter's lock is held from reading the entries to committing the next one, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import Any, Final, Generic, TypeVar
 
 from dpselect.errors import StudyError
+from dpselect.holdout.chain import FORMAT, Chain, Tip, about
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import KeyPlace, durable, key_place, state_folder
 
-__all__ = ["Record", "Turn"]
+__all__ = ["Folded", "Record", "Turn"]
 
-_FORMAT: Final = 1
+S = TypeVar("S")
+
 _WHAT: Final = "a holdout on disk"
-_NONCE_BYTES: Final = 12
 _SCHEMA: Final = (
     """
     CREATE TABLE about (
@@ -70,14 +66,6 @@ CREATE TABLE IF NOT EXISTS counter (
 
 
 _Append = Callable[[dict[str, Any], tuple[int, ...]], None]
-
-
-@dataclass(frozen=True)
-class _Tip:
-    """The end of a chain."""
-
-    sequence: int
-    head: bytes
 
 
 class Turn:
@@ -107,6 +95,29 @@ class Turn:
         self._used = False
 
 
+class Folded(Generic[S]):
+    """What a record's entries amount to, continued from where it was when they were looked at last.
+
+    >>> folded = Folded(lambda total, entries: total + sum(entry["a"] for entry in entries), 0)
+    >>> first = {"a": 1}
+    >>> folded.of([first]), folded.of([first, {"a": 2}]), folded.of([{"a": 5}])
+    (1, 3, 5)
+    """
+
+    def __init__(self, fold: Callable[[S, list[dict[str, Any]]], S], start: S) -> None:
+        self._fold, self._start = fold, start
+        self._known: tuple[int, dict[str, Any] | None, S] = 0, None, start
+
+    def of(self, entries: list[dict[str, Any]]) -> S:
+        """The state. Called within a turn, with its entries: those that are known are the same objects."""
+        count, last, state = self._known
+        if count > len(entries) or (count and entries[count - 1] is not last):
+            count, state = 0, self._start
+        state = self._fold(state, entries[count:])
+        self._known = len(entries), entries[-1] if entries else None, state
+        return state
+
+
 class Record:
     """One record on disk. Make it with `create`, find it again with `open`."""
 
@@ -116,7 +127,7 @@ class Record:
         key = keys.load(row["identifier"])
         if key is None:
             raise StudyError(f"the key of {path} is missing here; without it nothing in it can be read")
-        self._cipher = AESGCM(key)
+        self._chain = Chain(str(path), row, key)
 
     @classmethod
     def create(
@@ -139,29 +150,22 @@ class Record:
             raise StudyError(f"{path} exists already; choose another path")
         keys = key_place(key_variable)
         identifier = system_source().bytes(16).hex()
-        row: dict[str, Any] = {
-            "format": _FORMAT,
-            "kind": kind,
-            "identifier": identifier,
-            "key_variable": key_variable,
-            "terms": json.dumps(terms, sort_keys=True, default=_plain),
-        }
         keys.check()
-        nonce = system_source().bytes(_NONCE_BYTES)
-        sealed = nonce + AESGCM(keys.create(identifier)).encrypt(nonce, secret, _bound_to(row))
+        key = keys.create(identifier)
+        row, tip = about(
+            kind=kind, identifier=identifier, key_variable=key_variable, terms=terms, secret=secret, key=key
+        )
         part = path.with_name(f".{path.name}.{identifier}.part")
         made = False
         try:
             with _transaction(_counter_path(identifier, create=True)) as counter:
                 counter.execute(_COUNTER)
-                counter.execute(
-                    "INSERT INTO counter VALUES (1, 0, ?, ?)", (_first_head(row, sealed), json.dumps(exposure))
-                )
+                counter.execute("INSERT INTO counter VALUES (1, 0, ?, ?)", (tip.head, json.dumps(exposure)))
             durable.create_private(part, b"")
             with _transaction(part) as file:
                 for statement in _SCHEMA:
                     file.execute(statement)
-                file.execute("INSERT INTO about VALUES (1, ?, ?, ?, ?, ?, ?)", (*row.values(), sealed))
+                file.execute("INSERT INTO about VALUES (1, ?, ?, ?, ?, ?, ?)", tuple(row.values()))
             if reserve is not None:
                 reserve(identifier)
             os.link(part, path)  # unlike a renaming this never replaces a file
@@ -180,7 +184,7 @@ class Record:
             if not made and key_variable is None:
                 with suppress(OSError):
                     keys.destroy(identifier)
-        return cls(path, {**row, "sealed": sealed}, keys)
+        return cls(path, row, keys)
 
     @classmethod
     def open(cls, path: Path, *, kind: str) -> Record:
@@ -193,7 +197,7 @@ class Record:
                 (form,) = connection.execute("SELECT format FROM about").fetchone() or (None,)
                 if not isinstance(form, int) or form < 1:
                     raise _unusable(path)
-                if form > _FORMAT:
+                if form > FORMAT:
                     raise StudyError(f"{path} was written by a newer version of dpselect (format {form})")
                 cursor = connection.execute("SELECT format, kind, identifier, key_variable, terms, sealed FROM about")
                 row = dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
@@ -216,7 +220,7 @@ class Record:
 
     def secret(self) -> bytes:
         """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
-        return self._open(bytes(self._row["sealed"]), _bound_to(self._row))
+        return self._chain.secret()
 
     @contextmanager
     def turn(self, *, several: bool = False) -> Iterator[Turn]:
@@ -233,21 +237,21 @@ class Record:
             # mended, and committed; look again
 
     def _extend(
-        self, counter: sqlite3.Connection, tips: list[_Tip], entry: dict[str, Any], exposure: tuple[int, ...]
+        self, counter: sqlite3.Connection, tips: list[Tip], entry: dict[str, Any], exposure: tuple[int, ...]
     ) -> None:
         tips.append(self._append(counter, tips[-1], entry, exposure))
 
-    def _agrees(self, counter: sqlite3.Connection, entries: list[dict[str, Any]], tips: list[_Tip]) -> bool:
+    def _agrees(self, counter: sqlite3.Connection, entries: list[dict[str, Any]], tips: list[Tip]) -> bool:
         """Whether file and counter tell the same; mends what may be mended and says no."""
         found = counter.execute("SELECT sequence, head, exposure FROM counter").fetchone()
         if found is None:
             raise _no_counter()
-        known, tip = _Tip(found[0], bytes(found[1])), tips[-1]
+        known, tip = Tip(found[0], bytes(found[1])), tips[-1]
         if known == tip:
             return True
         exposure = tuple(json.loads(found[2]))
         if tip.sequence < known.sequence:
-            after = _Tip(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
+            after = Tip(known.sequence, tip.head)  # leaves out the numbers of the entries that were lost
             self._append(counter, after, {"lost": exposure}, exposure)
             return False
         if tip.sequence == known.sequence + 1 and "lost" in entries[-1]:  # a crash amid the lines above
@@ -260,66 +264,36 @@ class Record:
             return False
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
-    def _append(self, counter: sqlite3.Connection, tip: _Tip, entry: dict[str, Any], exposure: tuple[int, ...]) -> _Tip:
-        sequence = tip.sequence + 1
-        nonce = system_source().bytes(_NONCE_BYTES)
-        sealed = nonce + self._cipher.encrypt(
-            nonce, json.dumps(entry, default=_plain).encode(), _place(tip.head, sequence)
-        )
+    def _append(self, counter: sqlite3.Connection, tip: Tip, entry: dict[str, Any], exposure: tuple[int, ...]) -> Tip:
+        row, after = self._chain.sealed(tip, entry)
         with _transaction(self._path) as file:
-            file.execute("INSERT INTO entry VALUES (?, ?)", (sequence, sealed))
-        after = _Tip(sequence, _next_head(tip.head, sequence, sealed))
+            file.execute("INSERT INTO entry VALUES (?, ?)", (after.sequence, row))
         _raise(counter, after, exposure)
         return after
 
-    def _entries(self) -> tuple[list[dict[str, Any]], list[_Tip]]:
-        """The entries that count, and the chain's end after each that there is."""
-        tips = [_Tip(0, _first_head(self._row, bytes(self._row["sealed"])))]
-        entries: list[dict[str, Any]] = []
+    def _entries(self) -> tuple[list[dict[str, Any]], list[Tip]]:
+        """The entries that count, and the chain's ends after the last of them and the one before.
+
+        What this process has read is not read again as long as the last of it is there as it was: the others were
+        bound to it when it was written.
+        """
+        known = self._chain.tips[-1].sequence
         try:
             with closing(durable.connect(self._path)) as file:
-                rows = file.execute("SELECT sequence, sealed FROM entry ORDER BY sequence").fetchall()
+                wanted = "SELECT sequence, sealed FROM entry WHERE sequence >= ? ORDER BY sequence"
+                rows = file.execute(wanted, (known,)).fetchall()
+                if known and (not rows or not self._chain.is_last(rows[0])):
+                    self._chain.forget()  # another copy: from the beginning
+                    rows = file.execute(wanted, (0,)).fetchall()
+                elif known:
+                    del rows[0]
         except sqlite3.DatabaseError:
             raise _unusable(self._path) from None
-        for sequence, sealed in rows:
-            head = tips[-1].head
-            entry = json.loads(self._open(bytes(sealed), _place(head, sequence)))
-            if "lost" in entry and entries and "lost" not in entries[-1]:
-                entries.pop()
-            entries.append(entry)
-            tips.append(_Tip(sequence, _next_head(head, sequence, bytes(sealed))))
-        return entries, tips
-
-    def _open(self, sealed: bytes, bound_to: bytes) -> bytes:
-        try:
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound_to)
-        except (InvalidTag, ValueError):
-            raise StudyError(f"{self._path} cannot be opened: its key is another one, or it was changed") from None
+        self._chain.follow(rows)
+        return self._chain.entries, self._chain.tips
 
 
-def _plain(value: Any) -> Any:
-    """A NumPy number as Python's."""
-    return value.item()
-
-
-def _bound_to(row: dict[str, Any]) -> bytes:
-    names = ("format", "kind", "identifier", "key_variable", "terms")
-    return json.dumps(["dpselect record", *(row[name] for name in names)]).encode()
-
-
-def _first_head(row: dict[str, Any], sealed: bytes) -> bytes:
-    return hashlib.sha256(_bound_to(row) + sealed).digest()
-
-
-def _place(head: bytes, sequence: int) -> bytes:
-    return head + sequence.to_bytes(8, "big")
-
-
-def _next_head(head: bytes, sequence: int, sealed: bytes) -> bytes:
-    return hashlib.sha256(_place(head, sequence) + sealed).digest()
-
-
-def _raise(counter: sqlite3.Connection, tip: _Tip, exposure: tuple[int, ...]) -> None:
+def _raise(counter: sqlite3.Connection, tip: Tip, exposure: tuple[int, ...]) -> None:
     counter.execute(
         "UPDATE counter SET sequence = ?, head = ?, exposure = ?", (tip.sequence, tip.head, json.dumps(exposure))
     )

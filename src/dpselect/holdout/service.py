@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, ContentError, expect, number, public_text
 from dpselect.holdout.draws import Draws, class_codes, fingerprint
 from dpselect.holdout.files import aligned, class_names, numbers, predicted_classes, texts, unique_ids
-from dpselect.holdout.machine import Entry, State, fold
-from dpselect.holdout.record import Record
-from dpselect.holdout.scores import METRICS, Scored
+from dpselect.holdout.machine import Entry, State
+from dpselect.holdout.record import Folded
+from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
+from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.holdout.terms import HoldoutRequest, Terms
 from dpselect.privacy import Payment, Spender
 from dpselect.randomness import system_source
@@ -26,8 +26,13 @@ from dpselect.randomness.session import Unrepeatable
 __all__ = ["Holdout", "HoldoutLabels", "Score"]
 
 _KIND = "holdout"
-_FORMATS = {"accuracy": "<u8", "absolute-error": "<f8", "squared-error": "<f8", "auc": "?"}
-"""A label's. All labels of a holdout have one size, so that the size of what is sealed tells nothing about them."""
+
+
+def _format(metrics: Sequence[str]) -> str:
+    """A label's. All labels of a holdout have one size, so that the size of what is sealed tells nothing about them."""
+    if METRICS[metrics[0]].numeric_labels:
+        return "<f8"
+    return "?" if tuple(metrics) == ("auc",) else "<u8"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +71,8 @@ class HoldoutLabels:
         ids: one public name a row, all different.
         labels: classes for accuracy (`class_names` says which are the same), numbers for errors, two classes for auc.
             The rows must be independent draws from one population (the caller must ensure it).
-        positive: for auc: the class that scores should be higher for. How many rows it has becomes public.
+        positive: for auc, f1 and log-loss: the class that predictions are about. How many rows it has becomes public,
+            but for log-loss alone.
         id_column, label_column: what both are called in errors, and later the ids of predictions.
 
     >>> HoldoutLabels(ids=range(3), labels=["cat", "dog", "cat"]).ids
@@ -85,11 +91,13 @@ class HoldoutLabels:
         for name in ("ids", "labels"):
             object.__setattr__(self, name, tuple(texts(getattr(self, name))))
 
-    def sealed(self, metric: str, key: bytes) -> tuple[NDArray[Any], int | None]:
-        """The labels as they are sealed, of one size each, and for auc the size of the rarer class."""
-        if (self.positive is None) == (metric == "auc"):
-            needed = "needed" if metric == "auc" else "not taken"
-            raise ArgumentError(f"positive is {needed} for the metric {metric!r}")
+    def sealed(self, metrics: Sequence[str], key: bytes) -> tuple[NDArray[Any], int | None, str | None]:
+        """The labels as they are sealed, of one size each; what `HoldoutRequest.plan` takes as `rarer`, where it is
+        public; and the code of the positive class."""
+        of_class = any(METRICS[name].of_class for name in metrics)
+        if (self.positive is None) == of_class:
+            needed = "needed" if of_class else "not taken"
+            raise ArgumentError(f"positive is {needed} for the metric {' and '.join(map(repr, metrics))}")
         classes, names, column = tuple(self.labels), tuple(self.ids), self.label_column
         if len(names) != len(classes):
             raise ContentError("ids and labels differ in length")
@@ -97,16 +105,21 @@ class HoldoutLabels:
         if "" in classes:
             raise ContentError(f"column {column!r} has rows without a label")
         named = class_names(classes)
-        if metric == "accuracy":
-            return class_codes(key, named).astype(_FORMATS[metric]), None
-        if metric != "auc":
-            return numbers(classes, column).astype(_FORMATS[metric]), None
-        (name,) = class_names(texts([self.positive]))
-        first = np.array([label == name for label in named])
-        rarer = min(int(first.sum()), len(first) - int(first.sum()))
-        if len(set(named)) != 2 or rarer < 4:
+        form = _format(metrics)
+        if form == "<f8":
+            return numbers(classes, column).astype(form), None, None
+        codes = class_codes(key, named).astype(form if form != "?" else "<u8")
+        if not of_class:
+            return codes, None, None
+        (code,) = class_codes(key, class_names(texts([self.positive])))
+        first = codes == code
+        count = int(first.sum())
+        two = set(metrics) <= {"accuracy", "f1"} or len(set(named)) == 2
+        if not two or min(count, len(first) - count) < 4:
             raise ContentError(f"column {column!r} must hold two classes, one of them the positive one, of 4 rows each")
-        return first, rarer
+        if form == "?":
+            return first, min(count, len(first) - count), None
+        return codes, count if {"auc", "f1"} & set(metrics) else None, f"{int(code):016x}"
 
 
 class Holdout(Unrepeatable):
@@ -116,6 +129,7 @@ class Holdout(Unrepeatable):
     question gets the same answer, once charged. `BudgetError` ends it.
 
     >>> import tempfile, numpy as np
+    >>> from pathlib import Path
     >>> folder = tempfile.TemporaryDirectory()
     >>> labels = np.random.default_rng(0).integers(0, 2, 5000)
     >>> request = HoldoutRequest(metric="accuracy", questions=100, answers=5, failure_probability=0.05)
@@ -126,13 +140,18 @@ class Holdout(Unrepeatable):
     (True, 0.9, 99)
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: AnyRecord) -> None:
         self._record = record
         secret = json.loads(record.secret())
         self._terms = Terms.parse(record.terms)
         self._key = bytes.fromhex(secret["key"])
         self._places: dict[str, int] = {name: place for place, name in enumerate(secret["ids"])}
-        self._labels = np.frombuffer(bytes.fromhex(secret["labels"]), dtype=_FORMATS[self._terms.metric.name])
+        metrics = (self._terms.metric.name, *self._terms.further)
+        self._labels = np.frombuffer(bytes.fromhex(secret["labels"]), dtype=_format(metrics))
+        self._positive = int(secret.get("positive") or "0", 16)
+        plan = self._terms.plan
+        nothing = State(plan.questions, plan.answers, plan.answers == plan.questions)
+        self._folded = Folded(lambda state, entries: state.after(map(Entry.parse, entries)), nothing)
 
     @classmethod
     def create(
@@ -148,7 +167,7 @@ class Holdout(Unrepeatable):
         """Seal labels into a new file. Nothing about them is in the clear but their number.
 
         Args:
-            path: the new file; its key goes to the per-user state folder.
+            path: the new file, or postgresql://...#NAME (docs/server.md); its key goes to the per-user state folder.
             labels: nobody may have seen them (the caller must ensure it).
             request: what may be asked; errors need its `bound`.
             spender: charged for the whole holdout, before the file appears; needs epsilon. A crash in between leaves
@@ -161,11 +180,12 @@ class Holdout(Unrepeatable):
         """
         expect("labels", labels, HoldoutLabels)
         expect("request", request, HoldoutRequest)
-        label, kind = public_text("label", label), METRICS[request.metric]
-        if kind.bounded and request.bound is None:
-            raise ArgumentError(f"bound is needed for the metric {request.metric!r}")
+        label, kind = public_text("label", label), METRICS[request.metrics[0]]
+        for name in request.metrics:
+            if METRICS[name].bounded and request.bound is None:
+                raise ArgumentError(f"bound is needed for the metric {name!r}")
         names, key = list(labels.ids), system_source().bytes(32)
-        found, rarer = labels.sealed(request.metric, key)
+        found, rarer, positive = labels.sealed(request.metrics, key)
         choice = request.plan(rows=len(names), rarer=rarer)
         plan = choice.plan
         if spender is not None and (plan.row_privacy is None or request.epsilon is None):
@@ -178,15 +198,16 @@ class Holdout(Unrepeatable):
             plan=plan,
             reason=choice.reason,
             delta=request.delta,
+            further=choice.further,
         )
 
         def reserve(identifier: str) -> None:
             if plan.row_privacy is not None:
                 Payment.open(plan.row_privacy, spender=spender, label=label, identifier=identifier).close()
 
-        secret = {"key": key.hex(), "ids": names, "labels": found.tobytes().hex()}
-        record = Record.create(
-            Path(path),
+        secret = {"key": key.hex(), "ids": names, "labels": found.tobytes().hex(), "positive": positive}
+        record = create_record(
+            path,
             kind=_KIND,
             terms=terms.fields(),
             secret=json.dumps(secret).encode(),
@@ -199,7 +220,7 @@ class Holdout(Unrepeatable):
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Holdout:
         """Find a holdout again. Raises `StudyError` when it is none, was changed, is newer, or its key is missing."""
-        return cls(Record.open(Path(path), kind=_KIND))
+        return cls(open_record(path, kind=_KIND))
 
     @property
     def terms(self) -> Terms:
@@ -218,6 +239,8 @@ class Holdout(Unrepeatable):
         predictions: Iterable[Any],
         claim: SupportsFloat | None = None,
         column: str = "prediction",
+        submitter: str = "",
+        metric: str | None = None,
     ) -> Score:
         """Check a claimed score of these predictions, or answer with a score.
 
@@ -230,34 +253,49 @@ class Holdout(Unrepeatable):
             claim: what the submitter takes the score to be, from other data (not from earlier answers about the same
                 rows only: a claim costs nothing when it is right).
             column: the predictions' name in errors.
+            submitter: whose question it is, where several ask who should not learn of each other's: the same question
+                of another one is another question, and charged.
+            metric: one of those that the holdout was made for, by default the first. Each is a question of its own.
 
         Raises `ContentError` for predictions that cannot be used and `ArgumentError` for a claim out of range, before
         anything is charged; `BudgetError` when nothing is left; `StudyError` when the file or its counter cannot be
         used: nothing was shown then, and asking again costs no more.
         """
-        scored = self._scored(texts(ids), texts(predictions), column)
-        claimed = None
+        kind, plan = self._terms.of(metric)
+        scored = self._scored(kind, texts(ids), texts(predictions), column)
+        claimed, scale = None, self._terms.scale(kind)
         if claim is not None:
-            claimed = number("claim", claim, at_least=0.0, at_most=self._terms.bound) / self._terms.bound
+            claimed = number("claim", claim, at_least=0.0, at_most=scale) / scale
         predicted = fingerprint(self._key, scored.predictions.tobytes())
-        question = fingerprint(self._key, predicted.encode(), repr(claimed).encode())
+        further = [kind.name] if kind is not self._terms.metric else []
+        of_whom = [public_text("submitter", submitter)] if submitter else []
+        more = [json.dumps([further, of_whom]).encode()] if further or of_whom else []
+        question = fingerprint(self._key, predicted.encode(), repr(claimed).encode(), *more)
         with self._record.turn() as turn:
-            state = self._state(turn.entries)
+            state = self._folded.of(turn.entries)
             entry = state.known.get(question)
             repeated = entry is not None
             if entry is None:
                 state.check()
                 draws = Draws(self._key, predicted, question, state.run)
-                entry = Entry(question, *self._terms.plan.answer(scored, claimed, draws))
+                entry = Entry(question, *plan.answer(scored, claimed, draws))
                 exposure = state.exposed(entry)
                 turn.append(entry.fields(), (exposure.asked, exposure.answered))
                 state = State(state.questions, state.answers, state.all_answer, exposure, state.known)
-        return self._shown(entry, repeated, state)
+        interval = plan.interval(entry.value, entry.agrees)
+        return Score(
+            agrees=entry.agrees,
+            value=entry.value * scale,
+            interval=None if interval is None else (interval[0] * scale, interval[1] * scale),
+            repeated=repeated,
+            questions_left=state.questions_left,
+            answers_left=state.answers_left,
+        )
 
     def status(self) -> dict[str, Any]:
         """What was asked and what is left, JSON-able. Costs nothing, and says nothing about the labels."""
         with self._record.turn() as turn:
-            state = self._state(turn.entries)
+            state = self._folded.of(turn.entries)
         return {
             "asked": state.exposure.asked,
             "answered": state.exposure.answered,
@@ -267,34 +305,19 @@ class Holdout(Unrepeatable):
             **self._terms.describe(),
         }
 
-    def _state(self, entries: list[dict[str, Any]]) -> State:
-        plan = self._terms.plan
-        return fold(
-            questions=plan.questions,
-            answers=plan.answers,
-            all_answer=plan.answers == plan.questions,
-            entries=(Entry.parse(entry) for entry in entries),
-        )
-
-    def _scored(self, ids: list[str], predictions: list[str], column: str) -> Scored:
-        terms = self._terms
+    def _scored(self, metric: HoldoutMetric, ids: list[str], predictions: list[str], column: str) -> Scored:
+        terms, labels = self._terms, self._labels
         given = aligned(self._places, ids, predictions, terms.id_column)
-        if terms.metric.numeric:
-            return Scored(terms.metric, self._labels, numbers(given, column), terms.bound)
-        values = class_codes(self._key, predicted_classes(given, column))
-        return Scored(terms.metric, self._labels, values, terms.bound)
-
-    def _shown(self, entry: Entry, repeated: bool, state: State) -> Score:
-        bound = self._terms.bound
-        interval = self._terms.plan.interval(entry.value, entry.agrees)
-        return Score(
-            agrees=entry.agrees,
-            value=entry.value * bound,
-            interval=None if interval is None else (interval[0] * bound, interval[1] * bound),
-            repeated=repeated,
-            questions_left=state.questions_left,
-            answers_left=state.answers_left,
-        )
+        if metric.of_class and labels.dtype != np.bool_:
+            labels = labels == self._positive
+        if metric.numeric:
+            values: Any = numbers(given, column)
+            if metric.probabilities and not ((values >= 0.0) & (values <= 1.0)).all():
+                raise ContentError(f"column {column!r} must hold probabilities of the positive class, from 0 to 1")
+        else:
+            values = class_codes(self._key, predicted_classes(given, column))
+            values = values == self._positive if metric.of_class else values
+        return Scored(metric, labels, values, terms.scale(metric))
 
     def __repr__(self) -> str:
         return f"<Holdout {self._terms.metric.name}, {self._terms.plan.mechanism}>"

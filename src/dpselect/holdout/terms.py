@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
@@ -13,6 +14,7 @@ from dpselect.holdout.checked import CheckedPlan, plan_checked
 from dpselect.holdout.counting import CountingPlan, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
+from dpselect.holdout.ratios import RatioPlan, plan_ratios
 from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
 from dpselect.numerics import root_between
 from dpselect.privacy import Adjacency, Guarantee, gaussian
@@ -58,6 +60,7 @@ _PARSERS: dict[str, Callable[[dict[str, Any]], PlannedMechanism]] = {
     GaussianPlan.mechanism: GaussianPlan.parse,
     CheckedPlan.mechanism: CheckedPlan.parse,
     BlockMedianPlan.mechanism: BlockMedianPlan.parse,
+    RatioPlan.mechanism: RatioPlan.parse,
 }
 MECHANISMS = tuple(_PARSERS)
 
@@ -67,13 +70,30 @@ class Terms:
     """Everything about a holdout that anybody may know."""
 
     metric: HoldoutMetric
+    """The first one, which is asked for where no other is named."""
     bound: float
+    """The largest error of a row, for metrics that have one."""
     rows: int
     id_column: str
     plan: PlannedMechanism
     reason: str
     delta: float = 1e-6
     """With which the privacy of a row is described."""
+    further: Mapping[str, PlannedMechanism] = field(default_factory=dict)
+    """Metrics that may be asked for too. All questions count together, whatever their metric is."""
+
+    def of(self, name: str | None) -> tuple[HoldoutMetric, PlannedMechanism]:
+        """A metric with its plan; the first one for None. Raises `ArgumentError` for one that was not declared."""
+        if name is None or name == self.metric.name:
+            return self.metric, self.plan
+        if name not in self.further:
+            known = ", ".join((self.metric.name, *self.further))
+            raise ArgumentError(f"metric must be one of {known}, which this holdout was made for, got {name!r}")
+        return METRICS[name], self.further[name]
+
+    def scale(self, metric: HoldoutMetric) -> float:
+        """What a share of the bound is multiplied by."""
+        return self.bound if metric.bounded else 1.0
 
     @property
     def statement(self) -> str:
@@ -87,10 +107,16 @@ class Terms:
                 f"{self.metric.name} on {size} fresh rows, {chance}."
             )
         few = "" if plan.answers == plan.questions else f", at most {plan.answers} of them scores,"
+        error = plan.error * self.scale(self.metric)
         return (
-            f"All of up to {plan.questions} adaptive answers{few} are within {plan.error * self.bound:.4g} of the "
-            f"population's {self.metric.name}, {chance}."
+            f"All of up to {plan.questions} adaptive answers{few} are within {error:.4g} of the "
+            f"population's {self.metric.name}{self._others}, {chance}."
         )
+
+    @property
+    def _others(self) -> str:
+        errors = ((name, plan.error or 0.0, METRICS[name]) for name, plan in self.further.items())
+        return "".join(f", or within {error * self.scale(kind):.4g} of its {name}" for name, error, kind in errors)
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able summary."""
@@ -102,8 +128,11 @@ class Terms:
             "answers": plan.answers,
             "failure_probability": plan.failure_probability,
             "mechanism": plan.mechanism,
-            "error": None if plan.error is None else plan.error * self.bound,
-            "tolerance": plan.tolerance * self.bound,
+            "error": None if plan.error is None else plan.error * self.scale(self.metric),
+            "tolerance": plan.tolerance * self.scale(self.metric),
+            "further_errors": {
+                name: (plan.error or 0.0) * self.scale(METRICS[name]) for name, plan in self.further.items()
+            },
             "validity": self.statement,
             "reason": self.reason,
             "row_privacy": None if plan.row_privacy is None else plan.row_privacy.describe(delta=self.delta),
@@ -120,13 +149,15 @@ class Terms:
             "plan": self.plan.fields(),
             "reason": self.reason,
             "delta": self.delta,
+            "further": {name: [plan.mechanism, plan.fields()] for name, plan in self.further.items()},
         }
 
     @staticmethod
     def parse(fields: dict[str, Any]) -> Terms:
         """The terms of a file. Raises `ArgumentError` when their certificate does not hold."""
         plan = _PARSERS[fields["mechanism"]](fields["plan"])
-        if not plan.certified:
+        further = {name: _PARSERS[kind](given) for name, (kind, given) in fields.get("further", {}).items()}
+        if not all(one.certified for one in (plan, *further.values())):
             raise ArgumentError("the holdout's terms are not certified")
         return Terms(
             metric=METRICS[fields["metric"]],
@@ -136,6 +167,7 @@ class Terms:
             plan=plan,
             reason=fields["reason"],
             delta=fields["delta"],
+            further=further,
         )
 
 
@@ -146,6 +178,8 @@ class Choice:
     plan: PlannedMechanism
     reason: str
     errors: dict[str, float | None]
+    further: dict[str, PlannedMechanism] = field(default_factory=dict)
+    """The plans of the metrics after the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +187,7 @@ class HoldoutRequest:
     """What is asked of a holdout: public, and the same before there are labels as when they are sealed.
 
     Attributes:
-        metric: a name of `METRICS`.
+        metric: a name of `METRICS`, or several, of which each question asks for one; the first where none is named.
         questions: how many may be asked.
         answers: how many of them may be answered by a score: refused claims and questions without a claim.
         failure_probability: that some interval does not hold the population's score.
@@ -172,7 +206,7 @@ class HoldoutRequest:
     ('counting', True)
     """
 
-    metric: str
+    metric: str | Sequence[str]
     questions: int
     answers: int
     failure_probability: float
@@ -184,11 +218,20 @@ class HoldoutRequest:
     subsample_size: int | None = None
 
     def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {self.metric!r}")
+        if not isinstance(self.metric, str):
+            object.__setattr__(self, "metric", tuple(self.metric))
+        if not self.metrics or len(set(self.metrics)) != len(self.metrics):
+            raise ArgumentError("metric must name one metric, or several that are different")
+        for name in self.metrics:
+            if name not in METRICS:
+                raise ArgumentError(f"metric must be one of {', '.join(METRICS)}, got {name!r}")
         if self.mechanism not in ("best", *MECHANISMS):
             raise ArgumentError(f"mechanism must be best or one of {', '.join(MECHANISMS)}, got {self.mechanism!r}")
-        if self.bound is not None and not METRICS[self.metric].bounded:
+        if len(self.metrics) > 1:
+            self._check_several()
+        if self.epsilon is not None and "f1" in self.metrics:
+            raise ArgumentError("f1 is certified by counting, which promises nothing to a row: leave out epsilon")
+        if self.bound is not None and not any(METRICS[name].bounded for name in self.metrics):
             raise ArgumentError(f"bound is not taken for the metric {self.metric!r}")
         questions = integer("questions", self.questions, at_least=1, at_most=1 << 1000)
         parsed: dict[str, Any] = {
@@ -203,11 +246,25 @@ class HoldoutRequest:
             parsed["bound"] = number("bound", self.bound, above=0.0, at_most=1e150)
         if self.tolerance is not None:
             parsed["tolerance"] = number("tolerance", self.tolerance, above=0.0)
-            number("tolerance", parsed["tolerance"] / parsed.get("bound", 1.0), at_least=1e-5, at_most=0.25)
+            scale = parsed.get("bound", 1.0) if METRICS[self.metrics[0]].bounded else 1.0
+            number("tolerance", parsed["tolerance"] / scale, at_least=1e-5, at_most=0.25)
         if self.epsilon is not None:
             parsed["epsilon"] = number("epsilon", self.epsilon, above=0.0, at_most=20.0)
         for name, value in parsed.items():
             object.__setattr__(self, name, value)
+
+    def _check_several(self) -> None:
+        if len({METRICS[name].numeric_labels for name in self.metrics}) > 1:
+            raise ArgumentError("metric must name metrics of one kind of labels: classes, or numbers")
+        if self.epsilon is not None:
+            raise ArgumentError("several metrics are certified by counting, which promises nothing to a row")
+        if self.mechanism not in ("best", "counting"):
+            raise ArgumentError("mechanism must be best or counting for several metrics")
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics by name, the first one first."""
+        return (self.metric,) if isinstance(self.metric, str) else tuple(self.metric)
 
     @property
     def scale(self) -> float:
@@ -217,8 +274,11 @@ class HoldoutRequest:
     def plan(self, *, rows: int, rarer: int | None = None) -> Choice:
         """The mechanism with the smallest certified error for so many rows; `ArgumentError` when nothing is certified.
 
-        `rarer`: for areas under the curve, the rows of the rarer class (by default half of the rows).
+        `rarer`: for areas under the curve, the rows of the rarer class; for f1 those of the positive class (by default
+        half of the rows).
         """
+        if len(self.metrics) > 1:
+            return self._several(integer("rows", rows, at_least=4, at_most=1 << 26), rarer)
         ways = self._ways(integer("rows", rows, at_least=4, at_most=1 << 26), rarer)
         if self.mechanism != "best":
             if self.mechanism not in ways:
@@ -243,26 +303,66 @@ class HoldoutRequest:
 
     def _ways(self, rows: int, rarer: int | None) -> dict[str, Callable[[], PlannedMechanism]]:
         """The mechanisms that serve these terms. Without an epsilon nothing need be promised to a row."""
-        least = rows // 2 if rarer is None else integer("rarer", rarer, at_least=4, at_most=rows // 2)
-        if self.epsilon is not None:
-            least = rows // 2  # how many rows a class has is not public then, so nothing public may depend on it
-        effective = least if self.metric == "auc" else rows
+        (metric,) = self.metrics
+        effective = _effective(metric, rows, rarer if self.epsilon is None else None)
+        # with epsilon how many rows a class has is not public, so nothing public may depend on it
         public: dict[str, Any] = {
             "questions": self.questions,
             "failure_probability": self.failure_probability,
-            "tolerance": 1.0 / math.sqrt(effective) if self.tolerance is None else self.tolerance / self.scale,
+            "tolerance": self._tolerance(effective),
         }
+        if metric == "f1":
+            counted = partial(plan_counting, rows=effective, answers=self.answers, **public)
+            return {"ratio": lambda: plan_ratios(counted(), rows=rows)}
         priced = public | {"largest_mu": 1.0 if self.epsilon is None else _mu_within(self.epsilon, self.delta)}
         ways: dict[str, Callable[[], PlannedMechanism]] = {}
         if self.epsilon is None:
-            ways["counting"] = lambda: plan_counting(rows=effective, answers=self.answers, **public)
-        if self.metric == "auc":
+            ways["counting"] = lambda: plan_counting(rows=effective, answers=self.answers, near=True, **public)
+        if metric == "auc":
             ways["blocks"] = lambda: plan_block_medians(rows=rows, subsample_size=self.subsample_size, **priced)
             return ways
         ways["gaussian"] = lambda: plan_gaussian(rows=rows, **priced)
         if self.epsilon is not None and self.answers < self.questions:
             ways["checked"] = lambda: plan_checked(rows=rows, answers=self.answers, **priced)
         return ways
+
+    def _tolerance(self, effective: int) -> float:
+        """As a share of the first metric's bound."""
+        if self.tolerance is None:
+            return 1.0 / math.sqrt(effective)
+        return self.tolerance / (self.scale if METRICS[self.metrics[0]].bounded else 1.0)
+
+    def _several(self, rows: int, rarer: int | None) -> Choice:
+        """Each metric with its own error; what can be asked is counted over all of them together."""
+        of_rarer = None if rarer is None else min(rarer, rows - rarer)
+        effective = {name: _effective(name, rows, rarer if name == "f1" else of_rarer) for name in self.metrics}
+        told = any(name in ("auc", "f1") for name in self.metrics)  # how many rows a class has
+        found: dict[str, PlannedMechanism] = {}
+        for name in self.metrics:
+            counted = plan_counting(
+                rows=effective[name],
+                questions=self.questions,
+                answers=self.answers,
+                failure_probability=self.failure_probability,
+                tolerance=self._tolerance(max(effective.values())),  # one grid for all, so that they are counted alike
+                choices=rows if told else 1,
+            )
+            found[name] = plan_ratios(counted, rows=rows) if name == "f1" else counted
+        first, *others = self.metrics
+        return Choice(
+            plan=found[first],
+            reason="the questions of all metrics are counted together",
+            errors={found[first].mechanism: found[first].error},
+            further={name: found[name] for name in sorted(others)},
+        )
+
+
+def _effective(metric: str, rows: int, rarer: int | None) -> int:
+    """Of how many independent values a score is made: all rows, or those of a class."""
+    if metric not in ("auc", "f1"):
+        return rows
+    most = rows - 4 if metric == "f1" else rows // 2
+    return rows // 2 if rarer is None else integer("rarer", rarer, at_least=4, at_most=max(most, 4))
 
 
 def _reason(best: str, found: dict[str, PlannedMechanism], refused: dict[str, ArgumentError]) -> str:

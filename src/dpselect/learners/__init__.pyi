@@ -1,5 +1,3 @@
-from .dp_sgd import DPSGDClassifier as DPSGDClassifier
-from .dp_sgd_regressor import DPSGDRegressor as DPSGDRegressor
 from .early_stopping import (
     EarlyStopping as EarlyStopping,
     NoGain as NoGain,
@@ -7,10 +5,15 @@ from .early_stopping import (
     PublicValidation as PublicValidation,
     Reached as Reached,
 )
+from .estimators import (
+    DPSGDClassifier as DPSGDClassifier,
+    DPSGDRegressor as DPSGDRegressor,
+    OutputPerturbationClassifier as OutputPerturbationClassifier,
+    PrivateRidge as PrivateRidge,
+    PrivateRidgeClassifier as PrivateRidgeClassifier,
+)
 from .gated import GatedLogisticRegression as GatedLogisticRegression, GatedRelease as GatedRelease
-from .output_perturbation import OutputPerturbationClassifier as OutputPerturbationClassifier
 from .rectangle_classifier import PrivateRectangleClassifier as PrivateRectangleClassifier
-from .ridge import PrivateRidge as PrivateRidge, PrivateRidgeClassifier as PrivateRidgeClassifier
 from .rows import (
     DataDependentClassesWarning as DataDependentClassesWarning,
     PublicRowCountWarning as PublicRowCountWarning,

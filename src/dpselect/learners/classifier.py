@@ -1,4 +1,4 @@
-"""What the private classifiers share: the public face of a scikit-learn classifier over a model with scores."""
+"""What the private classifiers share: predictions from a model with scores."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin
 
-from dpselect.learners.estimator import PrivateEstimator
+from dpselect.learners.learner import PrivateLearner
 from dpselect.privacy import Guarantee
 
-__all__ = ["ClassScorer", "PrivateClassifier"]
+__all__ = ["ClassScorer", "Classifier"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +25,7 @@ class ClassScorer(Protocol):
         ...
 
 
-class PrivateClassifier(ClassifierMixin, PrivateEstimator, ABC):  # type: ignore[misc]
+class Classifier(PrivateLearner, ABC):
     """Prediction from released weights. Predicting is free for the training data: it uses the weights only."""
 
     classes_: NDArray[Any]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.learners.classifier import PrivateClassifier
+from dpselect.learners.classifier import Classifier
 from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
 from dpselect.learners.early_stopping import EarlyStopping
 from dpselect.learners.fixed_point import STEP
@@ -29,7 +29,7 @@ from dpselect.mechanisms import gaussian_steps, grid_at_most
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["DPSGDClassifier"]
+__all__ = ["DPSGDClassification"]
 
 Array = NDArray[np.float64]
 Weights = tuple[Array, ...]
@@ -141,7 +141,7 @@ def intercept_by(rule: TrainingRule, model: Any) -> float:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPSGDClassifier(PrivateClassifier):
+class DPSGDClassification(Classifier):
     """A classifier trained by DP-SGD (Abadi et al. 2016): noisy sums of clipped gradients over Poisson samples.
 
     By default full batches, with few enough steps, a bound on gradients and a rate that follow from the public number
@@ -199,6 +199,7 @@ class DPSGDClassifier(PrivateClassifier):
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
     naming a parameter. Afterwards only for a container: shape, sparse, complex.
 
+    >>> from dpselect.learners import DPSGDClassifier
     >>> from dpselect.randomness import keyed_source
     >>> model = DPSGDClassifier(classes=[0, 1], nominal_rows=400, random=keyed_source(1))
     >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 200, axis=0)
@@ -234,6 +235,7 @@ class DPSGDClassifier(PrivateClassifier):
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data; with early stopping at worst.
 
+        >>> from dpselect.learners import DPSGDClassifier
         >>> round(DPSGDClassifier(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)
         1.0607
         """

@@ -10,17 +10,17 @@ import numpy as np
 from dpselect.errors import number
 from dpselect.learners.clipped_gradients import LinearRegression
 from dpselect.learners.dp_sgd import intercept_by, schedule_by, steps_by
-from dpselect.learners.regressor import PrivateRegressor, public_bounds
+from dpselect.learners.regressor import Regressor, public_bounds
 from dpselect.learners.rows import public_row_count, targets_of, unit_rows
 from dpselect.learners.training_rules import REGRESSION, gradient_guarantee
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["DPSGDRegressor"]
+__all__ = ["DPSGDRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPSGDRegressor(PrivateRegressor):
+class DPSGDRegression(Regressor):
     """A linear regression trained by noisy sums of clipped gradients over all rows, as `DPSGDClassifier` trains.
 
     Labels are cut off at their bounds and scaled to [-1, 1]; the loss is half the square of the error. The gradient of
@@ -56,6 +56,7 @@ class DPSGDRegressor(PrivateRegressor):
     Raises at `fit`, before the data is looked at: `ArgumentError` (`AdjacencyError` for the adjacency) or `TypeError`
     naming a parameter. Afterwards only for a container: shape, sparse, complex.
 
+    >>> from dpselect.learners import DPSGDRegressor
     >>> from dpselect.randomness import keyed_source
     >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 500, axis=0)
     >>> model = DPSGDRegressor(label_bounds=(0, 10), nominal_rows=1000, random=keyed_source(1))
@@ -78,6 +79,7 @@ class DPSGDRegressor(PrivateRegressor):
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data.
 
+        >>> from dpselect.learners import DPSGDRegressor
         >>> round(DPSGDRegressor(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)
         1.0607
         """

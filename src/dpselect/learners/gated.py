@@ -16,8 +16,8 @@ from sklearn.base import clone
 from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.errors import ArgumentError, expect, flag, integer, number
+from dpselect.learners.estimators import OutputPerturbationClassifier
 from dpselect.learners.fixed_point import round_weights
-from dpselect.learners.output_perturbation import OutputPerturbationClassifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
 from dpselect.mechanisms import Mechanism, discrete_laplace, grid_at_most

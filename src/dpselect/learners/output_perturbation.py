@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, flag, number
-from dpselect.learners.classifier import PrivateClassifier
+from dpselect.learners.classifier import Classifier
 from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL, LogisticProblem
@@ -20,7 +20,7 @@ from dpselect.privacy import Adjacency, Guarantee, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["OutputPerturbationClassifier"]
+__all__ = ["OutputPerturbation"]
 
 Array = NDArray[np.float64]
 
@@ -36,7 +36,7 @@ class _LinearScorer:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class OutputPerturbationClassifier(PrivateClassifier):
+class OutputPerturbation(Classifier):
     """L2-regularised logistic regression with noise added to the minimiser: pure differential privacy.
 
     The minimiser of a strongly convex objective moves little when one row changes (`LogisticProblem.sensitivity` holds
@@ -75,6 +75,7 @@ class OutputPerturbationClassifier(PrivateClassifier):
     low-order bits of the data, but the law of the radius (a sum of logarithms of 53-bit uniforms) and of the direction
     are approximations of the real ones, not exact discrete laws.
 
+    >>> from dpselect.learners import OutputPerturbationClassifier
     >>> from dpselect.randomness import keyed_source
     >>> model = OutputPerturbationClassifier(epsilon=5.0, classes=[0, 1], nominal_rows=200, random=keyed_source(1))
     >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 100, axis=0)
@@ -96,6 +97,7 @@ class OutputPerturbationClassifier(PrivateClassifier):
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data.
 
+        >>> from dpselect.learners import OutputPerturbationClassifier
         >>> OutputPerturbationClassifier(epsilon=0.5, adjacency="replace_one").guarantee().epsilon(delta=0)
         0.5
         """

@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.estimator import PrivateEstimator
 from dpselect.learners.fixed_point import exact_products
+from dpselect.learners.learner import PrivateLearner
 
-__all__ = ["PrivateRegressor", "public_bounds"]
+__all__ = ["Regressor", "public_bounds"]
 
 Array = NDArray[np.float64]
 
 
-class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class Regressor(PrivateLearner):
     """Prediction from released weights of shape (features [+ 1], 1). Predicting is free for the training data."""
 
     _bounds: tuple[float, float]

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.classifier import PrivateClassifier
+from dpselect.learners.classifier import Classifier
 from dpselect.learners.fixed_point import STEP, exact_products, truncate
-from dpselect.learners.regressor import PrivateRegressor, public_bounds
+from dpselect.learners.regressor import Regressor, public_bounds
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_weights, targets_of, unit_rows
 from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["PrivateRidge", "PrivateRidgeClassifier"]
+__all__ = ["RidgeClassification", "RidgeRegression"]
 
 Array = NDArray[np.float64]
 
@@ -41,6 +41,7 @@ class _Ridge:
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data: one Gaussian mechanism.
 
+        >>> from dpselect.learners import PrivateRidge
         >>> round(PrivateRidge(noise_multiplier=4.0).guarantee().epsilon(delta=1e-6), 4)
         1.0607
         """
@@ -76,7 +77,7 @@ class _Ridge:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateRidge(_Ridge, PrivateRegressor):
+class RidgeRegression(_Ridge, Regressor):
     """Least squares from X'X and X'y with Gaussian noise: one release, whatever is done with it afterwards.
 
     Rows are divided by `row_norm` and scaled into the unit ball, a constant is appended, labels are cut off at their
@@ -107,6 +108,7 @@ class PrivateRidge(_Ridge, PrivateRegressor):
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
     for a container: shape, sparse, complex.
 
+    >>> from dpselect.learners import PrivateRidge
     >>> from dpselect.randomness import keyed_source
     >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 500, axis=0)
     >>> model = PrivateRidge(label_bounds=(0, 10), noise_multiplier=1.0, random=keyed_source(1))
@@ -148,7 +150,7 @@ class _ClassScorer:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateRidgeClassifier(_Ridge, PrivateClassifier):
+class RidgeClassification(_Ridge, Classifier):
     """Least squares on the classes, from X'X and X'y with Gaussian noise: one release for all classes together.
 
     As `PrivateRidge`, with a target for each of the K classes: K - 1 for the class of the row and -1 for the others,
@@ -180,6 +182,7 @@ class PrivateRidgeClassifier(_Ridge, PrivateClassifier):
     Raises at `fit`, before the data is looked at: `ArgumentError` or `TypeError` naming a parameter. Afterwards only
     for a container: shape, sparse, complex.
 
+    >>> from dpselect.learners import PrivateRidgeClassifier
     >>> from dpselect.randomness import keyed_source
     >>> X = np.repeat([[0.9, 0.1], [-0.9, 0.2]], 500, axis=0)
     >>> model = PrivateRidgeClassifier(classes=["a", "b"], noise_multiplier=1.0, random=keyed_source(1))

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from dpselect.errors import ArgumentError, number
 from dpselect.learners.fixed_point import truncate
@@ -171,7 +169,11 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
     """The labels as a one-dimensional array of the given length; raises `ArgumentError` for another shape."""
     if y is None:
         raise ArgumentError("This estimator requires y to be passed, but the target y is None; y must hold the labels")
-    if hasattr(y, "__array__"):
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind != "c":
+        labels = y
+    elif hasattr(y, "__array__"):
+        from sklearn.utils.validation import column_or_1d  # takes a second to import; a study needs none of it
+
         labels = np.asarray(column_or_1d(y, warn=True))
     else:
         # not np.array(y): one row's text would turn all the others' numbers into text
@@ -203,6 +205,8 @@ def public_classes(classes: Sequence[Any] | NDArray[Any] | None, labels: NDArray
     present = np.array([label for label in labels.tolist() if _is_label(label)])
     if not len(present):
         raise ArgumentError("classes must be given when y holds no label (0 sample(s)) to take it from")
+    from sklearn.utils.multiclass import check_classification_targets
+
     check_classification_targets(present)
     return np.unique(present)
 

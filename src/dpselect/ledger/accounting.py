@@ -82,6 +82,10 @@ class Accounting(Protocol):
         """What a guarantee costs in the units of the budget."""
         ...
 
+    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:
+        """What the entry that settles at a cell says of its price; JSON-able."""
+        ...
+
     def reading(self, account: Account) -> Amounts:
         """The charges as epsilon and delta."""
         ...
@@ -135,6 +139,10 @@ class OutputAccounting:
             raise BudgetError(f"no finite epsilon is proved at delta {float(at):g}: give delta=, or delta_each= above")
         return ReservedPrice({"epsilon": charged_amount("epsilon", epsilon), "delta": at})
 
+    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:  # noqa: ARG002
+        """The price of the cell."""
+        return {"epsilon": str(charged_amount("epsilon", guarantee.price(cell)))}
+
     def reading(self, account: Account) -> Amounts:
         """The totals themselves."""
         totals = account.totals()
@@ -173,6 +181,10 @@ class SequenceAccounting:
         if delta is not None:
             raise ArgumentError("delta: a sequence is priced as a whole, at the budget's delta")
         return ReservedPrice({"position": Fraction(1)}, mechanism=digest(worst(guarantee)))
+
+    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:  # noqa: ARG002
+        """Nothing: what is paid for as a whole has no cells."""
+        return {}
 
     def reading(self, account: Account) -> Amounts:
         """The whole sequence, whether or not it has run."""

@@ -13,7 +13,7 @@ from dpselect.errors import ArgumentError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, ReservedPrice, worst
 from dpselect.ledger.accountings import ACCOUNTINGS
 from dpselect.ledger.charge import Charge, Occurred
-from dpselect.ledger.entries import Body, Head, amounts_to_text, cell_text, without_books
+from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, without_books
 from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store
@@ -208,31 +208,36 @@ class Budget:
                 price = reserved["cells"][named]
             if booked.settled is not None:
                 return self._settled(transaction, reserved, booked.settled, named)
-            head = transaction.append(self._settlement(identifier, named, price))
-        return self._receipt(identifier, _charged(reserved, price), head)
+            settlement = self._settlement(identifier, named, {"epsilon": price})
+            head = transaction.append(settlement)
+        return self._receipt(identifier, _charged(reserved, settlement), head)
 
     def _settle_output(self, guarantee: Budgeted, identifier: str, occurred: Occurred | None) -> Receipt:
-        named, price = None, None
+        named: str | None = None
+        price: dict[str, Any] = {}
         if occurred is not None and isinstance(guarantee, OutputGuarantee):
             cell = guarantee.cell(occurred.output)
-            price = str(charged_amount("epsilon", guarantee.price(cell)))
+            guarantee.price(cell)  # one that has no price is refused, however it is counted
+            price = self._accounting.settled(self._terms, guarantee, cell)
             named = _declared_text(guarantee, cell)
         with self._store.write() as transaction:
             reserved, _ = self._reserved(transaction, identifier)
             if reserved["cells"] is None:  # nothing comes back, so nothing is told
-                named, price = None, None
-            head = transaction.append(self._settlement(identifier, named, price))
-        return self._receipt(identifier, _charged(reserved, price), head)
+                named, price = None, {}
+            body = self._settlement(identifier, named, price)
+            head = transaction.append(body)
+        return self._receipt(identifier, _charged(reserved, body), head)
 
-    def _settlement(self, identifier: str, named: str | None, price: str | None) -> Body:
-        return {"kind": "settle", "budget": self.name, "identifier": identifier, "cell": named, "epsilon": price}
+    def _settlement(self, identifier: str, named: str | None, price: Mapping[str, Any]) -> Body:
+        body = {"kind": "settle", "budget": self.name, "identifier": identifier, "cell": named, "epsilon": None}
+        return {**body, **price}
 
     def _settled(self, transaction: Transaction, reserved: Body, settled: int, named: str | None) -> Receipt:
         head, body = transaction.entry(settled)
         if body["cell"] != named:
             raise AlreadySettledError(f"reservation {reserved['identifier']!r} is settled otherwise (entry {settled})")
         transaction.touch()
-        return self._receipt(reserved["identifier"], _charged(reserved, body["epsilon"]), Head(settled, head))
+        return self._receipt(reserved["identifier"], _charged(reserved, body), Head(settled, head))
 
     def _reserved(self, transaction: Transaction, identifier: str) -> tuple[Body, Reservation]:
         transaction.prefetch(self.name, identifier)
@@ -314,9 +319,9 @@ def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
     return Head(booked.sequence, head)
 
 
-def _charged(reserved: Body, price: str | None) -> dict[str, Fraction]:
-    charge = {unit: Fraction(amount) for unit, amount in reserved["charge"].items()}
-    return charge if price is None else {**charge, "epsilon": Fraction(price)}
+def _charged(reserved: Body, settled: Body) -> dict[str, Fraction]:
+    charge = amounts_from_text(settled.get("charge") or reserved["charge"])
+    return charge if settled["epsilon"] is None else {**charge, "epsilon": Fraction(settled["epsilon"])}
 
 
 def _declared_text(guarantee: OutputGuarantee, cell: Hashable) -> str:

@@ -34,7 +34,8 @@ class Charge(Receipt):
     def settle(self, output: Any = OutputGuarantee) -> Receipt:
         """Close the reservation at the cell of the output that was released; without an output, in full.
 
-        Only the epsilon of an output guarantee in an `output` budget comes back; delta never does. Durable on return.
+        Only the epsilon of an output guarantee in an `output` budget comes back, and in a filter on Renyi divergences
+        what was not used of them; delta never does. Durable on return.
         Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time;
         the reservation then stands as it was.
         """

@@ -22,7 +22,17 @@ from dpselect.errors import ArgumentError, missing_extra
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError, SchemaVersionError
 from dpselect.storage import durable
 
-__all__ = ["APPLICATION_ID", "Database", "check_file", "file_of", "is_server", "new_file", "opened", "translated"]
+__all__ = [
+    "APPLICATION_ID",
+    "Database",
+    "check_file",
+    "driver_errors",
+    "file_of",
+    "is_server",
+    "new_file",
+    "opened",
+    "translated",
+]
 
 APPLICATION_ID = int.from_bytes(b"dpsl", "big")
 """In the header of a SQLite file: whose it is."""
@@ -69,7 +79,7 @@ class Database:
         except BaseException:
             try:
                 self._connection.execute("ROLLBACK")
-            except _driver_errors():  # none is under way, or the connection is lost: opened anew the next time
+            except driver_errors():  # none is under way, or the connection is lost: opened anew the next time
                 self.close()
             raise
 
@@ -256,7 +266,8 @@ def network_file_system(folder: Path, *, mounts: Path = _MOUNTS) -> str | None:
     return kind if _NETWORK.fullmatch(kind) else None
 
 
-def _driver_errors() -> tuple[type[Exception], ...]:
+def driver_errors() -> tuple[type[Exception], ...]:
+    """What the drivers that are loaded raise."""
     psycopg = sys.modules.get("psycopg")
     return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
 
@@ -266,7 +277,7 @@ def translated(name: str) -> Iterator[None]:
     """Turn the drivers' errors into a ledger's, without statements or values."""
     try:
         yield
-    except _driver_errors() as error:
+    except driver_errors() as error:
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         if any(word in said for word in _DAMAGED):
             raise LedgerDamagedError(f"the ledger {name} cannot be read: {said}") from None

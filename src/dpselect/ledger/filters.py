@@ -10,12 +10,15 @@ A filter fixes a limit in advance and admits a mechanism while the sum of its un
 
 Failure masses add up beside, within a share of delta of their own: outside them the two laws are sub-probabilities
 with a common factor. Reserved guarantees count, never realised costs: those have no place in an advanced composition.
+An exception are outputs that say what they have used of a divergence (`OutputGuarantee.used`): with M the likelihood
+ratio to the power a - 1, times exp((1 - a) charges), the mean of M over all histories is at most 1. So the moment of
+those whose charges at this order end within its limit is that of the limit, which is all that a conversion needs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +30,7 @@ from dpselect.ledger.accounting import Amounts, Budgeted, Options, ReservedPrice
 from dpselect.ledger.entries import amounts_to_text
 from dpselect.ledger.fold import ALTERNATIVE, Account
 from dpselect.numerics import ROUND_UP, first_true, root_between
-from dpselect.privacy import Guarantee, gaussian
+from dpselect.privacy import Guarantee, OutputGuarantee, gaussian
 from dpselect.privacy.output.amounts import charged_amount
 from dpselect.privacy.renyi import LinearRenyi, epsilon_from_renyi
 
@@ -67,7 +70,29 @@ class RenyiAccounting:
         charged = worst(guarantee)
         units = [unit for unit in terms["limits"] if unit != "failure"]
         found = _named(terms["filter"]).charge(charged, units)
-        return ReservedPrice({**found, "failure": charged_amount("failure", charged.failure)})
+        refunded = terms["filter"] == "renyi" and isinstance(guarantee, OutputGuarantee) and guarantee.used is not None
+        return ReservedPrice(
+            {**found, "failure": charged_amount("failure", charged.failure)}, cells={} if refunded else None
+        )
+
+    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:
+        """The divergences that were used, where they are what was reserved.
+
+        At an order where the pure epsilon was smaller it stays: the smaller of two bounds, chosen afterwards, is none.
+        """
+        if guarantee.used is None or terms["filter"] != "renyi":
+            return {}
+        reserved = self.price(terms, guarantee, None).charge
+        units = [unit for unit in reserved if unit != "failure"]
+        orders, charged = np.array([_order(unit) for unit in units]), guarantee.worst()
+        assert charged.renyi_curve is not None
+        by_curve = charged.renyi_curve(orders) * ROUND_UP <= charged.pure_epsilon
+        used = guarantee.used(cell, orders) * ROUND_UP
+        found = {
+            unit: min(charged_amount("divergence", float(value)), reserved[unit]) if curved else reserved[unit]
+            for unit, value, curved in zip(units, used, by_curve, strict=True)
+        }
+        return {"charge": amounts_to_text({**found, "failure": reserved["failure"]})}
 
     def reading(self, account: Account) -> Amounts:
         """The odometer: an epsilon that holds whenever one stops, at the budget's delta.

@@ -219,7 +219,7 @@ def _post(books: Books, name: str, part: str, change: Amounts, *, guard: bool) -
         if guard and account.overdrawn():
             left = {unit: limit - before[unit] for unit, limit in account.limits.items()}
             raise InsufficientBudget(account.name, change, left)
-        if not guard:
+        if not guard and "epsilon" in before:
             account.refunded += before["epsilon"] - after["epsilon"]
         books.save(account)
         if account.terms["block"]:
@@ -321,6 +321,9 @@ def _settle(books: Books, sequence: int, body: Body) -> None:
     if body["epsilon"] is not None:
         refund = _refund(reserved, body)
         _post(books, body["budget"], reserved["part"], {"epsilon": -refund}, guard=False)
+    elif body.get("charge") is not None:
+        filtered = _account(books, body["budget"]).terms["accounting"] == "renyi"
+        _post(books, body["budget"], reserved["part"], _unused(reserved, body, filtered), guard=False)
     root = _root(books, _account(books, body["budget"]))
     if root.outstanding < 1:
         raise LedgerDamagedError(f"reservation {body['identifier']!r} is kept as open, but none is", booked.sequence)
@@ -343,6 +346,18 @@ def _refund(reserved: Body, body: Body) -> Fraction:
     if refund < 0 or price < 0:
         raise ArgumentError("the cell is dearer than what was reserved")
     return refund
+
+
+def _unused(reserved: Body, body: Body, filtered: bool) -> Amounts:
+    """What comes back of divergences that were not used: in a filter, of a reservation with cells, at orders alone."""
+    charged, used = amounts_from_text(reserved["charge"]), amounts_from_text(body["charge"])
+    if not filtered or reserved["cells"] is None or reserved["cells"]:
+        raise ArgumentError("the reservation is no filter's with cells: nothing comes back")
+    if set(used) != set(charged) or any(not 0 <= used[unit] <= charged[unit] for unit in used):
+        raise ArgumentError("what was used is not part of what was reserved")
+    if any(used[unit] != charged[unit] for unit in used if not unit.startswith(ALTERNATIVE)):
+        raise ArgumentError("only divergences come back")
+    return {unit: used[unit] - charged[unit] for unit in used}
 
 
 _RULES: dict[str, Callable[[Books, int, Body], None]] = {

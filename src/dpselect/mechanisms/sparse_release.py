@@ -96,6 +96,7 @@ class SparseRelease(Mechanism):
 
     `spend` says what is done with what the sparse vector left, and `guarantee` prices the cell (positives, negatives)
     accordingly: see `SparseReleasePrice`. Pure: at every output the session's ratio and the values' multiply.
+    `guarantee.worst()` is less than that at a delta for "release" and "each"; for "all" hardly anything could be.
 
     Values are rounded to multiples of a power of two, at most 1/1024 of the sensitivity, and get discrete Laplace
     noise on that grid: exact. `monotonic`: whether between neighbours all |f_i| move in the same direction, as those of
@@ -160,7 +161,7 @@ class SparseRelease(Mechanism):
     def _ordinary(self, total: float) -> Guarantee | None:
         """What a delta saves: the search is a game; values share a pure epsilon, or each has its own in the game."""
         if self.spend == "all":
-            return None  # how much the values cost depends on how much the search did
+            return None  # one value found alone gets nearly the total, and attains it: a delta has nothing to save
         each = self.epsilon_release / self.max_positives * (1.0 + 2.0**-50)
         searched = session_guarantee(
             self.epsilon_threshold,

@@ -15,6 +15,7 @@ from dpselect.errors import ArgumentError, BudgetError, flag, integer, number, s
 from dpselect.mechanisms.scores import ScoreChunks, as_score, read_parts
 from dpselect.mechanisms.sparse_vector_prices import (
     MOST_POSITIVES,
+    UsedPositives,
     refined_sparse_vector_guarantee,
     sparse_vector_guarantee,
     unprotected_threshold_guarantee,
@@ -42,8 +43,8 @@ class SparseVector(PaidSession):
     noise is Laplace with its real-valued law: an answer is decided as if in real arithmetic.
 
     Args:
-        epsilon_threshold: spent on the threshold noise. None for none: then there is no pure price, `guarantee` is a
-            plain `Guarantee`, and a given accuracy may cost less at a delta.
+        epsilon_threshold: spent on the threshold noise. None for none: then no answer has a pure price (only a session
+            with `max_queries` does), `guarantee` is a plain `Guarantee`, and a given accuracy may cost less at a delta.
         epsilon_queries: spent on the positives, all together.
         max_positives: how many positives are answered at most (up to 100,000); the session halts there.
         sensitivity: how far one query moves between neighbours at most (the caller must ensure it).
@@ -133,7 +134,7 @@ class SparseVector(PaidSession):
         if self._epsilon_threshold is None:
             return replace(unprotected_threshold_guarantee(**options), interactive=True)
         priced = sparse_vector_guarantee(epsilon_threshold=self._epsilon_threshold, **options)
-        return replace(priced, interactive=True)
+        return replace(priced, interactive=True, used=self._used(self._epsilon_threshold))
 
     @property
     def refined_guarantee(self) -> OutputGuarantee:
@@ -151,7 +152,16 @@ class SparseVector(PaidSession):
             max_queries=self._max_queries,
             adjacency=self._adjacency,
         )
-        return replace(priced, interactive=True)
+        return replace(priced, interactive=True, used=self._used(self._epsilon_threshold))
+
+    def _used(self, epsilon_threshold: float) -> UsedPositives:
+        return UsedPositives.of_session(
+            epsilon_threshold,
+            self._epsilon_queries,
+            self._max_positives,
+            monotonic=self._monotonic,
+            max_queries=self._max_queries,
+        )
 
     @property
     def positives(self) -> int:

@@ -136,16 +136,25 @@ def _most_accurate(
     def split(ratio: float, accuracy: float) -> SparseVectorSplit:
         return _split(ratio, accuracy, positives=positives, delta=delta, monotonic=monotonic)
 
-    def enough(ratio: float) -> float:
+    def enough(ratio: float, start: float) -> float:
         def holds(accuracy: float) -> bool:
             promised = _session(ratio, accuracy, positives, monotonic)[2]
             return replace(promised, profile=None).epsilon(delta) <= epsilon
 
-        return root_between(holds, safe=_WIDEST, unsafe=1e-3, start=100.0, relative=1e-3)
+        return root_between(holds, safe=_WIDEST, unsafe=1e-3, start=start, relative=1e-3)
 
-    def least(ratio: float, near: float) -> float:
-        return root_between(lambda a: split(ratio, a).epsilon <= epsilon, safe=near, unsafe=0.8 * near, relative=1e-3)
+    def least(ratio: float, near: float) -> SparseVectorSplit:
+        found, power = split(ratio, near), 2.0  # epsilon falls like one over the accuracy, or one over its square
+        for _ in range(5):
+            tried = split(ratio, found.accuracy * (found.epsilon / epsilon) ** (1.0 / power) * (1.0 + 3e-4))
+            if tried.accuracy > found.accuracy * (1.0 - 5e-4) or tried.epsilon > epsilon:
+                break
+            power = math.log(tried.epsilon / found.epsilon) / math.log(found.accuracy / tried.accuracy)
+            found = tried
+        return found
 
-    near = {ratio: enough(ratio) for ratio in ratios}
+    near: dict[float, float] = {}
+    for ratio in ratios:  # one after another they hardly differ
+        near[ratio] = enough(ratio, next(reversed(near.values()), 100.0))
     likely = {0.0, *sorted(ratios, key=near.__getitem__)[:2]} if delta > 0.0 else set()
-    return tuple(split(ratio, least(ratio, near[ratio]) if ratio in likely else near[ratio]) for ratio in ratios)
+    return tuple((least if ratio in likely else split)(ratio, near[ratio]) for ratio in ratios)

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.mechanisms.sparse_vector_game import GameUsed, SparseVectorGame, game_guarantee
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.privacy.output.amounts import charged_amount, charged_price
 
 __all__ = [
     "AnswerPrice",
+    "UsedPositives",
     "answer_counts",
     "number_of_positives",
     "refined_sparse_vector_guarantee",
@@ -110,7 +111,9 @@ def unprotected_threshold_guarantee(
     max_queries: int | None = None,
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
 ) -> Guarantee:
-    """What a sparse vector without noise on its threshold promises: no pure epsilon, and at a delta the game's value.
+    """What a sparse vector without noise on its threshold promises: at a delta the game's value.
+
+    A pure epsilon only with `max_queries`: that of so many answers.
 
     The game's value is attained; what is computed lies above it by what polygons and the mesh add. Refunds have nothing
     to come from. Source: docs/theory/sparse-vector.md, Theorem 2.
@@ -138,7 +141,19 @@ def session_guarantee(
 
     Noise is calibrated to slightly less than these amounts, which covers their rounding.
     """
-    game = SparseVectorGame(
+    game = _game(epsilon_threshold, epsilon_queries, max_positives, monotonic, max_queries, release_epsilon)
+    return game_guarantee(game, pure_epsilon=pure_epsilon, adjacency=adjacency)
+
+
+def _game(
+    epsilon_threshold: float | None,
+    epsilon_queries: float,
+    max_positives: int,
+    monotonic: bool,
+    max_queries: int | None,
+    release_epsilon: float = 0.0,
+) -> SparseVectorGame:
+    return SparseVectorGame(
         threshold_rate=epsilon_threshold,
         query_rate=epsilon_queries / max_positives / (1 if monotonic else 2),
         positives=max_positives,
@@ -146,7 +161,35 @@ def session_guarantee(
         queries=max_queries,
         release_epsilon=release_epsilon,
     )
-    return game_guarantee(game, pure_epsilon=pure_epsilon, adjacency=adjacency)
+
+
+@dataclass(frozen=True)
+class UsedPositives:
+    """What a session that is over has used of its Renyi divergence: `OutputGuarantee.used`.
+
+    For a session during which nothing else runs. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
+    """
+
+    game: GameUsed
+
+    @classmethod
+    def of_session(
+        cls,
+        epsilon_threshold: float,
+        epsilon_queries: float,
+        max_positives: int,
+        *,
+        monotonic: bool,
+        max_queries: int | None,
+    ) -> UsedPositives:
+        """Of the session with the price of `session_guarantee`."""
+        return cls(GameUsed(_game(epsilon_threshold, epsilon_queries, max_positives, monotonic, max_queries)))
+
+    def __call__(self, cell: Hashable, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By the number of positives, or by (positives, negatives): nothing for a session that was asked nothing."""
+        if cell == (0, 0):
+            return np.zeros(len(orders))
+        return self.game(cell[0] if isinstance(cell, tuple) else cast(int, cell), orders)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
 from dpselect.privacy.losses.pld import LossProfile, LossSource, composed_interval, discretisable
 from dpselect.privacy.mechanisms.gaussian import gaussian
+from dpselect.privacy.profile import RandomizedResponseProfile, epsilon_at
 from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
@@ -101,8 +102,16 @@ class WorstProfile:
         return np.max([g.best_profile().add(epsilons) for g in self.guarantees], axis=0)
 
     def epsilon(self, delta: float) -> float:
-        """The largest of the guarantees' epsilons."""
-        return max(g.epsilon(delta) for g in self.guarantees)
+        """The largest of the guarantees' epsilons.
+
+        One whose pure bound is not above another's epsilon need not be worked out.
+        """
+        pure = [(epsilon_at(RandomizedResponseProfile(g.pure_epsilon, g.failure), delta), g) for g in self.guarantees]
+        found = 0.0
+        for bound, g in sorted(pure, key=lambda each: -each[0]):
+            if bound > found:
+                found = max(found, g.epsilon(delta))
+        return found
 
 
 def worst_of(*guarantees: Guarantee) -> Guarantee:

@@ -85,7 +85,8 @@ class Payment:
             return None
         if output is IN_FULL or not isinstance(self.guarantee, OutputGuarantee):
             return self.spender.settle(self.identifier)
-        if self.guarantee.table is None and isinstance(self.receipt, _Charge):
+        by_function = self.guarantee.table is None or self.guarantee.used is not None
+        if by_function and isinstance(self.receipt, _Charge):
             return self.receipt.settle(output)
         return self.spender.settle(self.identifier, cell=self.guarantee.cell(output))
 

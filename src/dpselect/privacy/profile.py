@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
+from dpselect.copied_by_fields import remembered
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, root_on_grids
 from dpselect.privacy.losses.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
@@ -68,8 +69,14 @@ def both_directions(profile: PrivacyProfile, epsilons: Array) -> Array:
 def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
     """The smallest epsilon >= 0 at which both directions are seen to be at most `delta`; inf if none is below 1e5.
 
-    A profile that is costly to evaluate inverts itself, by a method `epsilon`.
+    A profile that is costly to evaluate inverts itself, by a method `epsilon`. Profiles are public, and what was found
+    of one is remembered.
     """
+    return float(_inverted(profile, delta))
+
+
+@remembered
+def _inverted(profile: PrivacyProfile, delta: float) -> float:
     if solve := getattr(profile, "epsilon", None):
         return float(solve(delta))
     if bool(both_directions(profile, np.zeros(1))[0] <= delta):

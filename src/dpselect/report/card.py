@@ -77,8 +77,10 @@ def _predicts(release: Mapping[str, Any]) -> str:
 
 def _model(release: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     data = release["data"]
-    answer = f"one of {shown(data['classes'])}"
-    if data["label_bounds"] is not None:
+    if data["label_bounds"] is None:
+        phrases = any(" " in str(each) for each in data["classes"])
+        answer = f"one of {shown([f'“{each}”' for each in data['classes']] if phrases else data['classes'])}"
+    else:
         answer = f"a number from {shown(data['label_bounds'][0])} to {shown(data['label_bounds'][1])}"
     yield "predicts", f"{data['label']}, {answer}"
     rows = "" if data["nominal_rows"] is None else f", about {data['nominal_rows']} rows (a declared figure)"

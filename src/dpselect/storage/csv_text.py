@@ -14,7 +14,7 @@ import io
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -28,11 +28,15 @@ _OTHER_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)  
 
 @dataclass(frozen=True)
 class CsvForm:
-    """How a file is written. `encoding` is looked up, and UTF-8 may begin with a mark. Raises `LookupError`."""
+    """How a file is written. `encoding` is looked up, and UTF-8 may begin with a mark. Raises `LookupError`.
+
+    `declared_by` is what people declare the encoding by, for errors; empty where they cannot.
+    """
 
     delimiter: str = ","
     encoding: str = "utf-8"
     skipinitialspace: bool = False
+    declared_by: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         known = codecs.lookup(self.encoding)
@@ -84,7 +88,8 @@ def csv_rows(path: Path, form: CsvForm = _PLAIN, *, strict: bool = False) -> Ite
 
 def _not_text(path: Path, form: CsvForm) -> ContentError:
     shown = "UTF-8" if form.encoding == "utf-8-sig" else form.encoding
-    return ContentError(f"{path.name} is not text in {shown}; save it in that encoding, or declare its own")
+    declare = f", or declare its own by {form.declared_by}, such as latin-1" if form.declared_by else ""
+    return ContentError(f"{path.name} is not text in {shown}; save it in that encoding{declare}")
 
 
 def _opened(path: Path, form: CsvForm, errors: str) -> IO[str]:

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Final
 
 from dpselect.errors import StudyError
-from dpselect.preprocessing import MAPS
+from dpselect.preprocessing.maps import MAPS
 from dpselect.study.columns import Column
 from dpselect.study.learners import LEARNERS, Recipe, recipe_of
 from dpselect.study.learners.mapped import map_parameters
@@ -51,7 +51,7 @@ def candidates_of(
     """
     listed = combinations(study.space)
     if listed is None:
-        raise StudyError('space: a portfolio trains every candidate once, so each law must be "categorical"')
+        raise StudyError('space: a portfolio tries every candidate once, so each law must be "categorical"')
     if not 2 <= len(listed) <= MOST_CANDIDATES:
         raise StudyError(
             f"space: a portfolio is of 2 to {MOST_CANDIDATES} candidates, and this space has {len(listed)}: each "

@@ -100,9 +100,9 @@ def cells_of(table: Table, wanted: Sequence[str]) -> dict[str, Any]:
 
 
 def encode_columns(columns: Mapping[str, Any], facts: Mapping[str, Column]) -> Array:
-    """Features in [-1, 1] from raw columns and public facts, in the order of `facts`; raises `ContentError`."""
+    """Features in [-1, 1] of rows to predict, by public facts, in the order of `facts`; raises `ContentError`."""
     length = len(columns[next(iter(facts))])
-    return _joined((fact.encode(name, columns[name]) for name, fact in facts.items()), facts, length)
+    return _joined((fact.encode(name, columns[name], empty=True) for name, fact in facts.items()), facts, length)
 
 
 def _joined(parts: Iterable[Array], facts: Mapping[str, Column], length: int) -> Array:

@@ -1,46 +1,58 @@
 """Step 0 of a study: what it leaves open is filled in by rule, from public facts alone.
 
 One run of the default learner has all of the rows and all of the budget. A search pays for the choice with noise, which
-comes back only where its candidates really differ; so a study searches where it says what for (`[space]`), and is one
-run where it does not. A few unlike candidates are a portfolio, each trained once.
+comes back only where its candidates really differ, and where trials can tell them apart. So a study that names no
+design is one run where it names nothing to choose from, or nothing by which a search would win; a few unlike candidates
+are a portfolio, each tried once.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from dpselect.study.candidates import MOST_CANDIDATES, combinations
+from dpselect.study.portfolio import TRIALS
 from dpselect.study.rules import ALONE, default_map, signals, smooth_map
 from dpselect.study.schema import Study, Validation
 
 __all__ = ["designed"]
 
+Design = Literal["one-run", "portfolio", "one-stage", "two-stage"]
+
 _ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
-_PORTFOLIO_SIGNALS: Final = 80.0
-"""n mu from which a few candidates that really differ are better trained once each than drawn, on measured tables."""
+_TRIAL_SIGNALS: Final = 100.0
+"""n mu of one trial from which trials tell candidates apart that really differ, on measured tables."""
 _MANY_SIGNALS: Final = 5000.0
 """n mu from which noisy sums are a candidate for a table."""
 _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
 """Maps for smooth functions of the columns: a choice among them alone decides little."""
+_BY_RULE: Final = {
+    "dp-sgd": frozenset({"learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum"}),
+}
+"""What a learner chooses by a rule, or what hardly matters beside it."""
 
 
 def designed(study: Study) -> Study:
     """The same study with its design, its law, its map and how it is scored; one that says them all is unchanged.
 
     Without `[space]` it is one run: all rows train, and none scores unless there is a `[validation]` table, whose noisy
-    figure is then released. With a `[space]` of a few unlike candidates and rows enough it is a portfolio of them, and
-    with another one a search of a harmonic number of runs. `[repetitions]` say a search themselves; with `[refit]` it
-    is one in two stages.
+    figure is then released. With a `[space]` of a few unlike candidates and rows enough it is a portfolio of them; with
+    fewer rows, or of what a rule knows, one run; with another one a search of a harmonic number of runs.
+    `[repetitions]` say a search themselves; with `[refit]` it is one in two stages.
     """
     asked = study.search.design
     if asked == "portfolio" and study.repetitions:
         return study  # it has been here
-    if asked == "portfolio" or (asked == "auto" and _pays(study)):
+    if asked == "auto" and study.space:
+        asked, study = _planned(study)
+    if asked == "portfolio":
         listed = study.space or _unlike(study)
         return _with(study, design="portfolio", space=listed, repetitions=_ONE_RUN, validation=_figure(study))
-    if asked == "two-stage" or (asked == "auto" and study.space and "refit" in study.model_fields_set):
+    if asked == "two-stage":
         scored = study.validation.model_copy(update={"release_score": False})
         return _with(study, design="two-stage", repetitions=study.repetitions or _FIRST_STAGE, validation=scored)
     if study.repetitions:
@@ -54,20 +66,37 @@ def designed(study: Study) -> Study:
     return filled
 
 
-def _pays(study: Study) -> bool:
-    """Whether a portfolio is what this study, which names no design, should be: see docs/study-file.md."""
-    listed, compared = combinations(study.space), study.validation
-    if study.repetitions or "refit" in study.model_fields_set:
-        return False
-    if "learner" in study.space:
-        return True  # which nothing else searches
-    if listed is None or not 2 <= len(listed) <= MOST_CANDIDATES:
-        return False
-    if compared.data != "private" or compared.metric is not None:
-        return False
-    if {each.get("map") for each in listed} <= {None, *_ALIKE}:
-        return False
-    return (signals(study) or 0.0) >= _PORTFOLIO_SIGNALS
+def _planned(study: Study) -> tuple[Design, Study]:
+    """The design of a study with a space that names none, and the study with what is left to choose from.
+
+    See docs/study-file.md.
+    """
+    compared = study.validation
+    if "refit" in study.model_fields_set:
+        return "two-stage", study
+    if study.repetitions or compared.data != "private" or compared.metric is not None:
+        return "one-stage", study  # which says how runs are compared
+    known = _BY_RULE.get(study.learner.name, frozenset())
+    space = {name: law for name, law in study.space.items() if name not in known}
+    listed, kept = combinations(space), study.model_copy(update={"space": space})
+    if "learner" in space:
+        return "portfolio", kept  # which nothing else searches
+    if not space or listed is None or len(listed) > MOST_CANDIDATES:
+        return ("one-stage", study) if space else ("one-run", kept)
+    unlike, size = not {each.get("map") for each in listed} <= {None, *_ALIKE}, signals(study)
+    if size is None or not (unlike or set(space) == {"map"}):
+        return "one-stage", study
+    of_a_trial = size * math.sqrt(TRIALS / len(listed))
+    if unlike and len(listed) > 1 and of_a_trial >= _TRIAL_SIGNALS:
+        return "portfolio", kept
+    return "one-run", _first(study, listed[0])
+
+
+def _first(study: Study, told: Mapping[str, Any]) -> Study:
+    """The study of one run of the first candidate; a smooth map stands for the one that the rule chooses."""
+    usual = default_map(study)
+    smooth = {"map": usual} if usual is not None and told["map"] in _ALIKE else {}
+    return study.model_copy(update={"space": {}, "learner": study.learner.model_copy(update={**told, **smooth})})
 
 
 def _unlike(study: Study) -> dict[str, Any]:

@@ -157,6 +157,13 @@ nominal_rows = {rows}                    # about how many rows there are: a roun
 # metric = {metric}
 # To search instead, say what for, as in docs/study-file.md: [space] map = ...
 
+# What the report and model-card.md say to people in your words; the source, the columns and who is protected they say
+# by themselves. Take the comments off, and change the words.
+# [card]
+# purpose = "Tells ..., for ..."         # what the model is for, and for whom
+# not_for = "Deciding about ..."         # what it must not be used for
+# license = "cc-by-4.0"                  # under which licence it is given on
+
 [output]
 folder = "release"                       # the model, its report, its guarantee
 """

@@ -21,7 +21,14 @@ from dpselect.study.rules import signals
 from dpselect.study.schema import SearchDesign, Study
 from dpselect.study.settled import Place, Settled, settle
 
-__all__ = ["SIGNALS", "SIGNALS_A_WEIGHT", "designs_of_studies", "forecast_study", "lost_by_searching"]
+__all__ = [
+    "SIGNALS",
+    "SIGNALS_A_WEIGHT",
+    "designs_of_studies",
+    "forecast_study",
+    "left_unsearched",
+    "lost_by_searching",
+]
 
 SIGNALS: Final = (200.0, 800.0, 5000.0)
 """The ends of the groups of n mu."""
@@ -37,8 +44,13 @@ _RULE: Final = {
     "one-run": "the study names nothing to choose from, and one run has all rows and the whole total",
     "portfolio": "a few candidates that really differ, and signals enough to tell which is best",
     "two-stage": "the study has a [refit] table, which asks for a second stage",
-    "one-stage": "the candidates are alike or many, or the signals too few for each candidate to be trained once",
+    "one-stage": "what the space is of is neither a few unlike candidates nor what a rule knows",
 }
+
+_LEFT: Final = (
+    "what the study names to choose from is chosen by a rule, or is alike, or the signals are too few for trials to "
+    "tell it apart"
+)
 
 
 def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = None) -> dict[str, Any]:
@@ -66,12 +78,23 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "loss_to_noise": None if loss is None else {key: loss[key] for key in _FIGURES},
-        "space": _kind(settled),
-        "designs": [_gain(settled, design, size) for design in designs_of_studies()],
+        "space": _kind(study),
+        "designs": [_gain(study, design, size) for design in designs_of_studies()],
         "design": settled.design,
         "why": _why(study, settled.design),
         "measured": {key: found[key] for key in ("made_by", "date", "tables")},
     }
+
+
+def left_unsearched(study: Study, settled: Settled) -> str | None:
+    """What is to be said of parts of a space that the rule does not search; None where it leaves none out."""
+    left = [name for name in study.space if name not in settled.study.space]
+    if not left:
+        return None
+    return (
+        f"{', '.join(left)} under [space] is not searched: from public facts one run with all of the total is expected "
+        'to be better (search.design = "one-stage" searches all the same)'
+    )
 
 
 def lost_by_searching(settled: Settled) -> str | None:
@@ -79,15 +102,15 @@ def lost_by_searching(settled: Settled) -> str | None:
     size = signals(settled.study)
     if size is None:
         return None
-    found = _gain(settled, settled.design, size)
+    found = _gain(settled.study, settled.design, size)
     if found["median"] is None or found["median"] >= -_NOISE:
         return None
     score = "R2" if settled.study.data.task == "regression" else "accuracy"
     low, median, high = (f"{1000 * found[key]:+.0f}" for key in ("low", "median", "high"))
     return (
-        f"{settled.design} searches for {_kind(settled)} on measured tables with as many rows for their epsilon gained "
-        f"{median} thousandths of {score} in the median ({low} to {high} without a tenth at either end) over one "
-        "default run, which a study without [space] and [repetitions] is (dpselect tune --forecast)"
+        f"{settled.design} searches for {_kind(settled.study)} on measured tables with as many rows for their epsilon "
+        f"gained {median} thousandths of {score} in the median ({low} to {high} without a tenth at either end) over "
+        "one default run, which a study without [space] and [repetitions] is (dpselect tune --forecast)"
     )
 
 
@@ -101,7 +124,7 @@ def _why(study: Study, design: str) -> str:
     """Why the study has this design, by the rule that stands in docs/study-file.md."""
     if study.search.design != "auto" or study.repetitions:
         return "the study says so"
-    return _RULE.get(design, "the rule chose it")
+    return _LEFT if design == "one-run" and study.space else _RULE.get(design, "the rule chose it")
 
 
 def _weights(settled: Settled) -> int:
@@ -110,17 +133,16 @@ def _weights(settled: Settled) -> int:
     return features * max(1, len(settled.study.data.target.classes))
 
 
-def _kind(settled: Settled) -> str:
+def _kind(study: Study) -> str:
     """What the space is of; without one what a search would be for."""
-    searched = settled.space.describe()
-    return "maps" if not searched or set(searched) & _UNLIKE else "rates"
+    return "maps" if not study.space or set(study.space) & _UNLIKE else "rates"
 
 
-def _gain(settled: Settled, design: str, size: float) -> dict[str, Any]:
+def _gain(study: Study, design: str, size: float) -> dict[str, Any]:
     """Over one default run, which gains nothing over itself; None where nothing like it was measured."""
     if design == "one-run":
         return {"design": design, "median": 0.0, "low": 0.0, "high": 0.0, "releases": None}
-    asked = {"task": settled.study.data.task, "design": design, "space": _kind(settled)}
+    asked = {"task": study.data.task, "design": design, "space": _kind(study)}
     known = [each for each in _measured()["gains"] if asked.items() <= each.items()]
     group = _group(known, size, SIGNALS)
     if group is None:

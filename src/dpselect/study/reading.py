@@ -27,6 +27,7 @@ _WORDS: Final = {
     r"^Input should be a valid (dictionary|mapping).*": "must be a table",
     r"^Input should be a valid (tuple|list)": "must be a list",
     r"^Input should be ": "must be ",
+    r"^Tuple should have at least (\d+) items? after validation, not \d+": r"must hold at least \1",
 }
 """What the schema's library says, in words of study files."""
 

@@ -18,7 +18,7 @@ from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.storage import key_place
-from dpselect.study.forecast import lost_by_searching
+from dpselect.study.forecast import left_unsearched, lost_by_searching
 from dpselect.study.opened import Opened, open_rows
 from dpselect.study.prepared import prepared
 from dpselect.study.priced import Price, admit, price
@@ -69,9 +69,9 @@ def run_study(
     settled = settle(study, _place(study, base_folder, folder, resume))
     priced = admit(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
-    lost = lost_by_searching(settled)
-    if lost is not None:
-        _LOG.warning("note: %s", lost)
+    for said in (left_unsearched(study, settled), lost_by_searching(settled)):
+        if said is not None:
+            _LOG.warning("note: %s", said)
     begins("reading the rows")
     opened = open_rows(priced)
     _warn_of_bounds(opened)
@@ -94,7 +94,14 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     settled, found = priced.settled, priced.price
     if study.output.key_variable is not None:
         key_place(study.output.key_variable).check()
-    recipe, law, bought, note = settled.recipe, settled.law, found.purchase, misleading(settled.study)
+    recipe, law, bought = settled.recipe, settled.law, found.purchase
+    notes = (
+        misleading(settled.study),
+        left_unsearched(study, settled),
+        _pays(settled, found),
+        lost_by_searching(settled),
+        _unmeasured(settled),
+    )
     return {
         "study": study.name,
         "epsilon": found.epsilon,
@@ -119,7 +126,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "max_runs": law.limit,
         "feature_columns": len(settled.columns),
         "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
-        "notes": [said for said in (note, _pays(settled, found), lost_by_searching(settled)) if said is not None],
+        "notes": [said for said in notes if said is not None],
     }
 
 
@@ -156,6 +163,12 @@ def _stages(settled: Settled, found: Price) -> list[dict[str, Any]] | None:
         {"epsilon": epsilon, "noise": {settled.recipe.noise_name: noise}}
         for epsilon, noise in zip(epsilons, noises, strict=True)
     ]
+
+
+def _unmeasured(settled: Settled) -> str | None:
+    if settled.releases_score or settled.study.test is not None:
+        return None
+    return "nothing will say how good the model is: [validation] keeps some rows for a figure, [test] names public rows"
 
 
 def _pays(settled: Settled, found: Price) -> str | None:

@@ -282,8 +282,8 @@ class SearchDesign(_Strict):
 
     design: Literal["auto", "one-run", "portfolio", "one-stage", "two-stage"] = "auto"
     """One run of settings that are given or follow from a rule; a portfolio of the candidates that the space lists,
-    each trained once; a search of the space in one stage, or in two, of which the second is one run on all rows. auto
-    is a search exactly where there is a space."""
+    each tried once; a search of the space in one stage, or in two, of which the second is one run on all rows. auto is
+    what the rule of docs/study-file.md chooses from public facts."""
 
 
 class Refit(_Strict):

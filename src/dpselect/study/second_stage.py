@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -20,7 +20,7 @@ from dpselect.study.columns import Column
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.schema import Study
 
-__all__ = ["SHARE", "SecondStage", "first_share", "second_stage"]
+__all__ = ["SHARE", "SecondStage", "first_share", "least_last", "second_stage"]
 
 Array = NDArray[np.float64]
 
@@ -95,23 +95,32 @@ def second_stage(
     if beside is not None:
         first = [compose(each, beside) for each in first]
 
-    near = _least(recipe, first[:1], study, _NEAR)  # which settles the steps that a rule chooses
+    total, delta = study.privacy.epsilon, study.privacy.delta
+    assert total is not None
+    # which settles the steps that a rule chooses
+    near = least_last(recipe.guarantee, first[:1], epsilon=total, delta=delta, unspent=_NEAR)
     recipe = recipe.fixed(near)
-    return SecondStage(recipe, _least(recipe, first, study, _SPENT), *searched)
+    return SecondStage(recipe, least_last(recipe.guarantee, first, epsilon=total, delta=delta), *searched)
 
 
-def _least(recipe: Recipe, first: Sequence[Guarantee], study: Study, unspent: float) -> float:
-    privacy, noise = study.privacy, 0.0
-    assert privacy.epsilon is not None
+def least_last(
+    make: Callable[[float], Guarantee],
+    first: Sequence[Guarantee],
+    *,
+    epsilon: float,
+    delta: float,
+    unspent: float = _SPENT,
+) -> float:
+    """The least noise of a last run, of which `make` says the price, that meets the total with each of `first`."""
+    noise = 0.0
     for each in first:
         # the noise of one part mostly does for the others
-        if noise and _price(each, recipe, noise).epsilon(privacy.delta) <= privacy.epsilon:
+        if noise and _price(each, make, noise).epsilon(delta) <= epsilon:
             continue
-        found = partial(_price, each, recipe)
-        least = least_noise("the second stage", found, epsilon=privacy.epsilon, delta=privacy.delta, unspent=unspent)
-        noise = max(noise, least)
+        found = partial(_price, each, make)
+        noise = max(noise, least_noise("the second stage", found, epsilon=epsilon, delta=delta, unspent=unspent))
     return noise
 
 
-def _price(first: Guarantee, recipe: Recipe, noise: float) -> SearchPrice:
-    return SearchPrice((compose(first, recipe.guarantee(noise)),), Fixed(count=1))
+def _price(first: Guarantee, make: Callable[[float], Guarantee], noise: float) -> SearchPrice:
+    return SearchPrice((compose(first, make(noise)),), Fixed(count=1))

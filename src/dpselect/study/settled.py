@@ -30,7 +30,6 @@ from dpselect.tuning import (
     Execution,
     Executor,
     InlineExecutor,
-    JoblibExecutor,
     Limits,
     ProcessExecutor,
     Space,
@@ -295,6 +294,8 @@ def _executor(runs: Runs) -> Executor:
         return InlineExecutor()
     if runs.executor == "process":
         return ProcessExecutor(workers=runs.workers)
+    from dpselect.tuning import JoblibExecutor  # joblib, which most studies do without
+
     return JoblibExecutor(
         backend=runs.executor, workers=runs.workers, address=runs.address, resources=dict(runs.resources)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from dpselect.randomness import RandomSource
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
-from dpselect.study.portfolio import Portfolio, agreement
+from dpselect.study.portfolio import Portfolio, agreement, fitted
 from dpselect.study.priced import Price
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.settled import Settled
@@ -110,5 +111,5 @@ def split(opened: Opened) -> StudyObjective:
 def _training(settled: Settled, price: Price) -> OneModel | Portfolio:
     if price.portfolio is None:
         return OneModel(settled.recipe, price.noise)
-    weights = settled.recipe.shared.get("class_weights")
-    return Portfolio(settled.candidates, price.portfolio, agreement(settled.study.data.target, weights))
+    compared = agreement(settled.study.data.target, settled.recipe.shared.get("class_weights"))
+    return Portfolio([partial(fitted, each.recipe) for each in settled.candidates], price.portfolio, compared.cells)

@@ -51,7 +51,7 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield key, 'goes with a search: leave it out, or take search.design = "one-stage"'
     elif design == "portfolio" or learners:
         if "repetitions" in searched:
-            yield "repetitions", "a portfolio trains each candidate once: leave it out"
+            yield "repetitions", "a portfolio tries each candidate once: leave it out"
         if _table(document, "validation").get("data") == "public":
             yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
         return

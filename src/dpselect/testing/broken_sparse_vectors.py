@@ -294,18 +294,20 @@ BROKEN: tuple[Variant, ...] = (
 
 
 def published_games(*, epsilon: float, c: int, queries: int) -> dict[int, SparseVectorGame | None]:
-    """What the six variants of Lyu, Su, Li 2017, Figure 1, and their own (7) are as games, by their numbers.
+    """What the six variants of Lyu, Su, Li 2017, Figure 1, and their own (7) cost at most as games, by their numbers.
 
     Each with the noise that it takes for `epsilon` and `c` positives; half of epsilon for the threshold (a quarter in
-    4). The sixth, which never halts, may give `queries` positives. None for the two that no noise protects: 3 shows
-    the noise of a query, 5 has none.
+    4). The third shows a positive's noisy query, whose law, given the answer and the threshold, moves by twice the rate
+    of its noise: something released after each positive. Its threshold must not move, since a value below the other
+    one cannot be shown. The sixth never halts, and answers `queries`. None for the fifth, which no noise protects.
     """
     half = epsilon / 2.0
-    rates = {
-        1: {"threshold_rate": half, "query_rate": half / (2 * c), "positives": c},
-        2: {"threshold_rate": half / c, "query_rate": half / (2 * c), "positives": c, "restarts": True},
-        4: {"threshold_rate": epsilon / 4.0, "query_rate": 0.75 * epsilon, "positives": c},
-        6: {"threshold_rate": half, "query_rate": half, "positives": queries},
-        7: {"threshold_rate": half, "query_rate": half / (2 * c), "positives": c},
+    return {
+        1: SparseVectorGame(threshold_rate=half, query_rate=half / (2 * c), positives=c),
+        2: SparseVectorGame(threshold_rate=half / c, query_rate=half / (2 * c), positives=c, restarts=True),
+        3: SparseVectorGame(query_rate=half / c, positives=c, release_epsilon=2.0 * half / c),
+        4: SparseVectorGame(threshold_rate=epsilon / 4.0, query_rate=0.75 * epsilon, positives=c),
+        5: None,
+        6: SparseVectorGame(threshold_rate=half, query_rate=half, positives=queries, queries=queries),
+        7: SparseVectorGame(threshold_rate=half, query_rate=half / (2 * c), positives=c),
     }
-    return {number: SparseVectorGame(**rates[number]) if number in rates else None for number in range(1, 8)}  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ import joblib
 import numpy as np
 
 import dpselect.integrations.sklearn.trial
+import dpselect.learners
 import dpselect.report
 import dpselect.study.learners
 import dpselect.study.opened
@@ -250,11 +251,17 @@ def _frame(table: MadeUpTable, *, numbered: bool) -> Any:
     return frame.set_axis(range(frame.shape[1]), axis=1) if numbered else frame
 
 
+def _in_scikit_learn(learner: str) -> Any:
+    """The public estimator of what a study trains."""
+    kinds = (getattr(dpselect.learners, name) for name in dir(dpselect.learners))
+    return next(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, LEARNERS[learner].estimator))
+
+
 def _search(learner: str, folder: Path, *, numbered: bool = False) -> None:
     table = wide(numbers_only=True)
     frame, labels = _frame(table, numbered=numbered), np.array(table.cells["label"])
     search = PrivateSearchCV(
-        LEARNERS[learner].estimator(**_settings(learner, "learner")),
+        _in_scikit_learn(learner)(**_settings(learner, "learner")),
         {"row_norm": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]},
         repetitions=Fixed(count=2),
         score_epsilon=1.0,
@@ -273,7 +280,7 @@ def _tune(learner: str, folder: Path, *, numbered: bool = False) -> None:
     trained = []
 
     def objective(params: Mapping[str, Any], random: RandomSource) -> tuple[float, Any]:
-        kind = LEARNERS[learner].estimator
+        kind = _in_scikit_learn(learner)
         settings = {**_settings(learner, "learner"), "classes": sorted(table.classes)}
         if "nominal_rows" in kind().get_params():
             settings["nominal_rows"] = _ROWS

@@ -26,9 +26,8 @@ from dpselect.learners import (
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
-from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.learners import Recipe
-from dpselect.study.portfolio import Portfolio, PortfolioPrice, agreement, the_choice
+from dpselect.study.portfolio import Portfolio, PortfolioPrice, agreement, covering, fitted, the_choice
 from dpselect.study.target import Target
 from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 
@@ -133,16 +132,18 @@ def gradient_regression() -> Subject:
 
 @audited(LEARNERS, draws=100, many=6_000, planted=0.2)
 def portfolio() -> Subject:
-    """A study's `Portfolio`: which of two ridge classifiers was chosen, and its weights; one row more."""
+    """A study's `Portfolio`: which of two ridge classifiers was chosen, and its last run's weights; one row more."""
     target = Target((0, 1))
     recipe = Recipe("ridge", {"intercept_scale": 0.0}, target, 1.0, Adjacency.ADD_OR_REMOVE_ONE)
-    compared, noises = agreement(target), (0.7, 0.7)
+    compared, trials, noises = agreement(target), (1.4, 1.4), (0.7, 0.7)
     price = PortfolioPrice(
-        noises,
-        tuple(recipe.guarantee(noise) for noise in noises),
+        trials,
+        tuple(recipe.guarantee(noise) for noise in trials),
         the_choice(compared, 1.0, Adjacency.ADD_OR_REMOVE_ONE),
+        noises,
+        covering([recipe.guarantee(noise) for noise in noises]),
     )
-    run = Portfolio([PortfolioCandidate({}, recipe)] * 2, price, compared)
+    run = Portfolio([partial(fitted, recipe)] * 2, price, compared.cells)
 
     def drawn(data: Table, random: RandomSource) -> float:
         model, (place,) = run({}, keyed_source(random.bytes(32)), data)  # spawns, and so takes a trial's own source

@@ -5,18 +5,16 @@ Everything that prices a search for a total asks here: `tune`, studies, `Private
 
 from __future__ import annotations
 
-import io
 import math
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import FunctionType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.planning.calibrate import GuaranteePrice, least_parameter
+from dpselect.copied_by_fields import content
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import last_true, rounded_up
@@ -57,8 +55,10 @@ class SearchPrice:
     def epsilon(self, delta: float) -> float:
         """The same as `guarantee.epsilon(delta)`."""
         asked = self._asked(self.bound)
-        if len(asked) == 1 or self.final is None:
-            return max(_epsilon(each, delta) for each in asked)
+        if len(asked) == 1:
+            return _epsilon(asked[0], delta)
+        if self.final is None:
+            return self.guarantee.epsilon(delta)
         # most of the time is in the sharp curves: those of a part whose quick price is not the largest do not matter
         quick = [_epsilon(each, delta) for each in self._asked("quick")]
         found = 0.0
@@ -87,6 +87,8 @@ class SearchPrice:
         return self.guarantee.profile is not None
 
     def _asked(self, bound: Bound) -> list[_Asked]:
+        if bound == "quick" and self.final is None:
+            bound = "smallest"  # there is nothing quicker
         return [_Asked(part, self.law, self.final, self.ratio, bound) for part in self.parts]
 
 
@@ -119,7 +121,7 @@ class _Asked:
 
     @cached_property
     def _content(self) -> bytes | int:
-        return _content((self.part, self.law, self.final, self.ratio, self.bound)) or id(self)
+        return content((self.part, self.law, self.final, self.ratio, self.bound)) or id(self)
 
     def __hash__(self) -> int:
         return hash(self._content)
@@ -137,38 +139,6 @@ def _guarantee(asked: _Asked) -> Guarantee:
 def _epsilon(asked: _Asked, delta: float, *, by_renyi: bool = False) -> float:
     found = _guarantee(asked)
     return GuaranteePrice(found).by_renyi(delta) if by_renyi else found.epsilon(delta)
-
-
-class _Content(pickle.Pickler):
-    """The bytes of what is made of numbers and of this library's own classes, whose code does not change."""
-
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, (type, FunctionType)) and obj.__module__.partition(".")[0] not in _KNOWN:
-            raise pickle.PicklingError
-        return NotImplemented
-
-
-_KNOWN: Final = {
-    "dpselect",
-    "dp_accounting",
-    "numpy",
-    "attr",
-    "builtins",
-    "copyreg",
-    "decimal",
-    "fractions",
-    "functools",
-}
-
-
-def _content(value: Any) -> bytes | None:
-    """What tells prices apart; None where somebody's own code is part of one, which is then worked out every time."""
-    buffer = io.BytesIO()
-    try:
-        _Content(buffer, protocol=5).dump(value)
-    except (pickle.PicklingError, TypeError, AttributeError, RecursionError):
-        return None
-    return buffer.getvalue()
 
 
 def least_noise(

@@ -105,14 +105,16 @@ def fold_gate(start: GateState, entries: Iterable[Mapping[str, Any]]) -> GateSta
     Fraction(3, 64)
     """
     state = start
+    earlier: list[Ask] = []
     for entry in entries:
         if "charge" in entry:
             stake, candidate = entry["charge"]
-            state = state.charged(Fraction(stake), candidate)
+            earlier += state.asks  # put aside: to copy them with every entry would take quadratic time
+            state = replace(state, asks=()).charged(Fraction(stake), candidate)
         elif "answer" in entry:
             state = state.answered(entry)
         elif "lost" in entry:
             state = state.lost(entry["lost"])
         else:
             state = state.closed()
-    return state
+    return replace(state, asks=(*earlier, *state.asks))

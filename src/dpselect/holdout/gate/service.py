@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Final, Literal, SupportsFloat
 
 import numpy as np
@@ -24,7 +23,8 @@ from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.holdout.gate.rules import RULES
 from dpselect.holdout.gate.signing import new_key, public_part, signed
 from dpselect.holdout.gate.terms import GateRules, GateTerms
-from dpselect.holdout.record import Record, Turn
+from dpselect.holdout.record import Folded, Turn
+from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Session, answers
@@ -46,6 +46,7 @@ class Gate(Session):
     says what the caller must ensure). Any number of processes of one account may ask a gate, one after another.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> folder = tempfile.TemporaryDirectory()
     >>> before = {f"task {i}": i % 2 for i in range(200)}
     >>> gate = Gate.create(Path(folder.name, "my.gate"), before, consultations=4, rules=GateRules(answer_seconds=0))
@@ -55,12 +56,13 @@ class Gate(Session):
     (False, 0.008333)
     """
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: AnyRecord) -> None:
         super().__init__()
         self._record = record
         self._secret = json.loads(record.secret())
         self._terms = GateTerms.parse(record.terms)
         self._layout = Layout(tuple(map(tuple, self._secret["units"])), self._terms.repeats)
+        self._folded = Folded(fold_gate, _start(self._terms))
 
     @classmethod
     def create(
@@ -77,7 +79,7 @@ class Gate(Session):
         """Seal the first incumbent's outcomes into a new file. All that is tested is fixed here.
 
         Args:
-            path: the new file; its key goes to the per-user state folder.
+            path: the new file, or postgresql://...#NAME (docs/server.md); its key goes to the per-user state folder.
             outcomes: of the incumbent, by the id of the task: a number in [0, 1], or a sequence of as many for each
                 task, its repeats, of which the mean counts. Tasks, or clusters of them, must be independent draws from
                 one population, seen by nobody who shapes candidates (the caller must ensure it).
@@ -121,8 +123,8 @@ class Gate(Session):
         )
         secret = {"units": layout.units, "incumbent": _stored(incumbent, terms.test), "key": key}
         start = _start(terms)
-        record = Record.create(
-            Path(path),
+        record = create_record(
+            path,
             kind=_KIND,
             terms=terms.fields(),
             secret=json.dumps(secret).encode(),
@@ -134,7 +136,7 @@ class Gate(Session):
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Gate:
         """Find a gate again. Raises `StudyError` when it is none, was changed, is newer, or its key is missing."""
-        return cls(Record.open(Path(path), kind=_KIND))
+        return cls(open_record(path, kind=_KIND))
 
     @property
     def terms(self) -> GateTerms:
@@ -187,7 +189,7 @@ class Gate(Session):
         regraded = None if incumbent is None else self._checked("incumbent", incumbent)
         name = _named(candidate)
         with self._record.turn(several=True) as turn:
-            state = fold_gate(_start(self._terms), turn.entries)
+            state = self._folded.of(turn.entries)
             if state.retired:
                 raise BudgetError("this gate is retired: what it knew of gains has been shown")
             found = state.recorded(name)
@@ -213,7 +215,7 @@ class Gate(Session):
         if self._terms.bound_failure_probability is None:
             raise ArgumentError("bound_failure_probability was not declared when this gate was made: it has no bounds")
         with self._record.turn() as turn:
-            state = fold_gate(_start(self._terms), turn.entries)
+            state = self._folded.of(turn.entries)
             # every time: what a crash left uncounted is counted before it is shown
             turn.append({"retired": 1}, state.closed().exposure())
         return [
@@ -262,7 +264,7 @@ class Gate(Session):
 
     def _state(self) -> GateState:
         with self._record.turn() as turn:
-            return fold_gate(_start(self._terms), turn.entries)
+            return self._folded.of(turn.entries)
 
     def _checked(self, name: str, outcomes: Outcomes | Grader) -> Callable[[], Array]:
         """What reads outcomes of the right form, once they are charged, and never fails."""

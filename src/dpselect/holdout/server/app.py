@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
 from dpselect.holdout.server.boards import Board, BoardAnswer
-from dpselect.holdout.server.limits import TooLargeError, TooOften, read_body
+from dpselect.holdout.server.limits import AtOnce, TooLargeError, TooOften, network_of, read_body
 from dpselect.holdout.server.openapi import openapi
 from dpselect.holdout.server.pages import CSP, board_page, index_page
 from dpselect.holdout.server.settings import ServerSettings
@@ -30,6 +30,9 @@ except ImportError:
 __all__ = ["LOG", "make_app"]
 
 LOG: Final = logging.getLogger("dpselect.server")
+_METHODS: Final = ("GET", "HEAD", "POST")
+_LONGEST: Final = 1000
+"""Signs of what is said about a submission: names of its columns stand there."""
 _HEADERS: Final = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": CSP,
@@ -60,6 +63,7 @@ class _Server:
         # a holdout or gate gives one answer at a time: who comes later waits here, not for a lock on a file
         self._lines = {name: anyio.CapacityLimiter(1) for name in boards}
         self._waiting = dict.fromkeys(boards, 0)
+        self._at_once = AtOnce(settings.at_once)
         self._reading = anyio.CapacityLimiter(4)  # a body takes many times its size while it is read
 
     def routes(self) -> list[Route]:
@@ -113,11 +117,17 @@ class _Server:
         media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media not in MEDIA:
             raise _RefusedError(415, "media", f"the body must be one of {', '.join(MEDIA)}")
-        body, query = await self._body(request), dict(request.query_params)
+        with self._at_once.of(who.name) as place:  # before the body is read: bodies are what takes memory
+            if not place:
+                raise _busy("too many submissions of yours are under way")
+            return await self._taken(request, who, board, media)
+
+    async def _taken(self, request: Request, who: Submitter, board: Board, media: str) -> Response:
+        body, query = await self._body(request, who), dict(request.query_params)
         if len(query) != len(request.query_params.multi_items()):
             raise _RefusedError(422, "malformed", "an option stands in the query twice")
         if self._waiting[board.name] >= self._settings.waiting:
-            raise _RefusedError(429, "busy", "too many submissions are waiting", {"Retry-After": "5"})
+            raise _busy("too many submissions are waiting")
         self._waiting[board.name] += 1
         try:
             return JSONResponse(await self._answered(who, board, lambda: Upload(body, media, query)))
@@ -132,6 +142,9 @@ class _Server:
             opened = await run_sync(self._submitters.begin, who, board.identifier, question.fingerprint)
 
             def ask() -> BoardAnswer:
+                if not self._submitters.valid(who):  # revoked while this was waiting for its turn
+                    self._submitters.give_back(opened)
+                    raise _unauthorized()
                 try:
                     answer = question.ask()
                 except StudyError:
@@ -144,15 +157,13 @@ class _Server:
 
             answer = await run_sync(ask, limiter=self._lines[board.name])
         except StudyError:
-            raise _RefusedError(
-                503, "unavailable", "the record cannot be used now; ask again", {"Retry-After": "5"}
-            ) from None
+            raise
         except QuotaError as refused:
             raise _RefusedError(409, "quota", str(refused)) from None
         except BudgetError as refused:
             raise _RefusedError(409, "budget", str(refused)) from None
         except (ContentError, ArgumentError) as malformed:
-            raise _RefusedError(422, "malformed", f"{malformed}; nothing was charged") from None
+            raise _RefusedError(422, "malformed", f"{str(malformed)[:_LONGEST]}; nothing was charged") from None
         if "repeated" in answer.body:  # that somebody else has asked the same is nobody's business
             return {**answer.body, "repeated": bool(answer.body["repeated"] and opened.again)}
         return answer.body
@@ -165,7 +176,7 @@ class _Server:
         return {**found, "leaderboard": standing}
 
     def _count(self, request: Request) -> None:
-        if self._by_address.hit(request.client.host if request.client else ""):
+        if self._by_address.hit(network_of(request.client.host) if request.client else ""):
             raise _too_often()
 
     def _board(self, request: Request) -> Board:
@@ -180,26 +191,20 @@ class _Server:
         if scheme.lower() == "bearer" and token:
             who = await run_sync(self._submitters.by_token, token.strip())
         if who is None:
-            raise _RefusedError(
-                401,
-                "unauthorized",
-                "a valid token is needed: Authorization: Bearer TOKEN",
-                {"WWW-Authenticate": "Bearer"},
-            )
-        if self._by_name.hit(who.name):
+            raise _unauthorized()
+        if self._by_name.hit(who.name, who.rate):
             raise _too_often()
         return who
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, request: Request, who: Submitter) -> bytes:
+        most = min(self._settings.max_bytes, who.max_bytes or self._settings.max_bytes)
         try:
-            if int(request.headers.get("content-length", "0")) > self._settings.max_bytes:
+            if int(request.headers.get("content-length", "0")) > most:
                 raise TooLargeError
             with anyio.fail_after(self._settings.body_seconds):
-                return await read_body(request.stream(), self._settings.max_bytes)
+                return await read_body(request.stream(), most)
         except TooLargeError:
-            raise _RefusedError(
-                413, "too_large", f"a body may hold {self._settings.max_bytes} bytes", {"Connection": "close"}
-            ) from None
+            raise _RefusedError(413, "too_large", f"a body may hold {most} bytes", {"Connection": "close"}) from None
         except TimeoutError:
             raise _RefusedError(408, "too_slow", "the body took too long", {"Connection": "close"}) from None
         except ClientDisconnect:
@@ -208,6 +213,15 @@ class _Server:
 
 def _too_often() -> _RefusedError:
     return _RefusedError(429, "rate", "too many requests; wait a little", {"Retry-After": "30"})
+
+
+def _busy(message: str) -> _RefusedError:
+    return _RefusedError(429, "busy", message, {"Retry-After": "5"})
+
+
+def _unauthorized() -> _RefusedError:
+    message = "a valid token is needed: Authorization: Bearer TOKEN"
+    return _RefusedError(401, "unauthorized", message, {"WWW-Authenticate": "Bearer"})
 
 
 def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: ServerSettings) -> ASGIApp:
@@ -227,7 +241,15 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
     async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
         return _problem(500, "failed", "the server failed; nothing was shown")
 
-    handlers: dict[Any, Any] = {_RefusedError: refused, HTTPException: no_route, Exception: failed}
+    async def unavailable(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
+        return _problem(503, "unavailable", "the record cannot be used now; ask again", {"Retry-After": "5"})
+
+    handlers: dict[Any, Any] = {
+        _RefusedError: refused,
+        HTTPException: no_route,
+        StudyError: unavailable,
+        Exception: failed,
+    }
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False  # to an address that a proxy may not show
     return _Guarded(app, settings.root_path)
@@ -262,4 +284,5 @@ class _Guarded:
         except Exception as error:
             # the kind alone: a message could hold what somebody has sent
             LOG.error("a request failed: %s", type(error).__name__)
-        LOG.info("%s %s %d", scope["method"], self._paths.get(scope.get("endpoint"), "-"), status)
+        method = scope["method"] if scope["method"] in _METHODS else "-"  # else it could be anything, of any length
+        LOG.info("%s %s %d", method, self._paths.get(scope.get("endpoint"), "-"), status)

@@ -16,11 +16,14 @@ from dpselect.holdout.gate.service import Gate
 from dpselect.holdout.gate.terms import GateTerms
 from dpselect.holdout.server.uploads import Upload
 from dpselect.holdout.service import Holdout
+from dpselect.holdout.shared_record import name_of, names_at
 from dpselect.numerics import rounded_down
 
 __all__ = ["Board", "BoardAnswer", "BoardQuestion", "open_boards"]
 
 _SUFFIXES: Final = (".holdout", ".gate")
+_LONGEST: Final = 4000
+"""Signs of an outcome; Python reads no whole number of more digits."""
 _FRESH: Final = 1.0
 """Seconds that what is public is kept for: reading it takes the record's lock."""
 
@@ -73,25 +76,26 @@ class HoldoutBoard:
         self._public = _RecentTerms(self._described)
 
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:  # noqa: ARG002 - gates'
+        # of each submitter's own, and charged to it: that somebody else has asked the same is nobody's business
         terms = self._holdout.terms
         ids, values = upload.predictions(terms.id_column)
         if len(ids) != terms.rows:
             raise ContentError(f"column {terms.id_column!r} must have each of the {terms.rows} ids of the holdout once")
-        claim = upload.number("claim")
+        claim, metric = upload.number("claim"), upload.text("metric")
         upload.check_taken()
-
-        plan = terms.plan
+        kind, plan = terms.of(metric)
+        ranked = kind is terms.metric  # what stands on the leaderboard is all of one metric
 
         def ask() -> BoardAnswer:
-            found = self._holdout.score(ids=ids, predictions=values, claim=claim)
+            found = self._holdout.score(ids=ids, predictions=values, claim=claim, submitter=submitter, metric=metric)
             return BoardAnswer(
                 body=found.describe(),
                 scored=plan.answers == plan.questions or found.agrees is not True,
-                value=found.value,
-                interval=found.interval,
+                value=found.value if ranked else None,
+                interval=found.interval if ranked else None,
             )
 
-        named = json.dumps([sorted(zip(ids, values, strict=True)), claim]).encode()
+        named = json.dumps([sorted(zip(ids, values, strict=True)), claim, kind.name]).encode()
         return BoardQuestion(fingerprint=hashlib.sha256(named).digest(), ask=ask)
 
     def describe(self) -> dict[str, Any]:
@@ -118,8 +122,7 @@ class GateBoard:
         terms = self._gate.terms
         columns = terms.id_column, terms.outcome_columns
         outcomes, incumbent = upload.outcomes("outcomes", *columns), upload.outcomes("incumbent", *columns)
-        for given in (outcomes, incumbent):
-            _check_size(given, terms)
+        outcomes, incumbent = (_of_size(given, terms) for given in (outcomes, incumbent))
         stake, candidate = upload.stake(), upload.text("candidate")
         upload.check_taken()
         if stake is not None and not own_stakes:
@@ -148,15 +151,27 @@ class GateBoard:
         }
 
 
-def _check_size(outcomes: Mapping[str, Any] | None, terms: GateTerms) -> None:
-    """Raise `ContentError` for more or fewer outcomes than there are; which ones is looked at when it is asked."""
+def _of_size(outcomes: Mapping[str, Any] | None, terms: GateTerms) -> Mapping[str, Any] | None:
+    """The outcomes, of which nothing waits for its turn that is large: what is no outcome counts as 0.
+
+    Raises `ContentError` for more or fewer than there are; which ones is looked at when the gate is asked.
+    """
     if outcomes is None:
-        return
+        return None
     listed = (len(values) for values in outcomes.values() if isinstance(values, list))
     if len(outcomes) != terms.tasks or any(count != terms.repeats for count in listed):
         raise ContentError(
             f"outcomes must have each of the gate's {terms.tasks} ids once, with {terms.repeats} of each"
         )
+    return {
+        name: [_small(one) for one in value] if isinstance(value, list) else _small(value)
+        for name, value in outcomes.items()
+    }
+
+
+def _small(outcome: Any) -> Any:
+    short = isinstance(outcome, (bool, int, float)) or (isinstance(outcome, str) and len(outcome) <= _LONGEST)
+    return outcome if short else None
 
 
 class _RecentTerms:
@@ -168,19 +183,23 @@ class _RecentTerms:
         self._last, self._at = read(), time.monotonic()
 
     def now(self) -> dict[str, Any]:
-        with self._lock:
-            if time.monotonic() - self._at > _FRESH:
+        """Raises `StudyError`. While one reader waits for the record, the others see what it was."""
+        if time.monotonic() - self._at > _FRESH and self._lock.acquire(blocking=False):
+            try:
                 self._last, self._at = self._read(), time.monotonic()
-            return self._last
+            finally:
+                self._lock.release()
+        return self._last
 
 
-def open_boards(paths: Iterable[Path]) -> dict[str, Board]:
+def open_boards(paths: Iterable[str | Path]) -> dict[str, Board]:
     """The holdouts and gates in these files, and in the files of these folders that end in .holdout or .gate, by name.
 
-    A board's name is its file's, without the ending. Raises `StudyError` for what cannot be opened, `ArgumentError` for
-    names that are not different or nothing to serve.
+    Also those in a database, postgresql://..., or one of them, postgresql://...#NAME. A board's name is its file's,
+    without the ending. Raises `StudyError` for what cannot be opened, `ArgumentError` for names that are not different
+    or nothing to serve.
     """
-    files = [one for path in paths for one in _files(Path(path))]
+    files = [one for path in paths for one in _files(path)]
     boards = [_opened(path) for path in files]
     names = [board.name for board in boards]
     if len(set(names)) != len(names):
@@ -190,19 +209,24 @@ def open_boards(paths: Iterable[Path]) -> dict[str, Board]:
     return {board.name: board for board in boards}
 
 
-def _files(path: Path) -> list[Path]:
+def _files(where: str | Path) -> list[str | Path]:
+    name, path = name_of(where), Path(where)
+    if name is not None:
+        url = str(where).partition("#")[0]
+        return [f"{url}#{one}" for one in ([name] if name else names_at(url))]
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.iterdir() if file.suffix in _SUFFIXES)
 
 
-def _opened(path: Path) -> Board:
-    if path.suffix == ".gate":
-        return GateBoard(path.stem, Gate.open(path))
+def _opened(path: str | Path) -> Board:
+    name = name_of(path) or Path(path).stem
+    if Path(path).suffix == ".gate":
+        return GateBoard(name, Gate.open(path))
     try:
-        return HoldoutBoard(path.stem, Holdout.open(path))
+        return HoldoutBoard(name, Holdout.open(path))
     except StudyError as no_holdout:
         try:
-            return GateBoard(path.stem, Gate.open(path))
+            return GateBoard(name, Gate.open(path))
         except StudyError:
             raise no_holdout from None

@@ -19,6 +19,7 @@ __all__ = ["HoldoutClient", "ServerError"]
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 _BUDGET: Final = ("budget", "quota")
+_LONGEST: Final = 2000
 
 
 class ServerError(RuntimeError):
@@ -49,6 +50,8 @@ class HoldoutClient:
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 120.0) -> None:
         parts = urllib.parse.urlsplit(url)
+        if "@" in parts.netloc:
+            raise ArgumentError("url must not hold a user or a password; the token says who submits")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ArgumentError(f"url must begin with https://, got {url!r}")
         if parts.scheme == "http" and token is not None and parts.hostname not in _LOCAL:
@@ -56,7 +59,9 @@ class HoldoutClient:
         self.url = url.rstrip("/")
         self._token = token
         self._timeout = number("timeout", timeout, above=0.0)
-        self._opener = urllib.request.build_opener(_NoRedirect)
+        # a proxy of the environment is another machine: it may carry what is encrypted, and nothing else
+        direct = [urllib.request.ProxyHandler({})] if parts.scheme == "http" else []
+        self._opener = urllib.request.build_opener(_NoRedirect, *direct)
 
     def boards(self) -> list[dict[str, Any]]:
         """What is served, and what is public about each."""
@@ -74,7 +79,13 @@ class HoldoutClient:
         return found
 
     def score(
-        self, name: str, *, ids: Iterable[Any], predictions: Iterable[Any], claim: float | None = None
+        self,
+        name: str,
+        *,
+        ids: Iterable[Any],
+        predictions: Iterable[Any],
+        claim: float | None = None,
+        metric: str | None = None,
     ) -> dict[str, Any]:
         """Check a claimed score of predictions, or get one, as `Holdout.score` does; its fields.
 
@@ -85,7 +96,7 @@ class HoldoutClient:
         if len(set(names)) != len(names) or len(names) != len(values):
             raise ContentError("ids must all be different, with as many predictions")
         found: dict[str, Any] = self._submitted(
-            name, {"predictions": dict(zip(names, values, strict=True)), "claim": claim}
+            name, {"predictions": dict(zip(names, values, strict=True)), "claim": claim, "metric": metric}
         )
         return found
 
@@ -112,6 +123,7 @@ class HoldoutClient:
         stake: float | str | None = None,
         candidate: str | None = None,
         column: str = "prediction",
+        metric: str | None = None,
     ) -> dict[str, Any]:
         """Submit a table of ids with predictions, or with outcomes (then also JSON lines), whichever is taken there.
 
@@ -123,7 +135,7 @@ class HoldoutClient:
             accepted = self.ask(name, outcomes, stake=stake, candidate=candidate)
             return {"verdict": "accepted" if accepted else "rejected"}
         ids, values = read_columns(path, [about["id_column"], column])
-        return self.score(name, ids=ids, predictions=values, claim=claim)
+        return self.score(name, ids=ids, predictions=values, claim=claim, metric=metric)
 
     def _submitted(self, name: str, fields: dict[str, Any]) -> Any:
         given = {field: value for field, value in fields.items() if value is not None}
@@ -151,12 +163,17 @@ class HoldoutClient:
 def _problem(refused: urllib.error.HTTPError) -> Exception:
     try:
         error = json.loads(refused.read(1 << 16))["error"]
-        code, message = str(error["code"]), str(error["message"])
+        code, message = _printable(error["code"]), _printable(error["message"])
     except (OSError, ValueError, KeyError, TypeError):
         return ServerError("unknown", f"the server has answered with status {refused.code}")
     if code == "malformed":
         return ContentError(message)
     return BudgetError(message) if code in _BUDGET else ServerError(code, message)
+
+
+def _printable(text: Any) -> str:
+    """What a server says, without what would steer a terminal."""
+    return "".join(sign if sign.isprintable() else "?" for sign in str(text)[:_LONGEST])
 
 
 def _quoted(name: str) -> str:

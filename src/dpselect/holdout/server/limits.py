@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import time
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["TooLargeError", "TooOften", "read_body"]
+__all__ = ["AtOnce", "TooLargeError", "TooOften", "network_of", "read_body"]
 
 _MOST_KEYS: Final = 10_000
 
@@ -29,16 +31,59 @@ class TooOften:
         self._most, self._clock = a_minute, clock
         self._levels: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def hit(self, key: str) -> bool:
-        """Count a request, and say whether it is one too many."""
-        now = self._clock()
+    def hit(self, key: str, a_minute: float | None = None) -> bool:
+        """Count a request, and say whether it is one too many; `a_minute` for this key in place of that for all."""
+        now, most = self._clock(), self._most if a_minute is None else a_minute
         level, at = self._levels.pop(key, (0.0, now))
-        level = max(level - (now - at) * self._most / 60.0, 0.0)
-        refused = level + 1.0 > self._most
+        level = max(level - (now - at) * most / 60.0, 0.0)
+        refused = level + 1.0 > most
         self._levels[key] = (level if refused else level + 1.0, now)
         if len(self._levels) > _MOST_KEYS:
             self._levels.popitem(last=False)
         return refused
+
+
+class AtOnce:
+    """So many at once of each key.
+
+    >>> places = AtOnce(1)
+    >>> with places.of("Ada") as first, places.of("Ada") as second, places.of("Bo") as third:
+    ...     print(first, second, third)
+    True False True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[str] = Counter()
+
+    @contextmanager
+    def of(self, key: str) -> Iterator[bool]:
+        """Whether there is a place; taken until the end."""
+        if self._taken[key] >= self._most:
+            yield False
+            return
+        self._taken[key] += 1
+        try:
+            yield True
+        finally:
+            self._taken[key] -= 1
+            if not self._taken[key]:
+                del self._taken[key]
+
+
+def network_of(address: str) -> str:
+    """Whose address it is: of the sixth version one customer has 2**64 of them.
+
+    >>> network_of("10.0.0.1"), network_of("2001:db8:1:2:3::4")
+    ('10.0.0.1', '2001:db8:1:2::/64')
+    """
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv4Address):
+        return address
+    return str(found.ipv4_mapped or ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
 
 
 async def read_body(chunks: AsyncIterator[bytes], most: int) -> bytes:

@@ -25,8 +25,10 @@ _SCHEMAS: Final = {
         {
             "predictions": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
             "claim": {"type": ["number", "null"]},
+            "metric": {"type": ["string", "null"]},
         },
         "claim",
+        "metric",
     ),
     "Outcomes": _object(
         {
@@ -115,6 +117,7 @@ def openapi(root_path: str) -> dict[str, Any]:
         "parameters": [
             _BOARD,
             _option("claim", _NUMBER, "For a holdout: the score that you take it to be."),
+            _option("metric", _TEXT, "For a holdout of several metrics: which; else the first."),
             _option("stake", _TEXT, "For a gate: a number or all, where the submitter may."),
             _option("candidate", _TEXT, "For a gate: what the candidate is; the same one is not charged again."),
         ],

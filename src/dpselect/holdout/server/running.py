@@ -30,8 +30,8 @@ def serve(
     """Serve holdouts and gates over HTTP until SIGTERM or SIGINT; requests that have begun are answered then.
 
     Args:
-        paths: files of holdouts and gates, and folders of them.
-        submitters: the file of submitters; made where there is none.
+        paths: files of holdouts and gates, folders of them, and databases: postgresql://... or postgresql://...#NAME.
+        submitters: the file of submitters, made where there is none; or a postgresql:// URL.
         listen: an address and a port, of which 0 takes one that is free.
         settings: limits and the like.
         ready: called with the server's URL once it listens.
@@ -46,7 +46,7 @@ def serve(
     from dpselect.holdout.server.app import LOG, make_app
 
     settings = ServerSettings() if settings is None else settings
-    boards = open_boards([Path(path) for path in paths])
+    boards = open_boards(paths)
     with Submitters(submitters) as people, _listening(listen) as (place, url), _log(LOG):
         config = Config(
             make_app(boards, people, settings),

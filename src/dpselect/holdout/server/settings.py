@@ -18,6 +18,7 @@ class ServerSettings:
         rate: requests a minute of one submitter.
         address_rate: requests a minute from one address.
         waiting: submissions that may wait for one holdout or gate.
+        at_once: submissions of one submitter that may be under way.
         body_seconds: how long a body may take to arrive.
         stop_seconds: how long requests may go on once the server was asked to stop.
         root_path: the path below which a proxy shows the server.
@@ -31,13 +32,14 @@ class ServerSettings:
     rate: float = 60.0
     address_rate: float = 600.0
     waiting: int = 64
+    at_once: int = 8
     body_seconds: float = 30.0
     stop_seconds: float = 30.0
     root_path: str = ""
     trusted_proxies: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("max_bytes", "waiting"):
+        for name in ("max_bytes", "waiting", "at_once"):
             object.__setattr__(self, name, integer(name, getattr(self, name), at_least=1))
         for name in ("rate", "address_rate"):
             object.__setattr__(self, name, number(name, getattr(self, name), at_least=1.0))

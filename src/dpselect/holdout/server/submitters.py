@@ -1,4 +1,4 @@
-"""Who may submit, how much, and what was confirmed to whom: one SQLite file. Tokens are kept as hashes only.
+"""Who may submit, how much, and what was confirmed to whom: one database. Tokens are kept as hashes only.
 
 A submission is on record before the holdout or gate is asked, so that a crash never gives back a quota; it is taken off
 again only when the submission's form was wrong or nothing was left to ask.
@@ -10,52 +10,69 @@ import base64
 import datetime
 import hashlib
 import json
+import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, public_text
+from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, number, public_text
 from dpselect.holdout.server.boards import BoardAnswer
+from dpselect.ledger import LedgerError
+from dpselect.ledger.engines import Database, driver_errors, is_server, opened
 from dpselect.randomness import system_source
 from dpselect.storage import durable
 
 __all__ = ["QuotaError", "Submission", "Submitter", "Submitters"]
 
-_FORMAT: Final = 1
-_SCHEMA: Final = (
-    """
-    CREATE TABLE IF NOT EXISTS submitter (
-        name TEXT PRIMARY KEY,
-        token BLOB UNIQUE,
-        questions INTEGER NOT NULL,
-        answers INTEGER NOT NULL,
-        boards TEXT NOT NULL,
-        own_stakes INTEGER NOT NULL
-    ) STRICT
-    """,
-    """
-    CREATE TABLE IF NOT EXISTS submission (
-        number INTEGER PRIMARY KEY,
-        board TEXT NOT NULL,
-        submitter TEXT NOT NULL,
-        fingerprint BLOB NOT NULL,
-        day TEXT NOT NULL,
-        answered INTEGER NOT NULL DEFAULT 0,
-        scored INTEGER NOT NULL DEFAULT 1,
-        accepted INTEGER NOT NULL DEFAULT 0,
-        value REAL,
-        low REAL,
-        high REAL,
-        UNIQUE (board, submitter, fingerprint)
-    ) STRICT
-    """,
-    f"PRAGMA user_version = {_FORMAT}",
-)
+Execute = Callable[..., Any]
+_FORMAT: Final = 2
+_SUBMITTER: Final = """
+CREATE TABLE holdout_submitter (
+    name TEXT PRIMARY KEY,
+    token {bytes} UNIQUE,
+    questions {whole} NOT NULL,
+    answers {whole} NOT NULL,
+    boards TEXT NOT NULL,
+    own_stakes {whole} NOT NULL,
+    max_bytes {whole},
+    rate {real}
+) {strict}
+"""
+_SUBMISSION: Final = """
+CREATE TABLE holdout_submission (
+    number {key},
+    board TEXT NOT NULL,
+    submitter TEXT NOT NULL,
+    fingerprint {bytes} NOT NULL,
+    day TEXT NOT NULL,
+    answered {whole} NOT NULL DEFAULT 0,
+    scored {whole} NOT NULL DEFAULT 1,
+    accepted {whole} NOT NULL DEFAULT 0,
+    value {real},
+    low {real},
+    high {real},
+    UNIQUE (board, submitter, fingerprint)
+) {strict}
+"""
+_TYPES: Final = {
+    "sqlite": {"bytes": "BLOB", "whole": "INTEGER", "real": "REAL", "key": "INTEGER PRIMARY KEY", "strict": "STRICT"},
+    "postgresql": {
+        "bytes": "BYTEA",
+        "whole": "BIGINT",
+        "real": "DOUBLE PRECISION",
+        "key": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+        "strict": "",
+    },
+}
+_LOCK_CREATION: Final = "SELECT pg_advisory_xact_lock(6450517352)"
+_LOCK: Final = "LOCK TABLE holdout_submission, holdout_submitter IN EXCLUSIVE MODE"
 _MOST: Final = 1 << 53
+_SECONDS: Final = 30.0
 
 
 class QuotaError(BudgetError):
@@ -64,13 +81,20 @@ class QuotaError(BudgetError):
 
 @dataclass(frozen=True)
 class Submitter:
-    """Who has a token. `boards`: the names of those that they may submit to; empty for all."""
+    """Who has a token. `boards`: the names of those that they may submit to; empty for all.
+
+    `max_bytes` of a body and `rate`, requests a minute: None for the server's.
+    """
 
     name: str
     questions: int
     answers: int
     boards: tuple[str, ...]
     own_stakes: bool
+    max_bytes: int | None
+    rate: float | None
+    token: bytes = field(repr=False)
+    """Its hash."""
 
     def may(self, board: str) -> bool:
         """Whether they may submit there."""
@@ -86,7 +110,7 @@ class Submission:
 
 
 class Submitters:
-    """The file of submitters. Threads share one, and processes the file.
+    """The database of submitters: a SQLite file, or PostgreSQL for several servers. Threads share one.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -96,22 +120,40 @@ class Submitters:
     'Ada'
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
-        with suppress(FileExistsError):
-            durable.create_private(self._path, b"")
-        try:
-            self._connection = durable.connect(self._path, logged=True)
-        except sqlite3.DatabaseError:
-            raise StudyError(f"{self._path} is no file of submitters, or it is damaged") from None
+    def __init__(self, where: str | Path) -> None:
+        """A file, made where there is none, or a postgresql:// URL.
+
+        Raises `StudyError` for what is something else or cannot be used, `MissingExtraError` without the extra
+        "postgres", and `ArgumentError` for a URL that is none.
+        """
         self._lock = threading.Lock()
-        with self._transaction() as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if version > _FORMAT or (tables and version != _FORMAT):
-                raise StudyError(f"{self._path} is another file, or was written by a newer version of dpselect")
-            for statement in _SCHEMA:
-                connection.execute(statement)
+        named = os.fspath(where)
+        if is_server(named):
+            self._name = "the database of submitters"
+            self._database = self._unsynced = opened(named, timeout=_SECONDS)
+        else:
+            self._name, path = named, Path(where)
+            with suppress(FileExistsError):
+                durable.create_private(path, b"")
+            self._database = Database(partial(durable.connect, path, logged=True, timeout=_SECONDS))
+            self._unsynced = Database(partial(_unsynced, path))
+        with self._transaction(write=True, lock=_LOCK_CREATION):
+            self._make()
+
+    def _make(self) -> None:
+        """The tables, where there are none. Raises `StudyError` for those of something else."""
+        execute, dialect = self._database.execute, self._database.dialect
+        if dialect == "sqlite":
+            (version,) = execute("PRAGMA user_version").fetchone()
+            (tables,) = execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if tables and version != _FORMAT:
+                raise StudyError(f"{self._name} is another file, or was written by another version of dpselect")
+            execute(f"PRAGMA user_version = {_FORMAT}")
+        else:
+            (tables,) = execute("SELECT count(*) FROM pg_tables WHERE tablename = 'holdout_submitter'").fetchone()
+        if not tables:
+            for table in (_SUBMITTER, _SUBMISSION):
+                execute(table.format(**_TYPES[dialect]))
 
     def __enter__(self) -> Submitters:
         return self
@@ -120,9 +162,10 @@ class Submitters:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the database."""
         with self._lock:
-            self._connection.close()
+            self._database.close()
+            self._unsynced.close()
 
     def invite(
         self,
@@ -132,6 +175,8 @@ class Submitters:
         answers: int | None = None,
         boards: Iterable[str] = (),
         own_stakes: bool = False,
+        max_bytes: int | None = None,
+        rate: float | None = None,
     ) -> str:
         """A new submitter's token, which is nowhere else. Who was revoked keeps what they have used.
 
@@ -141,6 +186,8 @@ class Submitters:
             answers: how many of them may be answered by a score; by default all.
             boards: the names of the holdouts and gates that they may submit to; by default all.
             own_stakes: whether they may say what they stake of a gate's purse.
+            max_bytes: of the body of a submission, where it should be fewer than the server takes.
+            rate: requests a minute; by default what the server grants each.
 
         Raises `ArgumentError` for a name that is taken, and numbers out of range.
         """
@@ -149,125 +196,167 @@ class Submitters:
         answers = questions if answers is None else integer("answers", answers, at_least=1, at_most=questions)
         allowed = json.dumps(sorted({public_text("boards", board) for board in boards}))
         token = "dps_" + base64.urlsafe_b64encode(system_source().bytes(32)).decode().rstrip("=")
-        with self._transaction() as connection:
-            found = connection.execute("SELECT token FROM submitter WHERE name = ?", (name,)).fetchone()
+        row = {
+            "name": name,
+            "token": _hashed(token),
+            "questions": questions,
+            "answers": answers,
+            "boards": allowed,
+            "own_stakes": int(own_stakes),
+            "max_bytes": None if max_bytes is None else integer("max_bytes", max_bytes, at_least=1, at_most=_MOST),
+            "rate": None if rate is None else number("rate", rate, at_least=1.0, at_most=1e9),
+        }
+        with self._transaction(write=True) as execute:
+            found = execute("SELECT token FROM holdout_submitter WHERE name = :name", name=name).fetchone()
             if found is not None and found[0] is not None:
                 raise ArgumentError("name is taken; revoke that submitter first, for a new token")
-            connection.execute(
-                "INSERT OR REPLACE INTO submitter VALUES (?, ?, ?, ?, ?, ?)",
-                (name, _hashed(token), questions, answers, allowed, int(own_stakes)),
+            execute("DELETE FROM holdout_submitter WHERE name = :name", name=name)
+            execute(
+                "INSERT INTO holdout_submitter (name, token, questions, answers, boards, own_stakes, max_bytes, rate) "
+                "VALUES (:name, :token, :questions, :answers, :boards, :own_stakes, :max_bytes, :rate)",
+                **row,
             )
         return token
 
     def revoke(self, name: str) -> None:
         """End a submitter's token. Raises `ArgumentError` when there is none of that name."""
-        with self._transaction() as connection:
-            changed = connection.execute("UPDATE submitter SET token = NULL WHERE name = ?", (name,)).rowcount
+        with self._transaction(write=True) as execute:
+            changed = execute("UPDATE holdout_submitter SET token = NULL WHERE name = :name", name=name).rowcount
         if not changed:
             raise ArgumentError("name is not that of a submitter")
 
     def by_token(self, token: str) -> Submitter | None:
         """Whose token it is."""
-        row = self._one(
-            "SELECT name, questions, answers, boards, own_stakes FROM submitter WHERE token = ?",
-            (_hashed(token),),
-        )
-        return None if row is None else Submitter(row[0], row[1], row[2], tuple(json.loads(row[3])), bool(row[4]))
+        hashed = _hashed(token)
+        with self._transaction() as execute:
+            row = execute(
+                "SELECT name, questions, answers, boards, own_stakes, max_bytes, rate FROM holdout_submitter "
+                "WHERE token = :token",
+                token=hashed,
+            ).fetchone()
+        if row is None:
+            return None
+        name, questions, answers, boards, own_stakes, max_bytes, rate = row
+        return Submitter(name, questions, answers, tuple(json.loads(boards)), bool(own_stakes), max_bytes, rate, hashed)
+
+    def valid(self, submitter: Submitter) -> bool:
+        """Whether the token with which the submitter came is still theirs."""
+        with self._transaction() as execute:
+            row = execute("SELECT token FROM holdout_submitter WHERE name = :name", name=submitter.name).fetchone()
+        return row is not None and row[0] is not None and bytes(row[0]) == submitter.token
 
     def begin(self, submitter: Submitter, board: str, fingerprint: bytes | None) -> Submission:
         """Count a submission, durably; one with a fingerprint that was there before is not counted again.
 
         Raises `QuotaError` when nothing is left.
         """
-        mark = system_source().bytes(32) if fingerprint is None else fingerprint
-        place = (board, submitter.name, mark)
-        with self._transaction() as connection:
-            row = connection.execute(
-                "SELECT number FROM submission WHERE board = ? AND submitter = ? AND fingerprint = ?", place
+        place = {
+            "board": board,
+            "submitter": submitter.name,
+            "fingerprint": system_source().bytes(32) if fingerprint is None else fingerprint,
+        }
+        with self._transaction(write=True) as execute:
+            row = execute(
+                "SELECT number FROM holdout_submission "
+                "WHERE board = :board AND submitter = :submitter AND fingerprint = :fingerprint",
+                **place,
             ).fetchone()
             if row is not None:
                 return Submission(row[0], again=True)
-            questions, answers = _left(connection, submitter, board)
+            questions, answers = _left(execute, submitter, board)
             if not questions or not answers:
                 raise QuotaError("your quota of questions, or of answers with a score, is used up")
-            found = connection.execute(
-                "INSERT INTO submission (board, submitter, fingerprint, day) VALUES (?, ?, ?, ?)", (*place, _today())
-            )
-            return Submission(int(found.lastrowid or 0), again=False)
+            (number,) = execute(
+                "INSERT INTO holdout_submission (board, submitter, fingerprint, day) "
+                "VALUES (:board, :submitter, :fingerprint, :day) RETURNING number",
+                **place,
+                day=_today(),
+            ).fetchone()
+            return Submission(number, again=False)
 
     def give_back(self, opened: Submission) -> None:
         """Take a submission off the record that was not asked."""
         if not opened.again:
-            with self._transaction() as connection:
-                connection.execute("DELETE FROM submission WHERE number = ?", (opened.number,))
+            with self._transaction(write=True) as execute:
+                execute("DELETE FROM holdout_submission WHERE number = :number", number=opened.number)
 
     def finish(self, opened: Submission, answer: BoardAnswer) -> None:
         """What was answered. After a power cut it may have to be asked again, for which nothing is charged."""
         low, high = answer.interval or (None, None)
-        with self._transaction(synced=False) as connection:
-            connection.execute(
-                "UPDATE submission SET answered = 1, scored = ?, accepted = ?, value = ?, low = ?, high = ? "
-                "WHERE number = ?",
-                (int(answer.scored), int(answer.accepted), answer.value, low, high, opened.number),
+        with self._transaction(write=True, database=self._unsynced) as execute:
+            execute(
+                "UPDATE holdout_submission SET answered = 1, scored = :scored, accepted = :accepted, value = :value, "
+                "low = :low, high = :high WHERE number = :number",
+                scored=int(answer.scored),
+                accepted=int(answer.accepted),
+                value=answer.value,
+                low=low,
+                high=high,
+                number=opened.number,
             )
 
     def left(self, submitter: Submitter, board: str) -> tuple[int, int]:
         """How many questions, and how many of them with a score, a submitter still has there."""
-        with self._lock:
-            return _left(self._connection, submitter, board)
+        with self._transaction() as execute:
+            return _left(execute, submitter, board)
 
     def standing(self, board: str, *, smaller_is_better: bool) -> list[dict[str, Any]]:
         """The best confirmed value of each submitter with its interval, the best first."""
-        order = "ASC" if smaller_is_better else "DESC"
-        rows = self._all(
-            "SELECT submitter, value, low, high, day FROM submission "
-            f"WHERE board = ? AND answered = 1 AND value IS NOT NULL ORDER BY value {order}, number",
-            (board,),
-        )
-        first: dict[str, dict[str, Any]] = {}
-        for name, value, low, high, day in rows:
-            interval = None if low is None else [low, high]
-            first.setdefault(name, {"submitter": name, "value": value, "interval": interval, "day": day})
-        return list(first.values())
+        order = "value" if smaller_is_better else "-value"
+        with self._transaction() as execute:
+            rows = execute(
+                "SELECT submitter, value, low, high, day FROM (SELECT submitter, value, low, high, day, number, "
+                f"row_number() OVER (PARTITION BY submitter ORDER BY {order}, number) AS place FROM holdout_submission "
+                f"WHERE board = :board AND answered = 1 AND value IS NOT NULL) AS best WHERE place = 1 "
+                f"ORDER BY {order}, number",
+                board=board,
+            ).fetchall()
+        return [
+            {"submitter": name, "value": value, "interval": None if low is None else [low, high], "day": day}
+            for name, value, low, high, day in rows
+        ]
 
     def accepted(self, board: str) -> list[dict[str, Any]]:
         """Whose candidates a gate has accepted, the present incumbent first."""
-        rows = self._all(
-            "SELECT submitter, day FROM submission WHERE board = ? AND accepted = 1 ORDER BY number DESC", (board,)
-        )
+        with self._transaction() as execute:
+            rows = execute(
+                "SELECT submitter, day FROM holdout_submission WHERE board = :board AND accepted = 1 "
+                "ORDER BY number DESC",
+                board=board,
+            ).fetchall()
         return [{"submitter": name, "day": day} for name, day in rows]
 
-    def _one(self, statement: str, values: tuple[Any, ...]) -> Any:
-        with self._lock:
-            return self._connection.execute(statement, values).fetchone()
-
-    def _all(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(statement, values).fetchall()
-
     @contextmanager
-    def _transaction(self, *, synced: bool = True) -> Iterator[sqlite3.Connection]:
-        with self._lock:
-            try:
-                self._connection.execute(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
-                self._connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield self._connection
-                    durable.commit(self._connection)
-                except BaseException:
-                    with suppress(sqlite3.Error):
-                        self._connection.execute("ROLLBACK")
-                    raise
-            except sqlite3.DatabaseError:
-                raise StudyError(f"{self._path} cannot be written, or it is no file of submitters") from None
+    def _transaction(
+        self, *, write: bool = False, lock: str = _LOCK, database: Database | None = None
+    ) -> Iterator[Execute]:
+        """What executes statements, until the transaction ends. Raises `StudyError` when the database fails."""
+        database = self._database if database is None else database
+        try:
+            with self._lock, database.transaction(write=write, lock=lock if write else None):
+                yield database.execute
+        except _failures():
+            raise StudyError(f"{self._name} cannot be used, or holds something else than submitters") from None
 
 
-def _left(connection: sqlite3.Connection, submitter: Submitter, board: str) -> tuple[int, int]:
-    asked, scored = connection.execute(
-        "SELECT count(*), coalesce(sum(scored), 0) FROM submission WHERE board = ? AND submitter = ?",
-        (board, submitter.name),
+def _failures() -> tuple[type[Exception], ...]:
+    return LedgerError, *driver_errors()
+
+
+def _unsynced(path: Path) -> sqlite3.Connection:
+    connection = durable.connect(path, logged=True, timeout=_SECONDS)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    return connection
+
+
+def _left(execute: Execute, submitter: Submitter, board: str) -> tuple[int, int]:
+    asked, scored = execute(
+        "SELECT count(*), coalesce(sum(scored), 0) FROM holdout_submission "
+        "WHERE board = :board AND submitter = :submitter",
+        board=board,
+        submitter=submitter.name,
     ).fetchone()
-    answers = max(submitter.answers - scored, 0)
+    answers = max(submitter.answers - int(scored), 0)
     return (max(submitter.questions - asked, 0) if answers else 0), answers
 
 

@@ -79,6 +79,11 @@ class _Asking(_Outcomes):
             raise pytest.UsageError(f"--gate: {wrong}") from None
         self._inside = False
         self._reporter: Any = config.pluginmanager.unregister(name="terminalreporter")
+        distributed = config.pluginmanager.getplugin("dsession")
+        if distributed is not None:  # xdist, where it was configured before, holds the reporter by itself
+            distributed.terminal = None
+            if config.pluginmanager.hasplugin("terminaldistreporter"):
+                config.pluginmanager.unregister(name="terminaldistreporter")
         for name in ("lfplugin", "stepwiseplugin"):  # they would keep a list of what failed in .pytest_cache
             if config.pluginmanager.hasplugin(name):
                 config.pluginmanager.unregister(name=name)

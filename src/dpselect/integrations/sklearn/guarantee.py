@@ -27,7 +27,7 @@ from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, ref
 from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
-from dpselect.preprocessing import MAPS
+from dpselect.preprocessing.transformers import is_known_map
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.promises import promise
 from dpselect.tuning import Space
@@ -94,7 +94,7 @@ def is_free(node: Any) -> bool:
     """Whether a step learns nothing from private rows. Of the exact types: what inherits from them may learn."""
     if node is None or (isinstance(node, str) and node in ("passthrough", "drop")):
         return True
-    return type(node) in (PublicTransformer, *_ROW_BY_ROW, *(MAPS[name] for name in MAPS))
+    return type(node) in (PublicTransformer, *_ROW_BY_ROW) or is_known_map(node)
 
 
 def dense(estimator: Any) -> Any:

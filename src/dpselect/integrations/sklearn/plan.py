@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
+from dpselect.study.portfolio import PortfolioPrice
 from dpselect.tuning import Space
 
 __all__ = ["Request", "SearchPlan", "make_search_plan"]
@@ -36,7 +37,8 @@ class SearchPlan:
     `guarantee` is that of everything that is released. `parts` are what one run costs a row, by what the run does with
     it (training and scoring rows), and `final` what the further run on all rows costs, if there is one. `noise` is the
     noise multiplier (or one over epsilon) that was chosen for the total, None when the estimator's own stands. `note`
-    says so where one run would probably be better than this search.
+    says so where one run would probably be better than this search. `final_noise` is that of a second stage;
+    `candidates` are those of a portfolio, `noise` then that of the first one's last run.
     """
 
     guarantee: Guarantee
@@ -46,6 +48,9 @@ class SearchPlan:
     score_epsilon: float | None
     noise: float | None
     note: str | None = None
+    final_noise: float | None = None
+    portfolio: PortfolioPrice | None = None
+    candidates: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,7 @@ class Request:
 
     def fit(self, noise: float | None, combine: Callable[[Guarantee], Guarantee] = lambda g: g) -> Guarantee:
         """What one run's training costs a row that is in it, the parameters being drawn from the space."""
-        return searched_guarantee(self.estimator, self.space, lambda e: combine(self._fit_of(e, noise)))
+        return searched_guarantee(self.estimator, self.space, lambda e: combine(self.priced(e, noise)))
 
     def final(self, noise: float | None) -> Guarantee | None:
         """What the further run costs, whichever parameters won."""
@@ -108,7 +113,13 @@ class Request:
         """What the search and the further run cost together; `quick`: with a further run, a little more than needed."""
         return SearchPrice(parts, law, self.final(noise), bound="quick" if quick else "smallest")
 
-    def _fit_of(self, estimator: Any, noise: float | None) -> Guarantee:
+    def refuse_unpriced(self) -> None:
+        """Raise `ArgumentError` where the noise is searched, or a price follows from rows that were not given."""
+        _refuse_searched_noise(self)
+        _refuse_unknown_rows(self)
+
+    def priced(self, estimator: Any, noise: float | None) -> Guarantee:
+        """What one fit of an estimator costs, whose steps are set for it."""
         settings = replace(self.settings, noise=noise)
         steps = settings.steps(estimator)
         if settings.nominal_rows is None:
@@ -147,8 +158,7 @@ def make_search_plan(request: Request) -> SearchPlan:
             max_runs=integer("max_runs", request.max_runs, at_least=1),
         ).law
     elif epsilon is not None:
-        _refuse_searched_noise(request)
-        _refuse_unknown_rows(request)
+        request.refuse_unpriced()
         chosen = law
         noise = least_noise(
             "the estimator",
@@ -159,7 +169,8 @@ def make_search_plan(request: Request) -> SearchPlan:
         )
     if score is None and not request.public_scoring:
         trained = request.price(law, request.parts(noise, training)[:1], noise)
-        score = _matching_score(request, law, noise, trained.epsilon(delta) if epsilon is None else epsilon, delta)
+        paid = epsilon if epsilon is not None and request.refit else trained.epsilon(delta)
+        score = _matching_score(request, law, noise, paid, delta)
     price = request.price(law, request.parts(noise, score), noise)
     total = price.guarantee
     asked = request.settings.adjacency

@@ -33,7 +33,7 @@ def rehearse(
     estimator: Any,
     space: Space,
     settings: Settings,
-    scoring: Scoring,
+    scoring: Scoring | None,
     X: Any,
     classes: NDArray[Any] | None,
     public: TrialRows | None,
@@ -52,7 +52,9 @@ def rehearse(
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 model = train(clone(estimator), params, settings, rows.at(range(_ROWS)), source.spawn(len(sizes)))
-                if public is None:
+                if scoring is None:
+                    pass  # one run alone
+                elif public is None:
                     scoring.strict_total(model, rows.X, rows.y)
                     _refuse_answers_by_batch(model, scoring.rule, rows)
                 elif not sizes and scoring.scorer is not None:

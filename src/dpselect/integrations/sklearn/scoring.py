@@ -20,7 +20,7 @@ from dpselect.randomness import RandomSource
 from dpselect.study.metrics import METRICS, Metric, RowMetric, ScoreNoise
 from dpselect.study.target import Target
 
-__all__ = ["RowScore", "Scoring", "scoring_of"]
+__all__ = ["RowScore", "Scoring", "label_bounds", "row_metric", "scoring_of"]
 
 _STEPS: Final = 2**20
 _FAILURE: Final = 0.05
@@ -181,7 +181,7 @@ def scoring_of(
     if public:
         return Scoring(None, None, rows, scorer=check_scoring(estimator, scoring=scoring))
     if isinstance(scoring, RowScore):
-        return Scoring(RowMetric(scoring.in_steps, _STEPS, scoring.lower, scoring.upper), noise, rows, rule=scoring)
+        return Scoring(row_metric(scoring), noise, rows, rule=scoring)
     if scoring is None and is_classifier(estimator):
         scoring = "accuracy"
     name = _NAMES.get(scoring) if isinstance(scoring, str) else None
@@ -196,17 +196,26 @@ def scoring_of(
         raise ArgumentError(f"scoring={scoring!r} is not for a {task}")
     if name in ("log-loss", "auc") and not hasattr(estimator, "predict_proba"):
         raise ArgumentError(f"scoring={scoring!r} needs an estimator with predict_proba")
-    target = Target(bounds=_label_bounds(estimator, scoring)) if classes is None else Target(tuple(classes.tolist()))
+    target = (
+        Target(bounds=label_bounds(estimator, f"scoring={scoring!r}"))
+        if classes is None
+        else Target(tuple(classes.tolist()))
+    )
     return Scoring(METRICS[name](target), noise, rows, classes)
 
 
-def _label_bounds(estimator: Any, scoring: str) -> tuple[float, float]:
+def row_metric(rule: RowScore) -> RowMetric:
+    """The metric of a rule of the caller's own."""
+    return RowMetric(rule.in_steps, _STEPS, rule.lower, rule.upper)
+
+
+def label_bounds(estimator: Any, what: str) -> tuple[float, float]:
     """The public bounds of the label that a step of the estimator names."""
     settings = estimator.get_params(deep=True)
     found = [value for name, value in settings.items() if name.split("__")[-1] == "label_bounds" and value is not None]
     if len(found) != 1:
         raise ArgumentError(
-            f"scoring={scoring!r} needs public bounds of the labels: an estimator with label_bounds=(low, high), as "
+            f"{what} needs public bounds of the labels: an estimator with label_bounds=(low, high), as "
             "DPSGDRegressor has them, or a RowScore with bounds of its own"
         )
     return public_bounds(found[0])

@@ -17,6 +17,14 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import validate_data
 
 from dpselect.errors import ArgumentError, flag, integer, number
+from dpselect.integrations.sklearn.designs import (
+    PortfolioRun,
+    agreement_of,
+    listed,
+    one_by_one,
+    plan_portfolio,
+    plan_two_stages,
+)
 from dpselect.integrations.sklearn.diffprivlib_models import stated_epsilon
 from dpselect.integrations.sklearn.distributions import describe_value, search_space
 from dpselect.integrations.sklearn.foreign import explain_foreign_arguments
@@ -30,7 +38,7 @@ from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_l
 from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
 from dpselect.integrations.sklearn.spending import WholePriceSpender
 from dpselect.integrations.sklearn.split import rows_to_parts
-from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows, refitted, unpack
+from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows
 from dpselect.learners.rows import column_names, public_classes, table_shape
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
@@ -39,10 +47,10 @@ from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.privacy.promises import refusal
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.repetitions import Repetitions
+from dpselect.repetitions import Fixed, Repetitions
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
-from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, TuneResult, tune
+from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
 
 __all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
 
@@ -71,6 +79,14 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             with `rvs`, those of `dpselect.tuning`); or a list of such dictionaries. Fixed without looking at the data
             (the caller must ensure it). Parameters that enter the guarantee, such as an epsilon, must come from lists:
             a run is then priced as a mixture.
+        design: "one-stage" is the search above. "one-run": the estimator as it is, once, on all rows, at the total
+            (`param_distributions` is empty). "portfolio": two to four combinations of lists, each tried once on all
+            rows at a small share of the total; the one that fits these rows best, by the exponential mechanism, is
+            trained again with nearly all of the total; those listed first are the default, which has a head start.
+            "two-stage": a search with 30 per cent of epsilon, then one run on all rows with a noise of its own; a
+            `learning_rate` that was searched changes as the learner's rule does. The last two need `epsilon`, and
+            release no score.
+        refit_share: of two stages, the share of epsilon for the second.
         epsilon, delta: the total for everything that is released. With `repetitions` the noise of the private steps is
             set for it: `noise_multiplier`, or else `epsilon`, of the only private step; of several, all by one factor.
             Without, the estimator's noise stands and the longest harmonic law is taken.
@@ -137,6 +153,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         estimator: Any,
         param_distributions: Any,
         *,
+        design: str = "one-stage",
+        refit_share: float = 0.7,
         epsilon: float | None = None,
         delta: float = 0.0,
         repetitions: Repetitions | None = None,
@@ -168,6 +186,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
+        self.design = design
+        self.refit_share = refit_share
         self.epsilon = epsilon
         self.delta = delta
         self.repetitions = repetitions
@@ -202,7 +222,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
 
         `columns` is the number of columns of X, for estimators whose guarantee depends on it. Raises as `fit` does.
         """
-        return make_search_plan(self._request(columns))
+        return self._planned(self._request(columns))
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data."""
@@ -228,7 +248,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         X = sliceable(X)
         beside = self._routed(params)
         request = self._request(columns)
-        plan = make_search_plan(request)
+        plan = self._planned(request)
         adjacency = plan.guarantee.adjacency
         steps = private_steps(clone(self.estimator), self.base, columns=columns)
         labels, numbers, classes = read_labels(y, count, steps, request.settings.classes, is_classifier(self.estimator))
@@ -243,34 +263,42 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         refuse_too_many_rows(clone(self.estimator), request.space, settings, count)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, X, classes)
         settings = replace(settings, own_entropy=own_entropy)
-        scoring = scoring_of(
-            self.estimator,
-            self.scoring,
-            public=public is not None,
-            noise=None if plan.score_epsilon is None else ScoreNoise(plan.score_epsilon, adjacency),
-            rows=max(1.0, nominal * (self.validation_fraction if request.folds is None else 1.0)),
-            classes=classes,
-        )
+        scoring = None
+        if plan.portfolio is not None:
+            scoring = agreement_of(self.estimator, self.scoring, classes)
+        elif self.design != "one-run":
+            scoring = scoring_of(
+                self.estimator,
+                self.scoring,
+                public=public is not None,
+                noise=None if plan.score_epsilon is None else ScoreNoise(plan.score_epsilon, adjacency),
+                rows=max(1.0, nominal * (self.validation_fraction if request.folds is None else 1.0)),
+                classes=classes,
+            )
         room = self._room(request, settings, scoring, X, classes, public, rehearsed=self.rehearse and not beside)
-        run = SearchRun(
-            estimator=self.estimator,
-            settings=settings,
-            rows=rows,
-            public=public,
-            parts=rows_to_parts(
-                X,
-                numbers,
-                adjacency=adjacency,
-                salt=self.name,
-                fraction=None if request.public_scoring else self.validation_fraction,
-                folds=request.folds,
-                y=None if beside else y,  # what goes with a row may tell it apart
-            ),
-            scoring=scoring,
-            keyed=request.refit,
-            # of another model, or of several that are averaged, these rows say nothing that could be proved
-            shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
-        )
+        run: SearchRun | PortfolioRun
+        if plan.portfolio is not None and scoring is not None:
+            run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
+        else:
+            run = SearchRun(
+                estimator=self.estimator,
+                settings=settings,
+                rows=rows,
+                public=public,
+                parts=rows_to_parts(
+                    X,
+                    numbers,
+                    adjacency=adjacency,
+                    salt=self.name,
+                    fraction=None if request.public_scoring else self.validation_fraction,
+                    folds=request.folds,
+                    y=None if beside else y,  # what goes with a row may tell it apart
+                ),
+                scoring=scoring,
+                keyed=request.refit,
+                # of another model, or of several that are averaged, these rows say nothing that could be proved
+                shows_sums=self.release_score and public is None and request.folds is None and not request.refit,
+            )
         if self.verbose:
             print(_summary(plan, self.delta), file=sys.stderr)
         result, sums = self._search(run, plan, request, room)
@@ -278,22 +306,21 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             warn_if_nothing_found(result.value)
         self._set_outcome(plan, result)
         self.__dict__.pop("best_score_interval_", None)
-        if sums is not None:
+        if sums is not None and scoring is not None:
             self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
         return self
 
     def _search(
-        self, run: SearchRun, plan: SearchPlan, request: Request, room: int
+        self, run: SearchRun | PortfolioRun, plan: SearchPlan, request: Request, room: int
     ) -> tuple[TuneResult, NDArray[np.int64] | None]:
         """The result, its value being the estimator, and the noisy sums behind its score where they are shown."""
-        final = replace(run.settings, nominal_rows=request.final_rows)
+        final = replace(run.settings, nominal_rows=request.final_rows, noise=plan.final_noise or plan.noise)
 
         def finished(result: TuneResult) -> TuneResult:
-            value = None
+            params, value = result.params, None
             if result.value is not None:
-                packed = result.value[0] if run.shows_sums else result.value
-                value = refitted(run, final, result.params or {}, packed) if run.keyed else unpack(packed)
-            return replace(result, value=value, guarantee=plan.guarantee)
+                params, value = run.released(result.value, result.params or {}, final)
+            return replace(result, params=params, value=value, guarantee=plan.guarantee)
 
         kept: list[TuneResult] = []
 
@@ -307,7 +334,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             ledger = WholePriceSpender(ledger, plan.guarantee)
         result = tune(
             run,
-            space=request.space,
+            space=Space({}) if plan.candidates else request.space,
             base=plan.parts,
             repetitions=plan.repetitions,
             store=SearchStore(
@@ -327,11 +354,37 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             declare_score=self.release_score,
         )
         # a search resumed after its release was written does not write it again
-        value = kept[0].value if kept else finished(result).value
         sums = result.value[1] if run.shows_sums and result.value is not None else None
-        return replace(result, value=value, guarantee=plan.guarantee), sums
+        return (kept[0] if kept else finished(result)), sums
+
+    def _planned(self, request: Request) -> SearchPlan:
+        if self.design == "portfolio":
+            return plan_portfolio(request, self.scoring)
+        if self.design == "two-stage":
+            return plan_two_stages(request, self.refit_share)
+        return make_search_plan(request)
+
+    def _refuse_clashes(self) -> None:
+        """What does not go with the design."""
+        if self.design not in _DESIGNS:
+            raise ArgumentError(f"design must be one of {', '.join(_DESIGNS)}, got {self.design!r}")
+        if self.design == "one-stage":
+            return
+        given = {
+            "cv": self.cv is not None,
+            "refit": self.refit,
+            "release_score": self.release_score,
+            "repetitions": self.repetitions is not None and self.design != "two-stage",
+            "score_epsilon": self.score_epsilon is not None and self.design != "two-stage",
+            "public_validation": self.public_validation is not None and self.design != "two-stage",
+            "param_distributions": self.design == "one-run" and bool(self.param_distributions),
+        }
+        for name, clashes in given.items():
+            if clashes:
+                raise ArgumentError(f'{name} does not go with design="{self.design}": leave it out')
 
     def _request(self, columns: int | None) -> Request:
+        self._refuse_clashes()
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
             raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(self.estimator).__name__}")
         if self.base is not None and not (isinstance(self.base, Guarantee) or callable(self.base)):
@@ -350,7 +403,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             if public:
                 raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
         share = number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
-        trained = 1.0 if public else 1.0 - share if folds is None else (folds - 1) / folds
+        one = self.design in ("one-run", "portfolio")
+        trained = 1.0 if public or one else 1.0 - share if folds is None else (folds - 1) / folds
         nominal = self.nominal_rows
         if nominal is not None:
             nominal = number("nominal_rows", nominal, at_least=1.0)
@@ -369,12 +423,12 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             ),
             epsilon=self.epsilon,
             delta=self.delta,
-            repetitions=self.repetitions,
+            repetitions=Fixed(count=1) if self.design == "one-run" else self.repetitions,
             max_runs=self.max_runs,
             score_epsilon=self.score_epsilon,
-            public_scoring=public,
+            public_scoring=public or one,
             folds=folds,
-            refit=self.refit,
+            refit=self.refit or self.design == "two-stage",
             final_rows=nominal,
             trained=trained,
         )
@@ -393,10 +447,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         """Public room for one run's value."""
         size = None
         if rehearsed:
-            size = rehearse(self.estimator, request.space, settings, scoring, X, classes, public)
+            space = one_by_one(listed(request.space)) if self.design == "portfolio" else request.space
+            size = rehearse(self.estimator, space, settings, scoring, X, classes, public)
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
-        sums = 0 if public is not None else scoring.room
+        sums = 0 if public is not None or scoring is None else scoring.room
         return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size))
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -439,6 +494,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             self.best_score_ = result.score
 
 
+_DESIGNS = ("one-run", "portfolio", "one-stage", "two-stage")
 _NOT_THE_STUDY = {
     *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
     *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),

@@ -27,13 +27,25 @@ from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, pr
 from dpselect.integrations.sklearn.known_classes import KnownClasses
 from dpselect.integrations.sklearn.scoring import Scoring
 from dpselect.integrations.sklearn.split import Part
+from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import Adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import RandomSource, keyed_source
+from dpselect.study.learners import LEARNERS
 from dpselect.tuning import TrialOutput
 from dpselect.tuning.trial import ValuePickler
 
-__all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "refitted", "train", "unpack"]
+__all__ = [
+    "SearchRun",
+    "Settings",
+    "TrialRows",
+    "carried",
+    "noise_parameter",
+    "pack",
+    "refitted",
+    "train",
+    "unpack",
+]
 
 _KEY_BYTES = 32
 
@@ -175,7 +187,7 @@ class SearchRun:
 
     The value is the packed model, or with `keyed` a key for the further run on all rows: 256 bits that nothing else is
     drawn from, so that a resumed search trains the same final model. With `shows_sums` the noisy sums follow, of which
-    the score is made: they are what its noise pays for.
+    the score is made: they are what its noise pays for. One run alone is not scored (`scoring` None).
     """
 
     estimator: Any
@@ -183,7 +195,7 @@ class SearchRun:
     rows: TrialRows
     public: TrialRows | None
     parts: Sequence[Part]
-    scoring: Scoring
+    scoring: Scoring | None
     keyed: bool
     shows_sums: bool = False
 
@@ -203,6 +215,8 @@ class SearchRun:
         model = models[0] if len(models) == 1 else average_of_folds(models)
         # before the model sees rows that it is to be scored on: what its predict may keep of them must not leave
         value = random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model)
+        if self.scoring is None:
+            return TrialOutput(0.0, value)
         total: Any = 0
         for each, (_, held_out) in zip(models, self.parts, strict=True):
             X, y, _ = self.rows.at(held_out)
@@ -213,6 +227,32 @@ class SearchRun:
             return TrialOutput(score, value)
         sums = self.scoring.noisy(total, random.spawn("score"))
         return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
+
+    def released(self, value: Any, params: Mapping[str, Any], final: Settings) -> tuple[dict[str, Any], Any]:
+        """The winner's parameters and its model, or the one of the further run, with the `final` settings."""
+        packed = value[0] if self.shows_sums else value
+        if not self.keyed:
+            return dict(params), unpack(packed)
+        if final.noise != self.settings.noise:
+            params = carried(params, self.estimator, self.settings, final)
+        return dict(params), refitted(self, final, params, packed)
+
+
+def carried(params: Mapping[str, Any], estimator: Any, before: Settings, after: Settings) -> dict[str, Any]:
+    """The parameters that won, those that depend on the noise and on the rows changed as the learner's rule does."""
+    found = dict(params)
+    first, second = (each.steps(clone(estimator).set_params(**clone(found, safe=False))) for each in (before, after))
+    for old, new in zip(first, second, strict=True):
+        name = f"{old.path}learning_rate"
+        carry = LEARNERS["dp-sgd"].carry
+        if name in found and isinstance(old.step, (DPSGDClassifier, DPSGDRegressor)) and carry is not None:
+            found[name] = carry({"learning_rate": found[name]}, _facts(old.step), _facts(new.step))["learning_rate"]
+    return found
+
+
+def _facts(step: Any) -> dict[str, Any]:
+    has: dict[str, Any] = step.get_params(deep=False)
+    return has
 
 
 class _Packer(ValuePickler):

@@ -10,7 +10,7 @@ from dpselect.errors import ArgumentError, integer, number
 
 __all__ = ["SHIFTS", "Orientation", "SparseVectorGame"]
 
-_MOST_LIMITED = 10_000
+_MOST_LIMITED = 4_000
 """Queries times positives up to which a limit of queries is priced."""
 _MOST_EACH = 50
 """Queries for each positive from which on a limit saves nothing that is worth the time: see the tests."""
@@ -114,9 +114,12 @@ class SparseVectorGame:
 
     @property
     def pure_epsilon(self) -> float:
-        """The loss that no session exceeds, up to rounding; inf without noise on the threshold."""
-        if self.threshold_rate is None:
-            return np.inf
+        """The loss that no session exceeds, up to rounding; inf with neither threshold noise nor a limit of queries."""
         drawn = self.positives if self.restarts else self.thresholds
         each = (1.0 if self.monotonic else 2.0) * self.query_rate + self.release_epsilon
-        return drawn * self.threshold_rate + self.positives * each
+        found = np.inf if self.threshold_rate is None else drawn * self.threshold_rate + self.positives * each
+        if self.queries is None:
+            return found
+        # with thresholds left where they are, no answer is off by more than a sensitivity
+        still = self.queries * self.query_rate + min(self.positives, self.queries) * self.release_epsilon
+        return min(found, still)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from dpselect.mechanisms.sparse_vector_game.attained import attained_profile
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
@@ -43,6 +43,6 @@ def game_guarantee(
         terms={"mechanism": "sparse vector", **asdict(game)},
         pure_epsilon=pure,
         renyi_curve=GameRenyi(game),
-        profile=GameProfile(game) if playable(game) else None,
+        profile=GameProfile(game if game.limited else replace(game, queries=None)) if playable(game) else None,
         lower_profile=attained_profile(game),
     )

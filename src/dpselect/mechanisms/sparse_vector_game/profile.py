@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import cast
 
@@ -25,7 +25,9 @@ _LEAST, _MOST = 1e-6, 2.0
 _MOST_POSITIVES = 1000
 _LARGEST_LOSS = 300.0
 _MOST_CELLS = 1 << 17
-_MOST_SHIFTS = 14
+_MOST_SHIFTS, _NEAR = 14, 4
+_MOST_PLAYED = 20_000
+"""Queries times positives, at about half of the shifts together for which a game with a limit is solved."""
 _RESOLVED = 1e-18
 _FAR = 1e-8
 
@@ -38,10 +40,20 @@ def playable(game: SparseVectorGame) -> bool:
 @lru_cache(maxsize=256)
 def _solved(game: SparseVectorGame, orientation: Orientation) -> tuple[float, ...]:
     """The shifts for which the game is solved: those that may be best and have few enough cells, or no loss at all."""
-    likely = likely_shifts(game, orientation)
-    few = likely[:: -(-len(likely) // _MOST_SHIFTS)]
+    few = _thinned(likely_shifts(replace(game, queries=None), orientation), _MOST_SHIFTS)
+    if game.limited:  # divergences count queries one by one: they know the shift less well
+        everything, near = game.shifts(orientation), likely_shifts(game, orientation)
+        first, last = everything.index(near[0]), everything.index(near[-1])
+        queries = cast(int, game.queries)
+        most = min(_MOST_PLAYED // (queries * min(game.positives, queries)), _MOST_SHIFTS)
+        wide = everything[max(first - _NEAR, 0) : last + _NEAR + 1]
+        few = tuple(sorted({*_thinned(wide, most), *_thinned(few, most)}))
     free = tuple(s for s in game.shifts(orientation) if game.threshold_loss(orientation, s) == 0.0)
     return tuple(s for s in few if _cells(game, orientation, s) <= _MOST_CELLS) or free
+
+
+def _thinned(shifts: tuple[float, ...], most: int) -> tuple[float, ...]:
+    return shifts[:: -(-len(shifts) // most)]
 
 
 def _cells(game: SparseVectorGame, orientation: Orientation, shift: float) -> float:

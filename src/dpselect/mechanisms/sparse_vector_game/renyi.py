@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from dpselect.mechanisms.sparse_vector_game.coins import Coins, geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
 from dpselect.numerics import ROUND_UP
-from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
+from dpselect.privacy.mechanisms.laplace import laplace_divergence
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.renyi import SEARCH_ORDERS
 
-__all__ = ["GameRenyi", "coins_of", "divergences", "likely_shifts", "rough_epsilon"]
+__all__ = ["GameRenyi", "GameUsed", "coins_of", "divergences", "likely_shifts", "rough_epsilon"]
 
 Array = NDArray[np.float64]
+_BLOCK = 1 << 18
+"""Numbers in one table of coins by orders."""
 
 
 def coins_of(game: SparseVectorGame, orientation: Orientation, shift: float) -> Coins:
@@ -32,32 +34,76 @@ def log_kappa(coins: Coins, orders: Array) -> Array:
     """log of kappa(a): what one positive multiplies the moment exp((a - 1) D_a) by at most; inf where it has no bound.
 
     kappa = max over the coins of S (S/S')^(a-1) / (1 - F (F/F')^(a-1)), and at least 1. With S + F = 1 the quotient is
-    exp((a-1) log S/S') / (1 - F/S expm1((a-1) log F/F')), which keeps its digits near a = 1.
+    exp((a-1) log S/S') / (1 - F/S expm1((a-1) log F/F')), which keeps its digits near a = 1. Coins stand in the last
+    axis, orders in a new one before it.
     """
-    order = np.asarray(orders, dtype=np.float64)[..., None] - 1.0
+    order = np.asarray(orders, dtype=np.float64)[:, None] - 1.0
+    p, p_loss, s, s_loss = (getattr(coins, name)[..., None, :] for name in coins.__dataclass_fields__)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        falls = coins.negative / coins.positive * np.expm1(order * coins.negative_loss)
-        each = np.where(falls < 1.0, order * coins.positive_loss - np.log1p(-falls), np.inf)
+        falls = p / s * np.expm1(order * p_loss)
+        each = np.where(falls < 1.0, order * s_loss - np.log1p(-falls), np.inf)
     return np.asarray(np.max(each * ROUND_UP + 1e-15, axis=-1, initial=0.0))
 
 
-def divergences(game: SparseVectorGame, orientation: Orientation, shift: float, orders: Array) -> Array:
-    """A bound on the Renyi divergence of the game with one shift of the threshold noise."""
-    orders = np.asarray(orders, dtype=np.float64)
-    total = game.positives * log_kappa(coins_of(game, orientation, shift), orders) / (orders - 1.0)
-    loss = game.threshold_loss(orientation, shift)
-    if loss > 0.0:
-        total = total + (game.positives if game.restarts else game.thresholds) * LaplaceRenyi(loss)(orders)
+def log_moment(coins: Coins, orders: Array) -> Array:
+    """log of the largest moment exp((a - 1) D_a) of one coin: what a query multiplies it by, whatever its answer."""
+    order = np.asarray(orders, dtype=np.float64)[:, None] - 1.0
+    p, p_loss, s, s_loss = (getattr(coins, name)[..., None, :] for name in coins.__dataclass_fields__)
+    with np.errstate(over="ignore"):
+        grown = s * np.expm1(order * s_loss) + p * np.expm1(order * p_loss)
+    return np.asarray(np.max(np.log1p(grown) * ROUND_UP + 1e-15, axis=-1, initial=0.0))
+
+
+@lru_cache(maxsize=256)
+def _coins_of_shifts(game: SparseVectorGame, orientation: Orientation) -> Coins:
+    """The coins of every shift, one row each; rows end with coins that tell nothing."""
+    rows = [coins_of(game, orientation, shift) for shift in game.shifts(orientation)]
+    shape = len(rows), max(row.negative.size for row in rows)
+    found = Coins(np.zeros(shape), np.zeros(shape), np.ones(shape), np.zeros(shape))
+    for place, row in enumerate(rows):
+        for name in Coins.__dataclass_fields__:
+            part = getattr(row, name)
+            getattr(found, name)[place, : part.size] = part
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Bounds on divergences, a row for each shift: what is paid once, for each positive, and for everything."""
+
+    once: Array
+    each: Array
+    whole: Array
+
+
+def _parts(game: SparseVectorGame, orientation: Orientation, orders: Array) -> _Parts:
+    coins = _coins_of_shifts(game, orientation)
+    step = max(_BLOCK // coins.negative.size, 1)
+    blocks = [orders[i : i + step] for i in range(0, max(orders.size, 1), step)]
+    losses = np.array([game.threshold_loss(orientation, shift) for shift in game.shifts(orientation)])
+    drawn = laplace_divergence(losses[:, None], orders)
+    once = np.zeros_like(drawn) if game.restarts else game.thresholds * drawn
+    beside = np.asarray(drawn if game.restarts else np.zeros_like(drawn))
     if game.release_epsilon > 0.0:
-        total = total + game.positives * RandomizedResponseRenyi(game.release_epsilon)(orders)
-    return np.asarray(total * ROUND_UP)
+        beside = beside + RandomizedResponseRenyi(game.release_epsilon)(orders)
+    each = beside + np.concatenate([log_kappa(coins, block) for block in blocks], axis=1) / (orders - 1.0)
+    whole = once + game.positives * each
+    if game.queries is not None:
+        asked = np.concatenate([log_moment(coins, block) for block in blocks], axis=1) / (orders - 1.0)
+        whole = np.minimum(whole, once + game.queries * asked + game.positives * beside)
+    return _Parts(once, each, whole)
+
+
+def divergences(game: SparseVectorGame, orientation: Orientation, orders: Array) -> Array:
+    """A bound on the Renyi divergence of the game at each of a row of orders, a row for each shift."""
+    return np.asarray(_parts(game, orientation, orders).whole * ROUND_UP)
 
 
 @dataclass(frozen=True)
 class GameRenyi:
-    """The Renyi curve of a sparse vector, for any number of queries: the best shift at each order.
+    """The Renyi curve of a sparse vector: the best shift at each order.
 
-    exp((a - 1) x) is multiplied by kappa(a) for each positive, whatever is asked.
+    exp((a - 1) x) is multiplied by kappa(a) for each positive, whatever is asked, or by a coin's moment for each query.
     Source: docs/theory/sparse-vector.md, Theorem 4.
     """
 
@@ -65,17 +111,36 @@ class GameRenyi:
     theorem: str = "sparse vector: Renyi divergence of each positive"
 
     def __call__(self, orders: Array) -> Array:
-        game = self.game
-        found = [
-            np.min([divergences(game, one, shift, orders) for shift in game.shifts(one)], axis=0)
-            for one in game.orientations
-        ]
-        return np.asarray(np.max(found, axis=0))
+        flat = np.ravel(np.asarray(orders, dtype=np.float64))
+        found = [np.min(divergences(self.game, one, flat), axis=0) for one in self.game.orientations]
+        return np.asarray(np.max(found, axis=0)).reshape(np.shape(orders))
+
+
+@dataclass(frozen=True)
+class GameUsed:
+    """What a session that is over has used of its Renyi divergence: the threshold and the positives it gave.
+
+    At every order the shift is the one that the session was reserved at, and where a limit of queries was the smaller
+    bound all of it is used: which bound counts is fixed beforehand. Source: docs/theory/sparse-vector.md, Theorem 4.
+    """
+
+    game: SparseVectorGame
+
+    def __call__(self, positives: int, orders: Array) -> Array:
+        """The divergence at each of a row of orders, after so many positives. At most that of `GameRenyi`."""
+        found = []
+        for one in self.game.orientations:
+            parts = _parts(self.game, one, orders)
+            best = np.argmin(parts.whole, axis=0)[None, :]
+            once, each, whole = (np.take_along_axis(part, best, 0)[0] for part in (parts.once, parts.each, parts.whole))
+            by_positives = once + self.game.positives * each <= whole
+            found.append(np.where(by_positives, once + positives * each, whole))
+        return np.asarray(np.max(found, axis=0) * ROUND_UP)
 
 
 @lru_cache(maxsize=256)
 def _at_search_orders(game: SparseVectorGame, orientation: Orientation) -> Array:
-    return np.array([divergences(game, orientation, s, SEARCH_ORDERS) for s in game.shifts(orientation)])
+    return divergences(game, orientation, SEARCH_ORDERS)
 
 
 def rough_epsilon(game: SparseVectorGame, orientation: Orientation, delta: float) -> Array:

@@ -85,6 +85,8 @@ def lower_hull(epsilons: Array, values: Array) -> Array:
     knots = hull_points(epsilons, values)
     right = np.minimum(np.searchsorted(knots, np.arange(values.size), side="right"), knots.size - 1)
     left, end = knots[right - 1], knots[right]
-    share = np.expm1(epsilons - epsilons[left]) / np.expm1(epsilons[end] - epsilons[left])
-    chord = values[left] + (values[end] - values[left]) * np.minimum(share, 1.0)
-    return np.asarray(np.minimum(values, chord * (1.0 + 4.0 * _UNIT)))
+    # both weights by themselves: one less the other would lose the small values at the end of a long chord
+    last = np.expm1(epsilons - epsilons[left]) / np.expm1(epsilons[end] - epsilons[left])
+    first = np.expm1(np.minimum(epsilons - epsilons[end], 0.0)) / np.expm1(epsilons[left] - epsilons[end])
+    chord = values[left] * first + values[end] * np.minimum(last, 1.0)
+    return np.asarray(np.minimum(values, chord * (1.0 + 16.0 * _UNIT)))

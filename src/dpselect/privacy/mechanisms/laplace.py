@@ -18,7 +18,7 @@ from dpselect.privacy.below import AttainedLaplace
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.profile import LaplaceProfile
 
-__all__ = ["LaplaceRenyi", "laplace"]
+__all__ = ["LaplaceRenyi", "laplace", "laplace_divergence"]
 
 Array = NDArray[np.float64]
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
@@ -32,16 +32,23 @@ class LaplaceRenyi:
     theorem: str = "Laplace mechanism (Mironov 2017, Proposition 6)"
 
     def __call__(self, orders: Array) -> Array:
-        """log(a/(2a-1) exp((a-1)e) + (a-1)/(2a-1) exp(-a e)) / (a - 1); the first-order terms of both cancel."""
-        a = np.asarray(orders, dtype=np.float64)
-        e = self.epsilon
-        with np.errstate(over="ignore"):
-            near = np.log1p(
-                (a * _expm1_tail(np.minimum((a - 1.0) * e, 30.0)) + (a - 1.0) * _expm1_tail(-a * e)) / (2.0 * a - 1.0)
-            )
-            far = (a - 1.0) * e + np.log(a / (2.0 * a - 1.0)) + np.log1p((a - 1.0) / a * np.exp(-(2.0 * a - 1.0) * e))
-        moment = np.where((a - 1.0) * e < 30.0, near, far)
-        return np.asarray(np.minimum(moment / (a - 1.0) * ROUND_UP, e))
+        """The divergence at each order."""
+        return laplace_divergence(self.epsilon, orders)
+
+
+def laplace_divergence(epsilon: float | Array, orders: Array) -> Array:
+    """log(a/(2a-1) exp((a-1)e) + (a-1)/(2a-1) exp(-a e)) / (a - 1), rounded up.
+
+    The first-order terms of both cancel.
+    """
+    a, e = np.asarray(orders, dtype=np.float64), epsilon
+    with np.errstate(over="ignore"):
+        near = np.log1p(
+            (a * _expm1_tail(np.minimum((a - 1.0) * e, 30.0)) + (a - 1.0) * _expm1_tail(-a * e)) / (2.0 * a - 1.0)
+        )
+        far = (a - 1.0) * e + np.log(a / (2.0 * a - 1.0)) + np.log1p((a - 1.0) / a * np.exp(-(2.0 * a - 1.0) * e))
+    moment = np.where((a - 1.0) * e < 30.0, near, far)
+    return np.asarray(np.minimum(moment / (a - 1.0) * ROUND_UP, e))
 
 
 def _expm1_tail(x: Array) -> Array:

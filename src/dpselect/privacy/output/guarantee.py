@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dpselect.errors import ArgumentError, PromiseError, expect, number
 from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
 from dpselect.privacy.guarantee import Guarantee
@@ -37,8 +40,13 @@ class OutputGuarantee:
     `ordinary` is a guarantee of the whole output that holds beside the prices, where more is known than the largest of
     them; its pure epsilon must be `worst_epsilon`. Refunds never touch it: they are differences of prices.
 
+    `used` says what of the Renyi divergence of `ordinary` an output has used; a filter gives back the rest. With u(C)
+    the value of `used(C, orders)` at order a, the mean of (P/P')^(a-1) exp((1-a) u(cell)) over P is at most 1, in both
+    directions, as queries go on being answered. It is fixed beforehand and never above that divergence (the caller must
+    ensure it).
+
     Raises `ArgumentError` for a partition without cells, prices that are negative or not finite, a function of prices
-    without a supremum, or a supremum below a price.
+    without a supremum, a supremum below a price, or `used` without a divergence.
 
     >>> g = OutputGuarantee(cell=lambda output: output is None, epsilons={True: 0.1, False: 1.0})
     >>> g.worst().epsilon(delta=0), g.observed(None).epsilon(delta=0)
@@ -52,6 +60,7 @@ class OutputGuarantee:
     supremum: float | None = None
     interactive: bool = False
     ordinary: Guarantee | None = field(default=None, compare=False)
+    used: Callable[[Hashable, NDArray[np.float64]], NDArray[np.float64]] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if not callable(self.cell):
@@ -72,6 +81,12 @@ class OutputGuarantee:
             common_adjacency((parse_adjacency(self.adjacency), self.ordinary.adjacency))
             if (self.ordinary.pure_epsilon, self.ordinary.failure) != (self.worst_epsilon, self.delta):
                 raise ArgumentError("ordinary must have the largest price as its pure epsilon, and the same delta")
+
+        if self.used is not None:
+            if not callable(self.used):
+                raise TypeError("used must be a callable from a cell and orders to divergences")
+            if self.ordinary is None or self.ordinary.renyi_curve is None:
+                raise ArgumentError("used needs an ordinary guarantee with a Renyi divergence, of which it is a part")
 
     def _read_table(self, epsilons: Mapping[Hashable, float]) -> None:
         expect("epsilons", epsilons, Mapping)

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 Scalar = str | bool | int | float
 INDICATOR: Final = "indicator"
 PRIVATE: Final = "private"
+_TELLING: Final = 10
+"""So many cells, none of which can be read, tell that their form is another; one may be a person's \"unknown\"."""
 
 
 def differ(options: tuple[Scalar, ...]) -> bool:
@@ -142,9 +144,14 @@ class Column(BaseModel):
         low, high = self.limits
         return high / 2 - low / 2 if self.scale == "linear" else 1.0
 
-    def encode(self, name: str, cells: Any) -> Array:
-        """Features of shape (cells, width), each row from its own cell. Raises `ContentError` that names the column."""
-        return self._indicators(cells) if self.categories is not None else self.features(self.numbers(name, cells))
+    def encode(self, name: str, cells: Any, *, empty: bool = False) -> Array:
+        """Features of shape (cells, width), each row from its own cell. Raises `ContentError` that names the column.
+
+        With `empty`, for rows to predict, a column whose missing cells are declared may be missing everywhere.
+        """
+        if self.categories is not None:
+            return self._indicators(cells)
+        return self.features(self.numbers(name, cells, empty=empty))
 
     def _indicators(self, cells: Any) -> Array:
         assert self.categories is not None
@@ -157,7 +164,7 @@ class Column(BaseModel):
             places = np.where(places < 0, size, places)
         return np.asarray(places[:, None] == np.arange(self.width), dtype=np.float64)
 
-    def numbers(self, name: str, cells: Any) -> Array:
+    def numbers(self, name: str, cells: Any, *, empty: bool = False) -> Array:
         """The cells as numbers, NaN where one is missing, shape (cells,). Raises `ContentError` as `encode` does."""
         try:
             values = KINDS[self.kind].read(cells, self.format)
@@ -169,8 +176,9 @@ class Column(BaseModel):
                 f"column {name!r} has a cell that is missing or no {self.kind}, and the study declares nothing for it: "
                 f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds'
             )
-        if len(values) and lost.all():
-            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}")
+        if len(values) and lost.all() and not (empty and sum(category(cell) != "" for cell in cells) < _TELLING):
+            comma = "; a decimal comma is declared by data.decimal or --decimal" if self.kind == "number" else ""
+            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}{comma}")
         return values
 
     def features(self, values: Array) -> Array:

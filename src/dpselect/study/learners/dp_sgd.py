@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpselect.learners import DPSGDClassifier, DPSGDRegressor
+from dpselect.learners.dp_sgd import DPSGDClassification
+from dpselect.learners.dp_sgd_regressor import DPSGDRegression
 from dpselect.learners.training_rules import CLASSIFICATION, REGRESSION
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 
@@ -34,10 +35,10 @@ def _fixed(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 LEARNERS.register("dp-sgd")(
     StudyLearner(
-        DPSGDClassifier,
+        DPSGDClassification,
         "noise_multiplier",
         priced=frozenset({"sampling_rate", "steps"}),
-        regressor=DPSGDRegressor,
+        regressor=DPSGDRegression,
         carry=_carried,
         fix=_fixed,
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.preprocessing import MAPS, PublicMap
+from dpselect.preprocessing.maps import MAPS, MapOfRows
 from dpselect.privacy import Guarantee
 from dpselect.study.columns import Column
 
@@ -35,7 +35,7 @@ class Units:
 class MappedLearner:
     """A learner behind a map of the rows. What is learnt is what the learner learns; the map is public."""
 
-    rows_map: PublicMap
+    rows_map: MapOfRows
     units: Units
     learner: Any
 
@@ -89,7 +89,7 @@ def map_parameters(*names: str) -> frozenset[str]:
     return frozenset[str]().union(*found) - _FROM_COLUMNS
 
 
-def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[PublicMap, Units]:
+def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any]) -> tuple[MapOfRows, Units]:
     """The map of this name for the rows of a study with these columns, and the units of the columns.
 
     `settings` may hold other parameters too. Raises `ArgumentError` for an unknown name.

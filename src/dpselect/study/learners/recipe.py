@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
-from dpselect.preprocessing import MAPS
+from dpselect.preprocessing.maps import MAPS
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.study.cells import positions

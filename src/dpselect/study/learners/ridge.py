@@ -1,6 +1,6 @@
 """Noisy sufficient statistics in a study."""
 
-from dpselect.learners import PrivateRidge, PrivateRidgeClassifier
+from dpselect.learners.ridge import RidgeClassification, RidgeRegression
 from dpselect.study.learners.kind import LEARNERS, StudyLearner
 
-LEARNERS.register("ridge")(StudyLearner(PrivateRidgeClassifier, "noise_multiplier", regressor=PrivateRidge))
+LEARNERS.register("ridge")(StudyLearner(RidgeClassification, "noise_multiplier", regressor=RidgeRegression))

@@ -59,10 +59,10 @@ def partial_sums(count: int, rate: float, failure: float) -> float:
     >>> partial_sums(1, 1.0, 0.05) < partial_sums(16, 1.0, 0.05) < 16 * partial_sums(1, 1.0, 0.05)
     True
     """
-    r = math.exp(-rate)
+    r = math.exp(-rate)  # r e^s itself would overflow where there is hardly any noise
 
     def bound(s: float) -> float:
-        transform = 2.0 * math.log1p(-r) - math.log1p(-r * math.exp(s)) - math.log1p(-r * math.exp(-s))
+        transform = 2.0 * math.log1p(-r) - math.log1p(-math.exp(s - rate)) - math.log1p(-math.exp(-s - rate))
         return (math.log(4.0 / failure) + count * transform) / s
 
     return min(bound(rate * share / 64.0) for share in range(1, 64)) * (1.0 + 1e-9)

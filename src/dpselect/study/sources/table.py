@@ -103,7 +103,7 @@ def open_table(
         raise StudyError(f"cannot read {origin}: {error.strerror or 'not readable'}") from None
     twice = sorted({name for name in table.columns if table.columns.count(name) > 1})
     if twice:
-        raise StudyError(f"{origin} has more than one column {', '.join(map(repr, twice))}")
+        raise StudyError(f"{origin} has more than one column {', '.join(map(repr, twice))}: give each its own name")
     return table
 
 

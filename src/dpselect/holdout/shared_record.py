@@ -1,0 +1,296 @@
+"""A record in PostgreSQL, for servers on several machines: the chain of `dpselect.holdout.record` in two tables.
+
+A turn holds an advisory lock of the database's, so that servers take turns; each entry is one transaction, durable
+before what it says is shown. The chain and what counts are one table, so that they cannot be at odds. That the database
+itself is an older copy, one that was restored, each server can tell for its own answers: the state folder has the last
+of them, and a chain without it is refused. Put the latest copy back then; nothing is mended.
+
+The key is not in the database: give `key_variable`, whose value all servers have, or it is in the state folder of who
+made the record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from dpselect.errors import ArgumentError, StudyError, public_text
+from dpselect.holdout.chain import FORMAT, Chain, Tip, about
+from dpselect.holdout.record import Record, Turn
+from dpselect.ledger import LedgerUnavailableError
+from dpselect.ledger.engines import driver_errors, is_server, opened
+from dpselect.randomness import system_source
+from dpselect.randomness.starting import refuse_while_starting
+from dpselect.storage import durable, key_place, state_folder
+
+__all__ = ["AnyRecord", "SharedRecord", "create_record", "name_of", "names_at", "open_record"]
+
+_WHAT: Final = "a holdout in a database"
+_SECONDS: Final = 30.0
+_TABLES: Final = (
+    """
+    CREATE TABLE IF NOT EXISTS holdout_record (
+        name TEXT PRIMARY KEY,
+        format BIGINT NOT NULL,
+        kind TEXT NOT NULL,
+        identifier TEXT UNIQUE NOT NULL,
+        key_variable TEXT,
+        terms TEXT NOT NULL,
+        sealed BYTEA NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS holdout_entry (
+        identifier TEXT NOT NULL,
+        sequence BIGINT NOT NULL,
+        sealed BYTEA NOT NULL,
+        PRIMARY KEY (identifier, sequence)
+    )
+    """,
+)
+_THERE: Final = "SELECT count(*) FROM pg_tables WHERE tablename = 'holdout_record'"
+_LOCK_CREATION: Final = "SELECT pg_advisory_xact_lock(6450517353)"
+_ABOUT: Final = "SELECT format, kind, identifier, key_variable, terms, sealed FROM holdout_record WHERE name = :name"
+_WITNESS: Final = "CREATE TABLE IF NOT EXISTS witness (id INTEGER PRIMARY KEY, sequence INTEGER, head BLOB) STRICT"
+
+
+class SharedRecord:
+    """A record in a database. Make it with `create`, find it again with `open`; used as a `Record` is."""
+
+    def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
+        key = key_place(row["key_variable"]).load(row["identifier"])
+        if key is None:
+            raise StudyError(f"the key of {name} is missing here; without it nothing in it can be read")
+        self._name, self._row, self._chain = name, row, Chain(name, row, key)
+        self._database, self._alone = opened(url, timeout=_SECONDS), threading.Lock()
+        self._seen: Tip | None = _witnessed(self.identifier)
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        name: str,
+        *,
+        kind: str,
+        terms: dict[str, Any],
+        secret: bytes,
+        key_variable: str | None,
+        reserve: Callable[[str], None] | None,
+    ) -> SharedRecord:
+        """Write a new record; durable on return. Raises `StudyError` when the name is taken or it cannot be."""
+        keys, identifier = key_place(key_variable), system_source().bytes(16).hex()
+        keys.check()
+        key, made = keys.create(identifier), False
+        row, _ = about(kind=kind, identifier=identifier, key_variable=key_variable, terms=terms, secret=secret, key=key)
+        try:
+            with (
+                closing(opened(url, timeout=_SECONDS)) as database,
+                _failing(name),
+                database.transaction(write=True, lock=_LOCK_CREATION),
+            ):
+                for table in _TABLES:
+                    database.execute(table)
+                if database.execute(_ABOUT, name=name).fetchone() is not None:
+                    raise StudyError(f"{name} exists already; choose another name")
+                if reserve is not None:
+                    reserve(identifier)
+                database.execute(
+                    "INSERT INTO holdout_record (name, format, kind, identifier, key_variable, terms, sealed) "
+                    "VALUES (:name, :format, :kind, :identifier, :key_variable, :terms, :sealed)",
+                    name=name,
+                    **row,
+                )
+            made = True
+        finally:
+            if not made and key_variable is None:  # what is left opens nothing
+                with suppress(OSError):
+                    keys.destroy(identifier)
+        return cls(url, name, row)
+
+    @classmethod
+    def open(cls, url: str, name: str, *, kind: str) -> SharedRecord:
+        """Find a record. Raises `StudyError` when there is none, it is of a newer format, or its key is not here."""
+        refuse_while_starting(_WHAT)
+        with closing(opened(url, timeout=_SECONDS)) as database, _failing(name), database.transaction(write=False):
+            there = database.execute(_THERE).fetchone()[0]
+            found = database.execute(_ABOUT, name=name).fetchone() if there else None
+        if found is None:
+            raise StudyError(f"{name} does not exist in the database")
+        row = dict(found._asdict())
+        if row["format"] > FORMAT:
+            raise StudyError(f"{name} was written by a newer version of dpselect (format {row['format']})")
+        if row["kind"] != kind:
+            raise StudyError(f"{name} holds another thing than a {kind}")
+        return cls(url, name, row)
+
+    @property
+    def identifier(self) -> str:
+        """Random, public, fixed."""
+        return str(self._row["identifier"])
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What anybody may know, once `secret` has been read without an error."""
+        found: dict[str, Any] = json.loads(self._row["terms"])
+        return found
+
+    def secret(self) -> bytes:
+        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
+        return self._chain.secret()
+
+    @contextmanager
+    def turn(self, *, several: bool = False) -> Iterator[Turn]:  # noqa: ARG002 - each entry is durable at once
+        """Wait for the other servers, then look at the entries and append one at most, or one more after each `keep`.
+
+        Raises `StudyError` for a database that cannot be used or is an older copy, and when waiting takes too long.
+        """
+        refuse_while_starting(_WHAT)
+        number = int(self.identifier[:15], 16)
+        with self._alone, _failing(self._name):
+            try:
+                with self._database.transaction(write=True):  # of the session: it lasts until it is given back
+                    self._database.execute("SELECT pg_advisory_lock(:number)", number=number)
+                self._look()
+                yield Turn(self._chain.entries, self._append, lambda: None)
+            finally:
+                self._give_back(number)
+
+    def _give_back(self, number: int) -> None:
+        try:
+            with self._database.transaction(write=True):
+                self._database.execute("SELECT pg_advisory_unlock(:number)", number=number)
+        except Exception:  # with the connection the lock is gone
+            self._database.close()
+
+    def _look(self) -> None:
+        """Read what is new. Raises `StudyError` unless what this server has read and answered is there."""
+        known = self._chain.tips[-1].sequence
+        with self._database.transaction(write=False):
+            rows = self._database.execute(
+                "SELECT sequence, sealed FROM holdout_entry WHERE identifier = :identifier AND sequence >= :known "
+                "ORDER BY sequence",
+                identifier=self.identifier,
+                known=known,
+            ).fetchall()
+        if known and not (rows and self._chain.is_last(rows.pop(0))):
+            raise self._stale()
+        tips = {tip.sequence: tip for tip in self._chain.follow(rows)}
+        if self._seen is not None:
+            if tips.get(self._seen.sequence) != self._seen:
+                self._chain.forget()
+                raise self._stale()
+            self._seen = None
+
+    def _append(self, entry: dict[str, Any], exposure: tuple[int, ...]) -> None:  # noqa: ARG002 - the chain has it
+        row, tip = self._chain.sealed(self._chain.tips[-1], entry)
+        with self._database.transaction(write=True):
+            self._database.execute(
+                "INSERT INTO holdout_entry (identifier, sequence, sealed) VALUES (:identifier, :sequence, :sealed)",
+                identifier=self.identifier,
+                sequence=tip.sequence,
+                sealed=row,
+            )
+        self._chain.follow([(tip.sequence, row)])
+        _witness(self.identifier, tip)
+
+    def _stale(self) -> StudyError:
+        return StudyError(
+            f"the database lacks an answer of {self._name} that this server has given: it is an older copy. Put the "
+            "latest one back"
+        )
+
+
+AnyRecord = Record | SharedRecord
+
+
+def name_of(where: str | os.PathLike[str]) -> str | None:
+    """The name after the # of a database's URL; None for a file."""
+    named = os.fspath(where)
+    return named.partition("#")[2] if is_server(named) else None
+
+
+def names_at(url: str) -> list[str]:
+    """The records in a database. Raises `StudyError` when it cannot be used."""
+    with closing(opened(url, timeout=_SECONDS)) as database, _failing("the boards"), database.transaction(write=False):
+        if not database.execute(_THERE).fetchone()[0]:
+            return []
+        return [str(row[0]) for row in database.execute("SELECT name FROM holdout_record ORDER BY name")]
+
+
+def create_record(
+    where: str | os.PathLike[str],
+    *,
+    exposure: tuple[int, ...],
+    key_variable: str | None = None,
+    reserve: Callable[[str], None] | None = None,
+    **content: Any,
+) -> AnyRecord:
+    """A new record in a file, or at postgresql://...#NAME."""
+    if not is_server(os.fspath(where)):
+        return Record.create(Path(where), exposure=exposure, key_variable=key_variable, reserve=reserve, **content)
+    return SharedRecord.create(*_parts(where), key_variable=key_variable, reserve=reserve, **content)
+
+
+def open_record(where: str | os.PathLike[str], *, kind: str) -> AnyRecord:
+    """A record that is there, in a file or at postgresql://...#NAME."""
+    if not is_server(os.fspath(where)):
+        return Record.open(Path(where), kind=kind)
+    return SharedRecord.open(*_parts(where), kind=kind)
+
+
+def _parts(where: str | os.PathLike[str]) -> tuple[str, str]:
+    url, _, name = os.fspath(where).partition("#")
+    if not name or "/" in name:
+        raise ArgumentError(
+            "a holdout or gate in a database is named after a #, without a slash: postgresql://...#NAME"
+        )
+    return url, public_text("name", name, longest=80)
+
+
+@contextmanager
+def _failing(name: str) -> Iterator[None]:
+    """Errors of the database as `StudyError`, without a statement or a value."""
+    try:
+        yield
+    except _failures():
+        raise StudyError(f"the database of {name} cannot be used now") from None
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    return LedgerUnavailableError, *driver_errors()
+
+
+def _witness_path(identifier: str) -> Path:
+    return state_folder() / "records" / f"{identifier}.witness.db"
+
+
+def _witnessed(identifier: str) -> Tip | None:
+    """The last answer that was given from this state folder."""
+    path = _witness_path(identifier)
+    if not path.exists():
+        return None
+    with _failing("the witness"), closing(durable.connect(path)) as file:
+        found = file.execute("SELECT sequence, head FROM witness").fetchone()
+    return None if found is None else Tip(found[0], bytes(found[1]))
+
+
+def _witness(identifier: str, tip: Tip) -> None:
+    path = _witness_path(identifier)
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            durable.create_private(path, b"")
+    with closing(durable.connect(path)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        file.execute(_WITNESS)
+        file.execute(
+            "INSERT INTO witness VALUES (1, ?, ?) ON CONFLICT (id) DO UPDATE SET sequence = excluded.sequence, "
+            "head = excluded.head WHERE excluded.sequence > witness.sequence",
+            (tip.sequence, tip.head),
+        )
+        durable.commit(file)

@@ -1,0 +1,28 @@
+"""Parameters by name, as scikit-learn's estimators have them, without scikit-learn, which takes a second to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from dpselect.errors import ArgumentError
+
+__all__ = ["Parameterised"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Parameterised:
+    """What a study asks of learners and maps. Their public names are estimators of scikit-learn made of them."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - there are no parts
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in sorted(each.name for each in fields(self))}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set some of them; raises `ArgumentError` for a name that is none."""
+        known = self.get_params()
+        for name, value in parameters.items():
+            if name not in known:
+                raise ArgumentError(f"no parameter is named {name!r}; there are {', '.join(known)}")
+            setattr(self, name, value)
+        return self

@@ -1,0 +1,60 @@
+"""Numbers as waves of several lengths."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.errors import integer
+from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, within_unit_ball
+
+__all__ = ["Waves", "cosines"]
+
+Array = NDArray[np.float64]
+
+_STRETCH: Final = 1.2
+"""Few rows come near the norm that all together could have; those that do are scaled down."""
+
+
+@MAPS.register("cos4")
+@dataclass(kw_only=True, eq=False, repr=False)
+class Waves(MapOfTables):
+    """Each number becomes its first waves: a linear model on them is a smooth function of each column by itself.
+
+    With u the place of the number between its bounds, from -1 to 1, these are w_k sin(pi k u / 2) for odd k and
+    w_k cos(pi k u / 2) for even k, k = 1, ..., `waves`, w_k proportional to 1/k and of norm 1. The indicators of the
+    categorical columns follow. All are multiplied by 1.2/sqrt(d + g), d the number of all columns and g that of the
+    categorical ones, and rows that are then longer than 1 are scaled to 1.
+
+    Args:
+        waves: how many, 1 to 64.
+        bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
+        indicators: the places of the columns that are indicators, a list for each categorical column.
+
+    >>> from dpselect.preprocessing import Cosines
+    >>> Cosines(bounds=(0, 1), waves=2).fit_transform([[0.5], [1.0], [float("nan")]]).round(2)
+    array([[ 0.  ,  0.54],
+           [ 0.89, -0.45],
+           [ 0.  ,  0.  ]])
+    """
+
+    waves: int = 4
+
+    def _columns_out(self, numbers: int, indicators: int) -> int:
+        return numbers * integer("waves", self.waves, at_least=1, at_most=64) + indicators
+
+    def _mapped(self, cells: Array) -> Array:
+        return cosines(self._encoded(cells), int(self.waves))
+
+
+def cosines(row: Encoded, waves: int) -> Array:
+    """The images of encoded rows; see `Cosines`."""
+    weight = 1.0 / math.sqrt(math.fsum(1.0 / (k * k) for k in range(1, waves + 1)))
+    angle = row.numbers * (math.pi / 2.0)
+    parts = [(np.sin if k % 2 else np.cos)(k * angle) * row.present * (weight / k) for k in range(1, waves + 1)]
+    stacked = np.hstack([np.stack(parts, axis=2).reshape(len(angle), angle.shape[1] * waves), row.indicators])
+    return within_unit_ball(stacked * (_STRETCH / math.sqrt(row.columns + row.groups)))

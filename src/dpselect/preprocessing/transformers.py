@@ -1,0 +1,131 @@
+# ruff: noqa: D101 - the docstrings are those of the maps
+"""The maps as transformers of scikit-learn, which they can be used without."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpselect.learners.rows import table_shape
+from dpselect.preprocessing.maps import (
+    MAPS,
+    Bins,
+    Centered,
+    DirectionAndWaves,
+    DirectionOfRow,
+    EdgeDirections,
+    Logarithms,
+    MapOfRows,
+    MapOfTables,
+    Standardized,
+    Waves,
+)
+
+__all__ = [
+    "EXPECTED_FAILED_CHECKS",
+    "CenteredScale",
+    "Cosines",
+    "DirectionAndCosines",
+    "LogScale",
+    "OrientedGradients",
+    "PublicBins",
+    "PublicMap",
+    "RowDirection",
+    "RowStandardization",
+    "TableMap",
+    "is_known_map",
+]
+
+EXPECTED_FAILED_CHECKS: Final = {
+    "check_dtype_object": (
+        "a cell that is not a number counts as missing: an error would reveal that some row holds such a cell"
+    ),
+    "check_estimators_empty_data_messages": "no rows are a table like another: whether there is one is private",
+}
+"""For `sklearn.utils.estimator_checks.check_estimator(..., expected_failed_checks=EXPECTED_FAILED_CHECKS)`."""
+
+
+class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, MapOfRows):  # type: ignore[misc]
+    __doc__ = MapOfRows.__doc__
+
+    n_features_in_: int
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Learn nothing; X has the shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
+        MapOfRows.fit(self, X, y)
+        validate_data(self, X, skip_check_array=True)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """The rows' images, shape (rows, new features)."""
+        check_is_fitted(self)
+        table_shape(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return MapOfRows.transform(self, X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class TableMap(PublicMap, MapOfTables):
+    __doc__ = MapOfTables.__doc__
+
+
+class PublicBins(TableMap, Bins):
+    __doc__ = Bins.__doc__
+
+
+class CenteredScale(TableMap, Centered):
+    __doc__ = Centered.__doc__
+
+
+class LogScale(TableMap, Logarithms):
+    __doc__ = Logarithms.__doc__
+
+
+class Cosines(TableMap, Waves):
+    __doc__ = Waves.__doc__
+
+
+class DirectionAndCosines(TableMap, DirectionAndWaves):
+    __doc__ = DirectionAndWaves.__doc__
+
+
+class RowDirection(TableMap, DirectionOfRow):
+    __doc__ = DirectionOfRow.__doc__
+
+
+class OrientedGradients(PublicMap, EdgeDirections):
+    __doc__ = EdgeDirections.__doc__
+
+
+class RowStandardization(PublicMap, Standardized):
+    __doc__ = Standardized.__doc__
+
+
+_TRANSFORMERS: Final = frozenset(
+    {
+        CenteredScale,
+        Cosines,
+        DirectionAndCosines,
+        LogScale,
+        OrientedGradients,
+        PublicBins,
+        RowDirection,
+        RowStandardization,
+    }
+)
+
+
+def is_known_map(node: Any) -> bool:
+    """Whether this is one of these or a registered map. Of the exact types: what inherits from them may learn."""
+    return type(node) in _TRANSFORMERS or type(node) in (MAPS[name] for name in MAPS)

@@ -1,0 +1,318 @@
+"""The server against submitters who want to learn of each other, or to take more than their share."""
+
+import http.server
+import json
+import multiprocessing
+import os
+import threading
+import tracemalloc
+import uuid
+
+import pytest
+
+from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
+from dpselect.holdout import Holdout
+from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, open_boards
+from dpselect.holdout.server.boards import BoardAnswer
+from dpselect.holdout.server.submitters import QuotaError
+from tests.serving import invited, make_gate, make_holdout
+from tests.test_server import Broken, call
+
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from dpselect.holdout.server.app import make_app
+from dpselect.holdout.server.uploads import Upload
+
+POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
+
+
+def bearer(token):
+    return [("authorization", f"Bearer {token}"), ("content-type", "application/json")]
+
+
+def asked(board, fields, who, **options):
+    upload = Upload(json.dumps(fields).encode(), "application/json", {})
+    return board.question(upload, who, own_stakes=False, **options).ask()
+
+
+def test_the_questions_left_do_not_say_that_somebody_else_has_asked_the_same(tmp_path, state):
+    guesses = make_holdout(tmp_path / "pets.holdout", questions=10)
+    board, fields = open_boards([tmp_path])["pets"], {"predictions": guesses, "claim": 0.9}
+    left = [asked(board, fields, who).body["questions_left"] for who in ("Ada", "Ada", "Bo", "Bo")]
+    assert left == [9, 9, 8, 8], "each submitter's question is charged once"
+
+
+def test_noise_does_not_average_out_over_submitters(tmp_path, state):
+    """The same predictions have the same noisy score, whoever asks."""
+    from dpselect.holdout import HoldoutLabels, HoldoutRequest
+
+    labels = [row % 2 for row in range(4000)]
+    request = HoldoutRequest(metric="accuracy", questions=8, answers=8, failure_probability=0.05, mechanism="gaussian")
+    holdout = Holdout.create(tmp_path / "x.holdout", HoldoutLabels(ids=range(4000), labels=labels), request)
+    values = {holdout.score(ids=range(4000), predictions=labels, submitter=who).value for who in ("", "Ada", "Bo")}
+    assert len(values) == 1
+
+
+def test_a_token_that_is_revoked_while_it_waits_asks_nothing(tmp_path):
+    token, told = invited(tmp_path, questions=5), []
+    with Submitters(tmp_path / "submitters.db") as people:
+
+        class Revoking(Broken):
+            def question(self, upload, submitter, *, own_stakes):
+                people.revoke("Ada")
+                question = super().question(upload, submitter, own_stakes=own_stakes)
+                return type(question)(fingerprint=b"x", ask=lambda: told.append(1) or BoardAnswer(body={}))
+
+        app = make_app({"broken": Revoking(None)}, people, ServerSettings())
+        path = "/api/boards/broken/submissions"
+        status, _ = call(app, method="POST", path=path, headers=bearer(token), chunks=[b"{}"])
+        assert (status, told) == (401, [])
+        assert people.left(people.by_token(people.invite("Ada", questions=5)), "x")[0] == 5
+
+
+def test_a_submission_whose_values_are_not_outcomes_takes_no_memory_while_it_waits(tmp_path, state):
+    better = make_gate(tmp_path / "my.gate")
+    board = open_boards([tmp_path])["my"]
+    deep = json.dumps({"outcomes": {**better, "task 1": [[0] * 100_000]}, "candidate": "x"}).encode()
+    wide = json.dumps({"outcomes": {**better, "task 1": "9" * 400_000}}).encode()
+    for body in (deep, wide):
+        tracemalloc.start()
+        question = board.question(Upload(body, "application/json", {}), "Ada", own_stakes=False)
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert kept < 100_000
+        assert question.ask().body["verdict"] in ("accepted", "rejected")
+
+
+def test_one_submitter_does_not_take_all_places(tmp_path):
+    """Of bodies that never come, each holding what was sent of it, so many of one submitter at once."""
+    ada, bo = invited(tmp_path, "Ada"), invited(tmp_path, "Bo")
+    with Submitters(tmp_path / "submitters.db") as people:
+        app = make_app({"broken": Broken(ContentError("x"))}, people, ServerSettings(at_once=2, body_seconds=0.3))
+        statuses = []
+
+        def submit(token):
+            path, chunks = "/api/boards/broken/submissions", [b"{"] * 99
+            statuses.append(call(app, method="POST", path=path, headers=bearer(token), chunks=chunks, pause=0.01)[0])
+
+        threads = [threading.Thread(target=submit, args=(token,)) for token in (ada, ada, ada, bo)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(statuses) == [408, 408, 408, 429]
+
+
+def test_limits_of_each_submitter(tmp_path):
+    with Submitters(tmp_path / "submitters.db") as people:
+        small = people.invite("Ada", questions=9, max_bytes=10, rate=3)
+        large = people.invite("Bo", questions=9)
+        app = make_app({"broken": Broken(ContentError("x"))}, people, ServerSettings(rate=5, max_bytes=100))
+        path = "/api/boards/broken/submissions"
+
+        def submit(token, size):
+            return call(app, method="POST", path=path, headers=bearer(token), chunks=[b"x" * size])[0]
+
+        assert [submit(small, 11), submit(small, 10), submit(large, 11)] == [413, 422, 422]
+        assert [submit(small, 1), submit(small, 1), submit(large, 101)] == [422, 429, 413]
+        for wrong in ({"max_bytes": 0}, {"rate": 0.5}, {"max_bytes": 1.5}):
+            with pytest.raises((ArgumentError, TypeError)):
+                people.invite("Cy", questions=1, **wrong)
+
+
+def test_a_record_in_use_is_not_a_failure(tmp_path):
+    """Who reads while somebody else waits for the record sees what it was; a record that fails says so."""
+
+    class Locked(Broken):
+        def describe(self):
+            raise StudyError("/srv/capybara.gate is in use")
+
+    with Submitters(tmp_path / "submitters.db") as people:
+        app = make_app({"broken": Locked(None)}, people, ServerSettings())
+        for path in ("/", "/boards/broken", "/api/boards", "/api/boards/broken"):
+            status, body = call(app, path=path)
+            assert status == 503
+            assert b"capybara" not in body
+
+
+def test_readers_do_not_queue_up_for_the_record(tmp_path, state, monkeypatch):
+    make_gate(tmp_path / "my.gate")
+    board = open_boards([tmp_path])["my"]
+    waiting, going_on = threading.Event(), threading.Event()
+
+    def slow():
+        waiting.set()
+        going_on.wait(20)
+        return {"new": True}
+
+    monkeypatch.setattr(board._public, "_read", slow)
+    monkeypatch.setattr(board._public, "_at", -1e9)
+    first = threading.Thread(target=board.describe)
+    first.start()
+    waiting.wait(20)
+    assert board.describe()["kind"] == "gate"
+    going_on.set()
+    first.join()
+    assert board.describe() == {"new": True}
+
+
+def test_what_is_said_and_logged_is_short(tmp_path, state, caplog):
+    make_holdout(tmp_path / "pets.holdout")
+    token = invited(tmp_path)
+    with Submitters(tmp_path / "submitters.db") as people, caplog.at_level("INFO"):
+        app = make_app(open_boards([tmp_path]), people, ServerSettings())
+        headers = [bearer(token)[0], ("content-type", "text/csv")]
+        header = ",".join(f"column{number}" for number in range(10_000)).encode()
+        path = "/api/boards/pets/submissions"
+        status, body = call(app, method="POST", path=path, headers=headers, chunks=[header + b"\n"])
+        assert (status, len(body) < 2000) == (422, True)
+        assert call(app, method="CAPYBARA" * 1000, path=path)[0] == 405
+    assert "CAPYBARA" not in caplog.text
+
+
+def test_addresses_of_one_network_share_a_limit(tmp_path):
+    from dpselect.holdout.server.limits import network_of
+
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db8:0:1::1")
+    assert [network_of(one) for one in ("::1", "::ffff:10.0.0.1", "10.0.0.1", "", "x")] == [
+        "::/64",
+        "10.0.0.1",
+        "10.0.0.1",
+        "",
+        "x",
+    ]
+
+
+def test_a_token_is_not_sent_through_a_proxy_in_the_clear(monkeypatch):
+    seen = []
+
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.headers.get("Authorization"))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.server_port}")
+        with pytest.raises(RuntimeError):
+            HoldoutClient("http://localhost:1", token="dps_secret", timeout=5).quota("pets")
+        proxy.shutdown()
+        thread.join()
+    assert seen == []
+    with pytest.raises(ArgumentError, match="user"):
+        HoldoutClient("https://ada:secret@example.org", token="x")
+
+
+def test_what_a_server_says_does_not_steer_the_terminal(monkeypatch):
+    class Listener(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            content = json.dumps({"error": {"code": "quota", "message": "\x1b[2Jgone" + "x" * 10_000}}).encode()
+            self.send_response(409)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Listener) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises(BudgetError) as refused:
+            HoldoutClient(f"http://127.0.0.1:{server.server_port}", token="x").quota("pets")
+        thread.join()
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) <= 2000
+
+
+def draw_on_quota(where, token, barrier, said):
+    """As one server of several: submissions of one submitter until the quota is used up."""
+    with Submitters(where) as people:
+        who = people.by_token(token)
+        barrier.wait(60)
+        for _ in range(30):
+            try:
+                said.put(people.begin(who, "pets", None).again)
+            except QuotaError:
+                said.put("quota")
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.skipif(not POSTGRES, reason="no server"))])
+def where(request, tmp_path):
+    """A place for submitters."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "submitters.db")
+        return
+    psycopg = pytest.importorskip("psycopg")
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(POSTGRES, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            yield POSTGRES.replace("/postgres?", f"/{name}?")
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.mark.full
+def test_one_quota_for_several_servers(where):
+    with Submitters(where) as people:
+        token = people.invite("Ada", questions=40)
+    context = multiprocessing.get_context("spawn")
+    barrier, said = context.Barrier(2), context.Queue()
+    servers = [context.Process(target=draw_on_quota, args=(where, token, barrier, said)) for _ in range(2)]
+    for server in servers:
+        server.start()
+    found = [said.get(timeout=60) for _ in range(60)]
+    for server in servers:
+        server.join()
+    assert sorted(map(str, found)) == ["False"] * 40 + ["quota"] * 20
+
+
+def test_a_database_of_submitters(where):
+    """All that servers do with it, on each database."""
+    with Submitters(where) as people, Submitters(where) as others:
+        token = people.invite("Ada", questions=3, answers=2, boards=["pets"], max_bytes=10, rate=2.5)
+        ada, bo = others.by_token(token), others.by_token(others.invite("Bo", questions=3))
+        assert (ada.questions, ada.answers, ada.boards, ada.max_bytes, ada.rate) == (3, 2, ("pets",), 10, 2.5)
+        assert people.by_token(token + "x") is None
+        with pytest.raises(ArgumentError, match="taken"):
+            others.invite("Ada", questions=1)
+        first, again = people.begin(ada, "b", b"1"), others.begin(ada, "b", b"1")
+        assert (first.again, again.again, again.number) == (False, True, first.number)
+        others.finish(first, BoardAnswer(body={}, value=0.5, interval=(0.25, 0.75)))
+        second = people.begin(ada, "b", b"2")
+        with pytest.raises(QuotaError):
+            people.begin(ada, "b", b"3")
+        people.give_back(second)
+        people.finish(people.begin(ada, "b", b"4"), BoardAnswer(body={}, scored=False, value=0.625))
+        people.finish(people.begin(bo, "b", None), BoardAnswer(body={}, value=0.625, accepted=True))
+        assert others.left(ada, "b") == (1, 1)
+        day = people.standing("b", smaller_is_better=False)[0]["day"]
+        assert others.standing("b", smaller_is_better=True) == [
+            {"submitter": "Ada", "value": 0.5, "interval": [0.25, 0.75], "day": day},
+            {"submitter": "Bo", "value": 0.625, "interval": None, "day": day},
+        ]
+        best = [(row["submitter"], row["value"]) for row in others.standing("b", smaller_is_better=False)]
+        assert best == [("Ada", 0.625), ("Bo", 0.625)], "who was first is first"
+        assert others.accepted("b") == [{"submitter": "Bo", "day": day}]
+        assert people.valid(ada)
+        others.revoke("Ada")
+        assert people.by_token(token) is None
+        assert not people.valid(ada)
+        renewed = people.by_token(others.invite("Ada", questions=3, answers=2))
+        assert people.left(renewed, "b") == (1, 1)
+        assert not people.valid(ada), "the new token is another one"
+
+
+def test_no_server_is_named_in_an_error():
+    with pytest.raises((StudyError, ImportError)) as refused:
+        Submitters("postgresql://ada:capybara@127.0.0.1:1/x")
+    assert "capybara" not in str(refused.value)
