@@ -111,12 +111,12 @@ class _Written:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._rows: list[tuple[str, float]] = []
+        self._rows: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call":
-            self._rows.append((report.nodeid, dict(report.user_properties).get("processor seconds", 0.0)))
+            self._rows[report.nodeid] = dict(report.user_properties).get("processor seconds", 0.0)
 
     def pytest_sessionfinish(self) -> None:
         with open(self._path, "w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("test", "processor seconds"), *sorted(self._rows)])
+            csv.writer(file).writerows([("test", "processor seconds"), *sorted(self._rows.items())])
