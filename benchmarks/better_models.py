@@ -21,7 +21,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -55,6 +54,7 @@ DEFAULT = "by default (nothing chosen)"
 TOLD, FOR_MAPS, FOR_RATES = "told the maps: ", "a search for the map: ", "a search for the rate: "
 ONE = "one run: "
 FORERUNNER = "the search of 2c97310"
+NOT_INSTALLED = "not installed: "
 ITS_RUN = """
 import json, sys
 from pathlib import Path
@@ -75,6 +75,7 @@ TARGETS = {
     "Adult": (0.840, 0.845, 0.848),
 }
 """What was asked of the default before it was measured on these splits."""
+FIRST_PAIRED = "<!-- measured, split by split: python -m benchmarks.better_models -->"
 FIRST, LAST = "<!-- measured: python -m benchmarks.better_models -->", "<!-- end -->"
 
 
@@ -281,7 +282,8 @@ def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, C
     yield f"{TOLD}auto", partial(by_design, "auto")
     for design in designs_of_studies()[1:]:
         yield f"{FOR_MAPS}{design}", partial(by_design, design)
-        yield f"{FOR_RATES}{design}", partial(for_rates, design)
+        if design != "portfolio":  # which is of what a list names
+            yield f"{FOR_RATES}{design}", partial(for_rates, design)
     yield "ten runs by composition", by_composition
     if source is not None and not table.regression:
         yield FORERUNNER, partial(by_its_forerunner, source)
@@ -295,16 +297,16 @@ def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, C
 
 
 def measure(case: Case, name: str, way: Callable[[Case], float]) -> dict[str, Any]:
-    """One figure, with the seconds of processor time that it took."""
-    began = time.process_time()
+    """One figure, with the seconds of processor time that it took, those of other processes included."""
+    began = sum(os.times()[:4])
     with tempfile.TemporaryDirectory() as folder:
         try:
             found: dict[str, Any] = {"score": way(replace(case, folder=Path(folder)))}
         except ImportError as error:
-            found = {"why": f"not installed: {str(error).splitlines()[0]}"}
+            found = {"why": f"{NOT_INSTALLED}{str(error).splitlines()[0]}"}
         except StudyError as error:
             found = {"why": f"refused: {str(error).splitlines()[-1].strip()}"}
-    found |= {"seconds": time.process_time() - began, "regression": case.table.regression}
+    found |= {"seconds": sum(os.times()[:4]) - began, "regression": case.table.regression}
     return {"table": case.table.name, "way": name, "epsilon": case.epsilon, "seed": case.seed, **found}
 
 
@@ -324,12 +326,10 @@ def mean(found: list[dict[str, Any]], table: str, way: str, epsilon: float) -> f
     return float(np.mean(kept)) if kept else float("nan")
 
 
-def shared(here: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What was measured of one table, on the splits alone that every way has seen."""
-    seen: dict[str, set[int]] = {}
-    for each in here:
-        seen.setdefault(each["way"], set()).add(each["seed"])
-    return [each for each in here if each["seed"] in set.intersection(*seen.values())]
+def splits_of(here: list[dict[str, Any]], way: str) -> str:
+    """Of how many splits the row of a way is, which are the first ones; by epsilon where they differ."""
+    counts = [len({e["seed"] for e in here if (e["way"], e["epsilon"]) == (way, epsilon)}) for epsilon in EPSILONS]
+    return ", ".join(dict.fromkeys(str(count) for count in counts if count))
 
 
 def place_of(way: str) -> int:
@@ -339,24 +339,34 @@ def place_of(way: str) -> int:
 
 
 def paired(found: list[dict[str, Any]]) -> Iterator[str]:
-    """Of studies that are told a space: what they gain over a default run on the same split, in thousandths."""
+    """What searches for a map gain over a default run on the same split, in thousandths."""
     scores = {(e["table"], e["way"], e["epsilon"], e["seed"]): e["score"] for e in found if "score" in e}
-    yield "| table | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " | splits |"
-    yield "|---" * (2 + len(EPSILONS)) + "|"
+    searches = [way for way in dict.fromkeys(way for _, way, _, _ in scores) if way.startswith((TOLD, FOR_MAPS))]
+    yield "| table | way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " | splits |"
+    yield "|---" * (3 + len(EPSILONS)) + "|"
     for table in dict.fromkeys(each["table"] for each in found):
-        shown, splits = [], 0
-        for epsilon in EPSILONS:
+        for way in sorted(searches, key=place_of):
             gains = [
-                1000.0 * (score - scores[table, DEFAULT, epsilon, seed])
-                for (name, way, e, seed), score in scores.items()
-                if (name, way, e) == (table, f"{TOLD}auto", epsilon) and (table, DEFAULT, epsilon, seed) in scores
+                {
+                    seed: 1000.0 * (score - scores[table, DEFAULT, epsilon, seed])
+                    for (name, here, at, seed), score in scores.items()
+                    if (name, here, at) == (table, way, epsilon) and (table, DEFAULT, epsilon, seed) in scores
+                }
+                for epsilon in EPSILONS
             ]
-            splits = len(gains)
-            same = bool(gains) and not any(gains)
-            error = float(np.std(gains, ddof=1)) / len(gains) ** 0.5 if len(gains) > 1 else float("nan")
-            shown.append("the same run" if same else f"{np.mean(gains):+.0f} ± {error:.0f}" if gains else "")
-        if any(shown):
-            yield f"| {table} | " + " | ".join(shown) + f" | {splits} |"
+            if any(gains):
+                splits = ", ".join(dict.fromkeys(str(len(each)) for each in gains if each))
+                yield f"| {table} | {way} | " + " | ".join(gained(list(e.values())) for e in gains) + f" | {splits} |"
+
+
+def gained(values: list[float]) -> str:
+    """Their mean and its standard error."""
+    if not values:
+        return ""
+    if not any(values):
+        return "the same run"
+    error = f" ± {np.std(values, ddof=1) / len(values) ** 0.5:.0f}" if len(values) > 1 else ""
+    return f"{np.mean(values):+.0f}{error}"
 
 
 def markdown(found: list[dict[str, Any]]) -> Iterator[str]:
@@ -372,24 +382,25 @@ def markdown(found: list[dict[str, Any]]) -> Iterator[str]:
         ]
         yield f"| {table} | " + " | ".join(shown) + " |"
     for table in names:
-        here = shared([each for each in found if each["table"] == table and each["epsilon"] in EPSILONS])
+        here = [each for each in found if each["table"] == table and each["epsilon"] in EPSILONS]
         measured = "R2" if here[0]["regression"] else "accuracy"
         yield ""
-        yield f"**{table}**, {measured}, {len({each['seed'] for each in here})} splits"
+        yield f"**{table}**, {measured}"
         yield ""
-        yield "| way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " | seconds |"
-        yield "|---" * (2 + len(EPSILONS)) + "|"
+        yield "| way | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " | splits | seconds |"
+        yield "|---" * (3 + len(EPSILONS)) + "|"
         listed = sorted(dict.fromkeys(each["way"] for each in here), key=place_of)
         settings = [way for way in listed if way.startswith(ONE)]
         best = {e: max(settings, key=lambda way: mean(here, table, way, e)) for e in EPSILONS} if settings else {}
         for way in listed:
             seconds = float(np.mean([each["seconds"] for each in here if each["way"] == way]))
+            splits = splits_of(here, way)
             shown = cells(here, table, way)
             marked = [
                 f"**{cell}**" if cell and best.get(epsilon) == way else cell
                 for cell, epsilon in zip(shown, EPSILONS, strict=True)
             ]
-            yield f"| {way} | " + " | ".join(marked) + f" | {seconds:.1f} |"
+            yield f"| {way} | " + " | ".join(marked) + f" | {splits} | {seconds:.1f} |"
 
 
 def written(page: str, lines: list[str], first: str = FIRST) -> str:
@@ -420,6 +431,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if asked.json is not None and asked.json.exists():
         found = json.loads(asked.json.read_text(encoding="utf-8"))
+    found = [each for each in found if not each.get("why", "").startswith(NOT_INSTALLED)]
     known = {(each["table"], each["way"], each["epsilon"], each["seed"]) for each in found}
     with without_reports(), state_of_its_own():
         for table in tables(asked.adult):
@@ -438,10 +450,14 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
                 shown = [cell for cell in cells(found, table.name, name) if cell]
                 print(f"{table.name:20s} {name:40s} {'   '.join(shown)}", flush=True)
     lines = list(markdown(found))
+    told = list(paired(found))
     if asked.page is not None:
-        asked.page.write_text(written(asked.page.read_text(encoding="utf-8"), lines), encoding="utf-8")
+        page = written(asked.page.read_text(encoding="utf-8"), lines)
+        asked.page.write_text(
+            written(page, told, first=FIRST_PAIRED) if FIRST_PAIRED in page else page, encoding="utf-8"
+        )
     else:
-        print("\n" + "\n".join(lines))
+        print("", *lines, "", *told, sep="\n")
     return found
 
 

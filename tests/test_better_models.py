@@ -32,6 +32,21 @@ def test_what_is_missed_or_refused_is_said():
     assert "| another | refused: no |" in lines
 
 
+def test_a_row_says_of_how_many_splits_it_is_and_searches_are_compared_split_by_split():
+    ways = {benchmark.DEFAULT: (0.5, 0.6, 0.7), f"{benchmark.FOR_MAPS}two-stage": (0.6, 0.8)}
+    found = [
+        release("wine", way, epsilon, seed, score)
+        for way, scores in ways.items()
+        for epsilon in benchmark.EPSILONS
+        for seed, score in enumerate(scores)
+    ]
+    lines = "\n".join(benchmark.markdown(found))
+    assert "| by default (nothing chosen) | 0.600 ± 0.082 | 0.600 ± 0.082 | 0.600 ± 0.082 | 3 | 1.0 |" in lines
+    assert "| a search for the map: two-stage | 0.700 ± 0.100 | 0.700 ± 0.100 | 0.700 ± 0.100 | 2 | 1.0 |" in lines
+    *_, row = benchmark.paired(found)
+    assert row == "| wine | a search for the map: two-stage | +150 ± 50 | +150 ± 50 | +150 ± 50 | 2 |"
+
+
 def test_designs_are_those_that_a_study_knows():
     names = [name for name, _ in benchmark.ways(next(benchmark.tables()))]
     assert "a search for the map: one-stage" in names
