@@ -3,27 +3,14 @@
 Needs Chromium from the distribution's package and is skipped where there is none.
 """
 
-import http.server
-import os
 import re
-import shutil
-import struct
-import subprocess
-import threading
-import zlib
 
 import pytest
 
+from tests.browsing import NEEDS_CHROMIUM, PHONE, browse, corner, fits_a_phone, pixels, served
 from tests.pages import BUDGET, FACTS, page, released
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.skipif(
-        CHROMIUM is None or "CI" in os.environ, reason="needs Chromium from the distribution's package, outside of CI"
-    ),
-]
-
+pytestmark = NEEDS_CHROMIUM
 
 FULL = released(
     card={"purpose": "Whom to call again after a week. " * 4, "not_for": "Treatment. " * 8, "license": "cc-by-4.0"},
@@ -40,14 +27,6 @@ FULL = released(
     preparation={"bounds": {}, "epsilon": 0.1},
     notes=["always answering 'well' is right for about 0.98 of the rows: accuracy says little of the rarest class"],
 )
-PHONE = """<!doctype html><title>?</title><iframe style="width: 375px; height: 800px; border: 0"></iframe><script>
-const frame = document.querySelector("iframe");
-frame.onload = () => {
-  const page = frame.contentDocument.documentElement;
-  document.title = page.scrollWidth + " of " + page.clientWidth;
-};
-frame.src = location.search.slice(1) + ".html";
-</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -62,61 +41,8 @@ def server(tmp_path_factory):
         '<script>console.error("LOUD"); document.title = "ran"; document.write("written")</script><img src="/more.png">'
     )
     (folder / "loud.html").write_text(f"<!doctype html><title>quiet</title>{loud}")
-    asked = []
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *arguments):
-            super().__init__(*arguments, directory=str(folder))
-
-        def end_headers(self):
-            if self.path.endswith("?sandbox"):
-                self.send_header("Content-Security-Policy", "sandbox")
-            super().end_headers()
-
-        def log_message(self, *_):
-            asked.append(self.path)
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}", asked
-        running.shutdown()
-
-
-def browse(tmp_path, *arguments):
-    """Run Chromium without a window; standard output and standard error, which has the console."""
-    done = subprocess.run(
-        [
-            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
-            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}", *arguments,
-        ],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout, re.findall(r"CONSOLE[^\n]*", done.stderr)
-
-
-def pixels(path):
-    """Width, height and the set of colours of a PNG with 8-bit samples."""
-    data, at, packed = path.read_bytes(), 8, b""
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
-        body = data[at + 8 : at + 8 + length]
-        if kind == b"IHDR":
-            width, height, depth, colour = struct.unpack(">IIBB", body[:10])
-        packed += body if kind == b"IDAT" else b""
-        at += 12 + length
-    assert depth == 8
-    return width, height, len(set(zlib.decompress(packed))), {2: 3, 6: 4}[colour]
-
-
-def corner(path):
-    """Red, green and blue of the first pixel of a PNG."""
-    data, at, packed = path.read_bytes(), 8, b""
-    while at < len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
-        packed += data[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
-        at += 12 + length
-    return tuple(zlib.decompress(packed)[1:4])  # whatever the filter, nothing is before it
+    with served(folder) as running:
+        yield running
 
 
 def test_the_page_is_drawn_in_silence(server, tmp_path):
@@ -167,10 +93,7 @@ def test_it_prints_on_two_pages(server, tmp_path):
 def test_a_phone_needs_no_scrolling_sideways(server, tmp_path, name, fits):
     """In a frame of 375 pixels, as narrow as no window without a screen is; the test sees a page that is too broad."""
     where, _ = server
-    text, _ = browse(tmp_path, "--dump-dom", f"{where}/phone.html?{name}")
-    found = re.search(r"<title>(\d+) of (\d+)</title>", text)
-    assert found is not None
-    assert (int(found[1]) <= int(found[2]) == 375) == fits
+    assert fits_a_phone(tmp_path, where, name) == fits
 
 
 def test_a_dark_screen_gets_a_dark_page(server, tmp_path):

@@ -7,12 +7,12 @@ import re
 
 import pytest
 
+from tests.browsing import NEEDS_CHROMIUM, browse, pixels
 from tests.serving import invited, make_gate, make_holdout, served
-from tests.test_report_browser import browse, pixels, pytestmark as needs_chromium
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-pytestmark = needs_chromium
+pytestmark = NEEDS_CHROMIUM
 
 
 @pytest.fixture(scope="module")
