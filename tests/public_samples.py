@@ -318,6 +318,8 @@ DEAR: set[str] = {
     "ordered.slice_prices",
     "selection.SampledSparseVector",
     "selection.SampledSparseVector.above",
+    "selection.SelectWithoutThreshold",
+    "selection.ThresholdSearch",
 }
 """Tried in the slow tests only: a call takes long."""
 
