@@ -26,7 +26,7 @@ class SparseVectorSplit:
         epsilon_threshold: for the noise on the threshold; None without any.
         epsilon_queries: for the positives together.
         ratio: scale of the threshold's noise over that of a query's.
-        epsilon: the price at the plan's delta, rounded up.
+        epsilon: an upper bound on the price at the plan's delta: the price itself where the split may be best.
         accuracy: standard deviation of the noise in one comparison, both noises together, in sensitivities.
     """
 
@@ -82,7 +82,8 @@ def plan_sparse_vector(
     `accuracy` is the standard deviation of the noise in one comparison, in sensitivities: sqrt(2 (b^2 + d^2)) with b
     and d the scales of the two noises. At a delta above 0 sessions are priced as by `SparseVector.guarantee.worst()`,
     and having no noise on the threshold is among the splits; at delta 0 by their pure price. An epsilon is met from
-    below, to a thousandth of the accuracy for the splits that may be best. `positives`: at most 1000.
+    below, to a thousandth of the accuracy for the splits that may be best; the others are priced by their Renyi
+    divergence alone. `positives`: at most 1000.
 
     Raises `ArgumentError` unless exactly one of `epsilon` and `accuracy` is given, and for numbers out of range.
 
@@ -95,7 +96,8 @@ def plan_sparse_vector(
     if (epsilon is None) == (accuracy is None):
         raise ArgumentError("give either epsilon or accuracy")
     balanced = (positives if monotonic else 2 * positives) ** (-1.0 / 3.0)
-    ratios = sorted({ratio for ratio in _RATIOS if ratio > 0.0 or delta > 0.0} | {balanced})
+    others = [ratio for ratio in _RATIOS if abs(ratio - balanced) > 0.05 * balanced and (ratio > 0.0 or delta > 0.0)]
+    ratios = sorted([*others, balanced])
     monotonic = bool(monotonic)
     if epsilon is None:
         assert accuracy is not None
@@ -117,8 +119,12 @@ def _session(ratio: float, accuracy: float, positives: int, monotonic: bool) -> 
     return threshold, queries, session_guarantee(threshold, queries, positives, monotonic=monotonic)
 
 
-def _split(ratio: float, accuracy: float, *, positives: int, delta: float, monotonic: bool) -> SparseVectorSplit:
+def _split(
+    ratio: float, accuracy: float, *, positives: int, delta: float, monotonic: bool, game: bool = True
+) -> SparseVectorSplit:
+    """One split and its price; without the `game` that of its Renyi divergence, which is quick and a little larger."""
     threshold, queries, promised = _session(ratio, accuracy, positives, monotonic)
+    promised = promised if game else replace(promised, profile=None)
     return SparseVectorSplit(
         epsilon_threshold=threshold,
         epsilon_queries=queries,
@@ -133,28 +139,37 @@ def _most_accurate(
 ) -> tuple[SparseVectorSplit, ...]:
     """For each ratio little noise that keeps epsilon: by Renyi divergences, and for the likely ones by the game."""
 
-    def split(ratio: float, accuracy: float) -> SparseVectorSplit:
-        return _split(ratio, accuracy, positives=positives, delta=delta, monotonic=monotonic)
+    price = epsilon
 
-    def enough(ratio: float, start: float) -> float:
+    def renyi(ratio: float, accuracy: float) -> float:
+        return _split(ratio, accuracy, positives=positives, delta=delta, monotonic=monotonic, game=False).epsilon
+
+    def enough(ratio: float, price: float, start: float, relative: float) -> float:
         def holds(accuracy: float) -> bool:
-            promised = _session(ratio, accuracy, positives, monotonic)[2]
-            return replace(promised, profile=None).epsilon(delta) <= epsilon
+            return renyi(ratio, accuracy) <= price
 
-        return root_between(holds, safe=_WIDEST, unsafe=1e-3, start=start, relative=1e-3)
+        return root_between(holds, safe=_WIDEST, unsafe=1e-3, start=start, relative=relative)
 
-    def least(ratio: float, near: float) -> SparseVectorSplit:
-        found, power = split(ratio, near), 2.0  # epsilon falls like one over the accuracy, or one over its square
+    def least(ratio: float) -> SparseVectorSplit:
+        """The game's price is nearly the same share of the Renyi price everywhere, so that two prices find it."""
+        nonlocal price
+        found = near[ratio]
         for _ in range(5):
-            tried = split(ratio, found.accuracy * (found.epsilon / epsilon) ** (1.0 / power) * (1.0 + 3e-4))
-            if tried.accuracy > found.accuracy * (1.0 - 5e-4) or tried.epsilon > epsilon:
+            tried = enough(ratio, price, found.accuracy, 1e-4)
+            split = _split(ratio, tried, positives=positives, delta=delta, monotonic=monotonic)
+            if split.epsilon <= epsilon and split.accuracy <= found.accuracy:
+                found = split
+            if epsilon * (1.0 - 1e-3) <= split.epsilon <= epsilon:
                 break
-            power = math.log(tried.epsilon / found.epsilon) / math.log(found.accuracy / tried.accuracy)
-            found = tried
+            price *= epsilon / split.epsilon * (1.0 - 5e-4)
         return found
 
-    near: dict[float, float] = {}
+    near: dict[float, SparseVectorSplit] = {}
+    start = 100.0
     for ratio in ratios:  # one after another they hardly differ
-        near[ratio] = enough(ratio, next(reversed(near.values()), 100.0))
-    likely = {0.0, *sorted(ratios, key=near.__getitem__)[:2]} if delta > 0.0 else set()
-    return tuple((least if ratio in likely else split)(ratio, near[ratio]) for ratio in ratios)
+        start = enough(ratio, epsilon, start, 1e-3)
+        near[ratio] = _split(ratio, start, positives=positives, delta=delta, monotonic=monotonic, game=False)
+    if delta > 0.0:
+        best = sorted(ratios, key=lambda ratio: near[ratio].accuracy)[:2]
+        near |= {ratio: least(ratio) for ratio in dict.fromkeys((*best, 0.0))}
+    return tuple(near.values())

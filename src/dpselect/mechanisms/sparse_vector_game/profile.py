@@ -135,8 +135,10 @@ def _best_epsilon(game: SparseVectorGame, orientation: Orientation, delta: float
     everything = game.shifts(orientation)
     order = [float(rough[everything.index(s)]) for s in shifts]
     start = int(np.argmin(order))
-    best = _epsilon(game, orientation, shifts[start], delta)
+    first = best = _epsilon(game, orientation, shifts[start], delta)
     for step in (-1, 1):
+        if best < first:  # it falls to one side only
+            break
         place = start + step
         while 0 <= place < len(shifts) and (found := _epsilon(game, orientation, shifts[place], delta)) < best:
             best, place = found, place + step
