@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dpselect.study.run
 from dpselect.errors import BudgetError, ContentError
 from dpselect.ledger import Ledger
-from dpselect.study import check_study, parse_study, run_study
+from dpselect.study import check_study, checked, parse_study, run, run_study
 from dpselect.testing.learner_contract import unpriced
 from tests.test_study_schema import STUDY
 
@@ -27,13 +26,15 @@ def walked(monkeypatch):
     """The steps that were entered, in order."""
     names = []
     for step in STEPS:
-        original = getattr(dpselect.study.run, step)
+        original = getattr(run, step)
 
         def noted(*arguments, step=step, original=original, **named):
             names.append(step)
             return original(*arguments, **named)
 
-        monkeypatch.setattr(dpselect.study.run, step, noted)
+        for module in (run, checked):
+            if hasattr(module, step):
+                monkeypatch.setattr(module, step, noted)
     return names
 
 

@@ -5,7 +5,7 @@ import tomllib
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from sklearn import datasets
 from typer.testing import CliRunner
 
 import dpselect
@@ -167,7 +167,7 @@ def cells_of(source):
 
 
 def test_bundled_sets_have_two_parts():
-    X, y = load_digits(return_X_y=True)
+    X, y = datasets.load_digits(return_X_y=True)
     parts = {part: cells_of(f"sklearn:digits{part}") for part in ("", "/train", "/test")}
     assert [len(cells["target"]) for cells in parts.values()] == [1797, 1437, 360]
     assert np.array_equal(parts["/test"]["target"], y[::5])
@@ -175,6 +175,16 @@ def test_bundled_sets_have_two_parts():
     assert np.array_equal(np.delete(y, np.s_[::5]), parts["/train"]["target"])
     with pytest.raises(StudyError, match=r"/train or /test, got 'dev'"):
         open_table("sklearn:digits/dev", EXAMPLES)
+
+
+@pytest.mark.parametrize("name", ["digits", "breast_cancer", "iris", "wine", "diabetes"])
+def test_names_of_bundled_sets_are_those_of_scikit_learn(name):
+    """They are known without it, so that a check need not load it."""
+    bunch = getattr(datasets, f"load_{name}")()
+    table = open_table(f"sklearn:{name}", EXAMPLES)
+    assert table.columns == (*bunch.feature_names, "target")
+    cells = table.read(table.columns)
+    assert np.array_equal(np.column_stack([cells[n] for n in bunch.feature_names]), bunch.data)
 
 
 @pytest.mark.full

@@ -48,7 +48,7 @@ class Registry(Generic[Thing]):
         """The thing of this name; raises `ArgumentError`, which lists the names."""
         things = self._all()
         if name not in things:
-            raise ArgumentError(f"{self._kind}: unknown name {name!r}; one of {', '.join(things)}")
+            raise ArgumentError(f"{self._kind}: unknown name {name!r}; one of {', '.join(sorted(things))}")
         return things[name]
 
     def facts(self, name: str) -> Mapping[str, Any]:
@@ -56,18 +56,19 @@ class Registry(Generic[Thing]):
         return self._facts[name] if name in self else {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(sorted(self._all()))
 
     def __contains__(self, name: object) -> bool:
         return name in self._all()
 
     def _all(self) -> Mapping[str, Thing]:
+        """The things, in no order that means anything."""
         if not self._found:
             room = import_module(self._room)
             for file in iter_modules(getattr(room, "__path__", ())):
                 import_module(f"{self._room}.{file.name}")
             self._found = True
-        return dict(sorted(self._things.items()))
+        return self._things
 
 
 def _place(thing: object) -> str:

@@ -64,13 +64,7 @@ def tune(
     ] = False,
 ) -> None:
     """Search privately for the best model and write one release: the model, its report and its card."""
-    from dpselect.study import (  # scikit-learn takes a second to import
-        check_study,
-        forecast_study,
-        law_of,
-        load_study,
-        run_study,
-    )
+    from dpselect.study import law_of, load_study  # learners and ledgers take longer to import than --help to print
 
     if quiet and operator_progress:
         raise ArgumentError("--quiet and --operator-progress exclude each other")
@@ -79,11 +73,15 @@ def tune(
     parsed = load_study(study, folder=output, resume=resume)
     base_folder = study.resolve().parent
     if forecast:
+        from dpselect.study import forecast_study
+
         expected = forecast_study(parsed, base_folder=base_folder, folder=output)
         typer.echo(json.dumps(expected) if as_json else forecast_in_words(expected))
         return
     law = law_of(parsed)
     if check:
+        from dpselect.study import check_study  # without what trains and writes
+
         with showing(law, quiet=quiet, operator=False) as shown:
             if shown.stage is not None:
                 shown.stage("finding the price")
@@ -94,6 +92,8 @@ def tune(
         sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")
         warnings.filterwarnings("ignore", message="operator_progress")  # said above, in the user's words
     warnings.filterwarnings("ignore", category=NothingFoundWarning)  # said below
+    from dpselect.study import run_study
+
     try:
         with terminable(), showing(law, quiet=quiet, operator=operator_progress) as shown:
             finished = run_study(

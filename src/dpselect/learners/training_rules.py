@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpselect.errors import AdjacencyError, integer, number
+from dpselect.numerics import first_true
 from dpselect.privacy import Adjacency, Guarantee, dp_sgd, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 
@@ -51,7 +52,8 @@ class TrainingRule:
             mu = math.sqrt(steps) / noise_multiplier
             return math.ceil(self.reach_for(rows, mu) / (self.a_step * self.clip_norm))
 
-        return next((steps for steps in range(least, most) if steps >= wanted(steps)), most)
+        # what is wanted grows as the fourth root of the steps, so that enough steps stay enough
+        return first_true(lambda steps: steps >= wanted(steps), least, most) or most
 
 
 CLASSIFICATION: Final = TrainingRule(clip_norm=0.3, growth=30.0, reach=(150.0, 2000.0), a_step=15.0, steps=(40, 250))

@@ -1,3 +1,4 @@
+from .checked import check_study as check_study
 from .drafted import (
     DraftedColumn as DraftedColumn,
     Facts as Facts,
@@ -10,7 +11,7 @@ from .model import ReleasedModel as ReleasedModel
 from .model_file import load_model as load_model
 from .predicted import predict_table as predict_table
 from .reading import load_study as load_study, parse_study as parse_study
-from .run import StudyRun as StudyRun, check_study as check_study, run_study as run_study
+from .run import StudyRun as StudyRun, run_study as run_study
 from .schema import Study as Study
 from .schema_json import study_schema as study_schema
 from .settled import law_of as law_of

@@ -59,7 +59,7 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
     `folder` overrides the study's output folder. Raises what `check_study` does for a study that is not good, and
     `StudyError` where nothing was measured that could be said: without epsilon, delta or a number of rows.
     """
-    settled = settle(study, Place(base_folder, Path(study.output.folder) if folder is None else folder))
+    settled = settle(study, Place.of(study, base_folder, folder))
     privacy, size = study.privacy, signals(study)
     if size is None:
         raise StudyError(

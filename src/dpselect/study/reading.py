@@ -61,7 +61,7 @@ def load_study(path: Path, *, folder: Path | None = None, resume: bool = False) 
         return read.study
     from dpselect.study.settled import Place, unsettled  # loads learners and ledgers, which keys do not need
 
-    place = Place(path.resolve().parent, Path(read.study.output.folder) if folder is None else folder, resume)
+    place = Place.of(read.study, path.resolve().parent, folder, resume=resume)
     raise _invalid([*read.lines, *unsettled(read.study, place, tuple(read.wrong))])
 
 

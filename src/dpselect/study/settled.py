@@ -51,6 +51,11 @@ class Place:
     folder: Path
     resume: bool = False
 
+    @classmethod
+    def of(cls, study: Study, base: Path, folder: Path | None, *, resume: bool = False) -> Place:
+        """The study's own folder, unless there is another one for it."""
+        return cls(base, Path(study.output.folder) if folder is None else folder, resume)
+
     @property
     def store(self) -> Path:
         """The sealed store of the search."""

@@ -1,0 +1,106 @@
+"""A study as far as it can be checked without a row: the first three steps of `run_study`, and what they found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from dpselect.accounting.planning.search_prices import SearchPrice
+from dpselect.numerics import rounded_up
+from dpselect.storage import key_place
+from dpselect.study.forecast import left_unsearched, lost_by_searching
+from dpselect.study.priced import Price, admit, price
+from dpselect.study.schema import Study
+from dpselect.study.settled import Place, Settled, settle
+from dpselect.study.shown import misleading
+
+__all__ = ["check_study"]
+
+_UNLIKE: Final = frozenset({"map", "hidden_units"})
+
+
+def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, resume: bool = False) -> dict[str, Any]:
+    """Everything that can be checked without reading a row, and the price. Draws, charges and makes nothing.
+
+    Raises what `run_study` would: `StudyError`, `ArgumentError`, `BudgetError` when a total cannot be met or the ledger
+    has too little left. What it returns is JSON-able and public.
+    """
+    settled = settle(study, Place.of(study, base_folder, folder, resume=resume))
+    priced = admit(price(settled))
+    settled, found = priced.settled, priced.price
+    if study.output.key_variable is not None:
+        key_place(study.output.key_variable).check()
+    recipe, law, bought = settled.recipe, settled.law, found.purchase
+    notes = (
+        misleading(settled.study),
+        left_unsearched(study, settled),
+        _pays(settled, found),
+        lost_by_searching(settled),
+        _unmeasured(settled),
+    )
+    return {
+        "study": study.name,
+        "epsilon": found.epsilon,
+        "delta": found.delta,
+        "adjacency": study.privacy.adjacency.value,
+        "theorem": found.search.statement(delta=found.delta).theorem,
+        "single_run_epsilon": found.single.epsilon(found.delta),
+        "task": study.data.task,
+        "design": settled.design,
+        "learner": study.learner.name,
+        "parameters": settled.settings,
+        "metric": settled.study.metric if settled.scored else None,
+        "score_released": settled.releases_score,
+        "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},
+        "candidates": _candidates(settled, found),
+        "choice_epsilon": None if found.portfolio is None else found.portfolio.choice.epsilon,
+        "stages": _stages(settled, found),
+        "score_epsilon": found.score_epsilon,
+        "repetitions": law.describe(),
+        "mean_runs": law.mean,
+        "runs_99": law.quantile(0.99),
+        "max_runs": law.limit,
+        "feature_columns": len(settled.columns),
+        "preparation": None if bought is None else bought.describe(study.privacy.nominal_rows, found.delta),
+        "notes": [said for said in notes if said is not None],
+    }
+
+
+def _candidates(settled: Settled, found: Price) -> list[dict[str, Any]]:
+    """Those of a portfolio, with the noise that each has."""
+    noises = () if found.portfolio is None else found.portfolio.noises
+    return [
+        {"learner": one.recipe.kind, **one.parameters, one.recipe.noise_name: one.recipe.noise_parameter(noise)}
+        for one, noise in zip(settled.candidates, noises, strict=True)
+    ]
+
+
+def _stages(settled: Settled, found: Price) -> list[dict[str, Any]] | None:
+    """What each of two stages costs by itself; together they cost less than the sum."""
+    if found.second is None:
+        return None
+    first, second = SearchPrice(found.parts, settled.law), found.second
+    noises = (settled.recipe.noise_parameter(found.noise), settled.recipe.noise_parameter(second.noise))
+    epsilons = (first.epsilon(found.delta), second.guarantee.epsilon(found.delta))
+    return [
+        {"epsilon": epsilon, "noise": {settled.recipe.noise_name: noise}}
+        for epsilon, noise in zip(epsilons, noises, strict=True)
+    ]
+
+
+def _unmeasured(settled: Settled) -> str | None:
+    if settled.releases_score or settled.study.test is not None:
+        return None
+    return "nothing will say how good the model is: [validation] keeps some rows for a figure, [test] names public rows"
+
+
+def _pays(settled: Settled, found: Price) -> str | None:
+    """What a search pays beside one run, where a rule knows what it looks for: rates and strengths, but not maps."""
+    if settled.design != "one-stage" or set(settled.space.describe()) & _UNLIKE:
+        return None
+    rows = " and all the rows" if settled.study.validation.data == "private" else ""
+    one, alone = (rounded_up(each, digits=4) for each in (found.single.epsilon(found.delta), found.epsilon))
+    return (
+        f"a run of this search is trained at epsilon {one}; one run alone, which a study without [space] and "
+        f"[repetitions] is, would have all of {alone}{rows}"
+    )
