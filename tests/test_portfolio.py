@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from dpselect.accounting.planning.portfolio import PortfolioPrice, covering
 from dpselect.audit import FiniteSubject, exact_audit
 from dpselect.privacy import Adjacency, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.study.metrics import METRICS
-from dpselect.study.portfolio import PortfolioPrice, agreement, covering, the_choice
+from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target
 from dpselect.testing.exact import finite_guarantee
 from dpselect.testing.score_laws import exponential_law

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect.accounting import best_of
+from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, covering, portfolio_of
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, RowScore
 from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of
@@ -16,7 +17,7 @@ from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
-from dpselect.study.portfolio import CHOICE, PortfolioPrice, covering, portfolio_of, the_choice
+from dpselect.study.portfolio import the_choice
 from dpselect.testing.score_laws import exponential_law
 from dpselect.tuning import LogUniform
 

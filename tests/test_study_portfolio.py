@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpselect.accounting.planning.portfolio import HEAD_START, TRIALS
 from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
 from dpselect.study import check_study, load_model, parse_study, run_study
 from dpselect.study.designed import designed
-from dpselect.study.portfolio import HEAD_START, TRIALS
 from dpselect.study.priced import price
 from dpselect.study.settled import Place, settle
 from tests.budgets import charges

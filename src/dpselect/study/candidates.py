@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Any
 
+from dpselect.accounting.planning.portfolio import MOST_CANDIDATES
 from dpselect.errors import StudyError
 from dpselect.preprocessing.maps import MAPS
 from dpselect.study.columns import Column
@@ -16,9 +17,7 @@ from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.rules import default_map
 from dpselect.study.schema import Learner, Study
 
-__all__ = ["MOST_CANDIDATES", "PortfolioCandidate", "candidates_of", "combinations"]
-
-MOST_CANDIDATES: Final = 4
+__all__ = ["PortfolioCandidate", "candidates_of", "combinations"]
 
 
 @dataclass(frozen=True)

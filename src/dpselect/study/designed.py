@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from dpselect.study.candidates import MOST_CANDIDATES, combinations
-from dpselect.study.portfolio import TRIALS
+from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, TRIALS
+from dpselect.study.candidates import combinations
 from dpselect.study.rules import ALONE, default_map, signals, smooth_map
 from dpselect.study.schema import Study, Validation
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
+from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
 from dpselect.errors import BudgetError, StudyError
 from dpselect.mechanisms import NoisyCount
@@ -19,7 +20,7 @@ from dpselect.study.bounds import Purchase, purchase_of
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import ScoreNoise
-from dpselect.study.portfolio import PortfolioPrice, portfolio_price
+from dpselect.study.portfolio import portfolio_price
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.second_stage import SecondStage, first_share, second_stage

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
+from dpselect.accounting.planning.search_prices import SearchPrice, least_last
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
-from dpselect.repetitions import Fixed, Repetitions
+from dpselect.repetitions import Repetitions
 from dpselect.study.columns import Column
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.schema import Study
 
-__all__ = ["SHARE", "SecondStage", "first_share", "least_last", "second_stage"]
+__all__ = ["SHARE", "SecondStage", "first_share", "second_stage"]
 
 Array = NDArray[np.float64]
 
-_NEAR, _SPENT = 1e-2, 5e-4
-"""What of the total may be left by the first guess of the noise, and by the noise."""
+_NEAR: Final = 1e-2
+"""What of the total may be left by the first guess of the noise."""
 SHARE: Final = 0.7
 """The share of epsilon that is kept for the second stage, where the study says none."""
 
@@ -101,26 +100,3 @@ def second_stage(
     near = least_last(recipe.guarantee, first[:1], epsilon=total, delta=delta, unspent=_NEAR)
     recipe = recipe.fixed(near)
     return SecondStage(recipe, least_last(recipe.guarantee, first, epsilon=total, delta=delta), *searched)
-
-
-def least_last(
-    make: Callable[[float], Guarantee],
-    first: Sequence[Guarantee],
-    *,
-    epsilon: float,
-    delta: float,
-    unspent: float = _SPENT,
-) -> float:
-    """The least noise of a last run, of which `make` says the price, that meets the total with each of `first`."""
-    noise = 0.0
-    for each in first:
-        # the noise of one part mostly does for the others
-        if noise and _price(each, make, noise).epsilon(delta) <= epsilon:
-            continue
-        found = partial(_price, each, make)
-        noise = max(noise, least_noise("the second stage", found, epsilon=epsilon, delta=delta, unspent=unspent))
-    return noise
-
-
-def _price(first: Guarantee, make: Callable[[float], Guarantee], noise: float) -> SearchPrice:
-    return SearchPrice((compose(first, make(noise)),), Fixed(count=1))

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
+from dpselect.selection.portfolio import Portfolio
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
-from dpselect.study.portfolio import Portfolio, agreement, fitted
+from dpselect.study.portfolio import agreement, fitted
 from dpselect.study.priced import Price
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.settled import Settled

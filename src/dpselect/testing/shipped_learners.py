@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.accounting import gated
+from dpselect.accounting.planning.portfolio import PortfolioPrice, covering
 from dpselect.audit import Subject
 from dpselect.learners import (
     DPSGDClassifier,
@@ -26,8 +27,9 @@ from dpselect.learners import (
 from dpselect.mechanisms import NoisyCount, noisy_count
 from dpselect.privacy import Adjacency, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
+from dpselect.selection.portfolio import Portfolio
 from dpselect.study.learners import Recipe
-from dpselect.study.portfolio import Portfolio, PortfolioPrice, agreement, covering, fitted, the_choice
+from dpselect.study.portfolio import agreement, fitted, the_choice
 from dpselect.study.target import Target
 from dpselect.testing.shipped import Shipped, audited, label, looped, number_or_nan
 

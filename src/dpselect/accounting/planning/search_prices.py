@@ -6,9 +6,9 @@ Everything that prices a search for a total asks here: `tune`, studies, `Private
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
 
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
@@ -19,15 +19,18 @@ from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import last_true, rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
-from dpselect.repetitions import Harmonic, Repetitions
+from dpselect.repetitions import Fixed, Harmonic, Repetitions
 
-__all__ = ["SearchPrice", "least_noise", "longest_within", "score_epsilon"]
+__all__ = ["SearchPrice", "least_last", "least_noise", "longest_within", "score_epsilon"]
 
 Bound = Literal["smallest", "quick", "renyi", "pure"]
 _KEPT_GUARANTEES: Final = 64
 _KEPT_NUMBERS: Final = 4096
 _FEW_ATOMS: Final = 500
 """Of the quick price, which is a per cent above the sharp one where losses are those of a few runs."""
+
+_SPENT: Final = 5e-4
+"""What of the total may be left by the noise of a last run."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +164,29 @@ def least_noise(
         return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
     except (BudgetError, ArgumentError) as error:  # parameters have limits of their own
         raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
+
+
+def least_last(
+    make: Callable[[float], Guarantee],
+    first: Sequence[Guarantee],
+    *,
+    epsilon: float,
+    delta: float,
+    unspent: float = _SPENT,
+) -> float:
+    """The least noise of a last run, of which `make` says the price, that meets the total with each of `first`."""
+    noise = 0.0
+    for each in first:
+        # the noise of one part mostly does for the others
+        if noise and _with_last(each, make, noise).epsilon(delta) <= epsilon:
+            continue
+        found = partial(_with_last, each, make)
+        noise = max(noise, least_noise("the second stage", found, epsilon=epsilon, delta=delta, unspent=unspent))
+    return noise
+
+
+def _with_last(first: Guarantee, make: Callable[[float], Guarantee], noise: float) -> SearchPrice:
+    return SearchPrice((compose(first, make(noise)),), Fixed(count=1))
 
 
 def score_epsilon(

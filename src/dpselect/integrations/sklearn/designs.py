@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, score_epsilon
+from dpselect.accounting.planning.portfolio import CHOICE, MOST_CANDIDATES, PortfolioPrice, portfolio_of
+from dpselect.accounting.planning.search_prices import SearchPrice, least_last, least_noise, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, number
 from dpselect.integrations.sklearn.distributions import Choices, MixedSpace, finite_choices
 from dpselect.integrations.sklearn.plan import Request, SearchPlan
@@ -24,9 +25,8 @@ from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Fixed, ZeroTruncatedPoisson
-from dpselect.study.candidates import MOST_CANDIDATES
-from dpselect.study.portfolio import CHOICE, Portfolio, PortfolioPrice, agreement, portfolio_of, the_choice
-from dpselect.study.second_stage import least_last
+from dpselect.selection.portfolio import Portfolio
+from dpselect.study.portfolio import agreement, the_choice
 from dpselect.study.target import Target
 from dpselect.tuning import Space, TrialOutput
 

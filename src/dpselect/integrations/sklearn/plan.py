@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
 from dpselect.integrations.sklearn.distributions import MixedSpace
@@ -19,7 +20,6 @@ from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
-from dpselect.study.portfolio import PortfolioPrice
 from dpselect.tuning import Space
 
 __all__ = ["Request", "SearchPlan", "make_search_plan"]

@@ -1,0 +1,134 @@
+"""What a portfolio costs: trials of a few candidates, the choice among them, and one run more of the chosen one.
+
+A trial has a small part of the total, the last run nearly all of it, so that whichever candidate is chosen is trained
+almost as one run alone. The theorem and its proof are in docs/theory/portfolio.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dpselect.accounting.planning.calibrate import calibrate, least_parameter
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
+from dpselect.errors import ArgumentError, BudgetError
+from dpselect.mechanisms import ExponentialMechanism
+from dpselect.privacy import Guarantee, compose, gaussian, worst_of
+from dpselect.repetitions import Fixed
+
+__all__ = ["CHOICE", "HEAD_START", "MOST_CANDIDATES", "TRIALS", "PortfolioPrice", "covering", "portfolio_of"]
+
+CHOICE: Final = 10.0
+"""The choice has a part of epsilon: one over this."""
+MOST_CANDIDATES: Final = 4
+TRIALS: Final = 0.1
+"""What of the squares that train the trials share equally; the last run has the rest."""
+HEAD_START: Final = 7.0
+"""By so many standard deviations of a Gaussian count as private as a trial another candidate must be ahead of the first
+to be as likely."""
+
+
+@dataclass(frozen=True)
+class PortfolioPrice:
+    """The noise of each candidate's trial, the choice, and the noise of each as the last run; public.
+
+    `training` are the guarantees of the trials, `last` one that the last run has whichever candidate it trains. `ahead`
+    is the head start of the first candidate, in rows.
+    """
+
+    trials: tuple[float, ...]
+    training: tuple[Guarantee, ...]
+    choice: ExponentialMechanism
+    noises: tuple[float, ...]
+    last: Guarantee
+    ahead: int = 0
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a row that trains pays for all of it.
+
+        Claim: the release of every trial's weights, of the index chosen and of the last run is the adaptive composition
+        of the trials' guarantees, of the exponential mechanism's, and of one that covers the last run of each; what
+        leaves is a function of it.
+        Source: docs/theory/portfolio.md, Theorem 1.
+        """
+        return compose(compose(*self.training, self.last), self.choice.guarantee)
+
+
+def portfolio_of(
+    makes: Sequence[Callable[[float], Guarantee]],
+    choice: ExponentialMechanism,
+    *,
+    epsilon: float,
+    delta: float,
+    beside: Guarantee | None = None,
+) -> PortfolioPrice:
+    """The least noises with which candidates, of which `makes` say what a training costs at a noise, meet a total.
+
+    Raises `BudgetError` where none does.
+    """
+
+    def offer(scale: float) -> PortfolioPrice:
+        def noises(share: float) -> tuple[float, ...]:
+            return tuple(_noise(make, scale, share, delta) for make in makes)
+
+        trials, last = noises(TRIALS / len(makes)), noises(1.0 - TRIALS)
+        training, finals = (
+            tuple(make(noise) for make, noise in zip(makes, found, strict=True)) for found in (trials, last)
+        )
+        ahead = math.floor(HEAD_START / _Cost(training[0]).epsilon(delta))
+        return PortfolioPrice(trials, training, choice, last, covering(finals), ahead)
+
+    found = least_noise(
+        "the candidates",
+        lambda scale: SearchPrice((offer(scale).guarantee,), Fixed(count=1), beside),
+        epsilon=epsilon,
+        delta=delta,
+    )
+    return offer(found)
+
+
+def covering(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """A guarantee that each of them has: of Gaussian mechanisms the largest, else the pointwise maximum."""
+    mus = [each.gaussian_mu for each in guarantees]
+    if None in mus:
+        return worst_of(*guarantees)
+    return guarantees[int(np.argmax(np.array(mus, dtype=np.float64)))]
+
+
+def _noise(make: Callable[[float], Guarantee], scale: float, share: float, delta: float) -> float:
+    """The noise with which a candidate costs this share of the squares; without delta, of epsilon."""
+
+    def price(noise: float) -> _Cost:
+        return _Cost(make(noise))
+
+    most = share / scale if delta == 0.0 else math.sqrt(share) / scale
+    try:
+        return least_parameter(price, epsilon=most, delta=delta, relative=1e-4)
+    except ArgumentError as error:  # parameters have limits of their own
+        raise BudgetError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What a candidate costs: the parameter of a Gaussian mechanism that is as private at `delta`."""
+
+    guarantee: Guarantee
+    has_profile: bool = False
+
+    def epsilon(self, delta: float) -> float:
+        """That parameter, or without delta epsilon itself."""
+        if self.guarantee.gaussian_mu is not None:
+            return self.guarantee.gaussian_mu
+        found = self.guarantee.epsilon(delta)
+        if delta == 0.0 or not 0.0 < found < math.inf:
+            return found
+        return 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=found, delta=delta)
+
+    def by_renyi(self, delta: float) -> float:
+        """The same."""
+        return self.epsilon(delta)

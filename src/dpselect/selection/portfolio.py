@@ -1,0 +1,44 @@
+"""A portfolio: a few unlike candidates, each tried once on the same rows; the one that fits best is trained again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpselect.accounting.planning.portfolio import PortfolioPrice
+from dpselect.randomness import RandomSource
+
+__all__ = ["Portfolio", "Rows"]
+
+Array = NDArray[np.float64]
+Rows = tuple[Any, Any]
+Fit = Callable[[float, RandomSource, Rows], Any]
+"""A model from its noise, the source of all that it draws, and the rows and labels."""
+
+
+@dataclass(frozen=True, repr=False)
+class Portfolio:
+    """Tries every candidate on the rows, chooses, and trains that one. Nothing is drawn but from the source.
+
+    `fits` train the candidates; `agreement` gives first, of a model, rows and labels, the sum that is compared.
+    """
+
+    fits: Sequence[Fit]
+    price: PortfolioPrice
+    agreement: Callable[[Any, Any, Any], NDArray[np.int64]]
+
+    def __call__(self, params: Mapping[str, Any], random: RandomSource, rows: Rows) -> tuple[Any, tuple[Array, ...]]:  # noqa: ARG002
+        """The model of the last run, and its place among the candidates."""
+        source = random.spawn("train")
+        models = [
+            fit(noise, source.spawn(place), rows)
+            for place, (fit, noise) in enumerate(zip(self.fits, self.price.trials, strict=True))
+        ]
+        found = [float(self.agreement(model, *rows)[0]) for model in models]
+        found[0] += self.price.ahead * float(self.price.choice.sensitivity)
+        place = self.price.choice(found, random=random.spawn("choice")).value
+        return self.fits[place](self.price.noises[place], random.spawn("last"), rows), (np.array(float(place)),)
