@@ -8,6 +8,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from dpselect.mechanisms import LaplaceReduction
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, RealisedPrice, compose, pure_dp
 from dpselect.privacy.output.filter import OutputFilter, additive
 from dpselect.repetitions import Fixed, Logarithmic
-from dpselect.tuning import Uniform
+from dpselect.tuning import TwoStageDesign, Uniform, tune
 
 GATE = OutputGuarantee(cell=lambda output: output is None, epsilons={True: 0.1, False: 1.0})
 PRICE = GATE.observed(None)
@@ -64,6 +65,12 @@ def past_study() -> Any:
     from dpselect.integrations.optuna.study import PastStudy, PastTrial
 
     return PastStudy(name="s", directions=1, trials=(PastTrial(number=0, state="COMPLETE", begun=1),))
+
+
+def two_stages(run, price):
+    """A search in which a design's price is asked for."""
+    design = TwoStageDesign(last=run, price=price)
+    return tune(run, space={}, base=lambda _: BASE, design=design, epsilon=1, delta=1e-6)
 
 
 def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
@@ -230,6 +237,7 @@ def table(tmp_path: Any) -> dict[str, tuple[Any, dict[str, Any]]]:
             {**tuned, **store, "store": tmp_path / "store.db", "has_ledger": False},
         ),
         "tuning.Preparation": (tuning.Preparation, {"objective": never}),
+        "tuning.TwoStageDesign": (partial(two_stages, never), {}),
         "tuning.tune": (tuning.tune, {**tuned, "objective": never, "ledger": Unspent()}),
     }
 

@@ -1,3 +1,4 @@
+from .designs import PortfolioDesign as PortfolioDesign, TwoStageDesign as TwoStageDesign
 from .executors import (
     Executor as Executor,
     ExecutorLostError as ExecutorLostError,
@@ -8,6 +9,7 @@ from .joblib_executor import JoblibExecutor as JoblibExecutor
 from .limits import Limits as Limits, count as count
 from .options import Execution as Execution, SearchRequest as SearchRequest, SearchStore as SearchStore
 from .proposals import AdaptiveProposal as AdaptiveProposal, Observation as Observation, Proposer as Proposer
+from .result import TuneResult as TuneResult
 from .sealed_store import SearchFinishedError as SearchFinishedError
 from .space import (
     Categorical as Categorical,
@@ -23,7 +25,6 @@ from .surrogate import GaussianProcessProposer as GaussianProcessProposer
 from .trial import Preparation as Preparation, TrialOutput as TrialOutput, encode_value as encode_value
 from .tuner import (
     OperatorProgressWarning as OperatorProgressWarning,
-    TuneResult as TuneResult,
     check_store as check_store,
     tune as tune,
 )

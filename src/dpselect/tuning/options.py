@@ -97,7 +97,7 @@ class SearchRequest:
     """
 
     space: Space | Mapping[str, Any]
-    base: Guarantee | Sequence[Guarantee]
+    base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]]
     repetitions: Repetitions | None = None
     epsilon: SupportsFloat | None = None
     delta: SupportsFloat | None = None

@@ -18,12 +18,22 @@ from dpselect.tuning.trial import decode_value, encode_value
 __all__ = ["ends", "rehearse_objective"]
 
 
-def rehearse_objective(objective: Any, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
+def rehearse_objective(
+    objective: Any,
+    rehearse: Rehearsal,
+    space: Space,
+    *,
+    payload_bytes: int,
+    noise: float | None = None,
+    scored: bool = True,
+) -> None:
     """Try an objective on made-up rows, with parameters at both ends of the space; see `Rehearsal`.
+
+    `noise` is told to objectives that take one. One that is not `scored` returns its value alone.
 
     Raises `ArgumentError` or `TypeError` for what would make runs fail, and what the objective raises.
     """
-    trial = made_up("objective", objective, rehearse, ["params", "random"])
+    trial = made_up("objective", objective, rehearse, ["params", "random", *(() if noise is None else ("noise",))])
     settings = list(ends(space))
     if rehearse is not False:
         _check_keys(objective, settings[0])
@@ -31,8 +41,9 @@ def rehearse_objective(objective: Any, rehearse: Rehearsal, space: Space, *, pay
         return
     for place, params in enumerate(settings):
         with uncharged(f"a rehearsal with {params}"):
-            _, value = output_of(trial(dict(params), rehearsal_source().spawn(place)))
-            _check_value(value, payload_bytes)
+            told = () if noise is None else (noise,)
+            found = trial(dict(params), rehearsal_source().spawn(place), *told)
+            _check_value(output_of(found)[1] if scored else found, payload_bytes)
 
 
 def _check_keys(objective: Any, params: dict[str, Any]) -> None:

@@ -20,13 +20,12 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, SupportsFloat
+from typing import Any, Protocol, SupportsFloat, cast
 
 from dpselect.errors import expect, public_text
-from dpselect.privacy import Guarantee, Payment, Receipt, Release, Spender
+from dpselect.privacy import Guarantee, Payment, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
 from dpselect.randomness import RandomSource, keyed_source, resolve
@@ -34,6 +33,7 @@ from dpselect.randomness.starting import refuse_while_starting
 from dpselect.repetitions import Repetitions
 from dpselect.selection.rehearsal import Rehearsal
 from dpselect.storage import key_place
+from dpselect.tuning.designs import Design, NoisyRun, by_design
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.memory_store import MemoryStore
@@ -41,6 +41,7 @@ from dpselect.tuning.options import Execution, SearchRequest, SearchStore
 from dpselect.tuning.plan import Plan, make_plan
 from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
 from dpselect.tuning.rehearsal import rehearse_objective
+from dpselect.tuning.result import TuneResult
 from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import (
@@ -53,7 +54,7 @@ from dpselect.tuning.trial import (
     trial_params,
 )
 
-__all__ = ["OperatorProgressWarning", "TuneResult", "check_store", "tune"]
+__all__ = ["OperatorProgressWarning", "check_store", "tune"]
 
 
 # what is logged is public: never a count, a parameter, a score or a key
@@ -62,26 +63,6 @@ _LOG = logging.getLogger("dpselect.tuning")
 
 class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TuneResult(Release):
-    """The winner of a search, or nothing: `params` and `value` are None when no run succeeded or none was made.
-
-    `score` is None unless the study declared it as an output. `key_variable` names an environment variable that held
-    the key of the sealed store and that the operator must now drop.
-    """
-
-    params: Mapping[str, Any] | None = None
-    score: float | None = None
-    key_variable: str | None = None
-
-    def notebook_rows(self) -> list[tuple[str, Any]]:
-        """The winner's parameters, and its score where that was declared."""
-        if self.params is None:
-            return super().notebook_rows()
-        declared = [] if self.score is None else [("score", self.score)]
-        return [("parameters", dict(self.params)), *super().notebook_rows(), *declared]
 
 
 class _Store(Protocol):
@@ -99,10 +80,11 @@ class _Store(Protocol):
 
 
 def tune(
-    objective: Objective | Preparation,
+    objective: Objective | NoisyRun | Preparation,
     *,
     space: Space | Mapping[str, Any],
-    base: Guarantee | Sequence[Guarantee],
+    base: Guarantee | Sequence[Guarantee] | Callable[[float], Guarantee | Sequence[Guarantee]],
+    design: Design = "one-stage",
     repetitions: Repetitions | None = None,
     epsilon: SupportsFloat | None = None,
     delta: SupportsFloat | None = None,
@@ -132,6 +114,11 @@ def tune(
 
     `base` is the guarantee of one run. Or one for each part of the data, when a row is in one part only, fixed row by
     row: training and validation rows, say. A row then pays the largest of the parts' prices for the whole search.
+
+    `design`: how a total is spent. In "two-stage" (or a `TwoStageDesign`) a share of it pays for a search, the rest for
+    one run more with the parameters that won; in a `PortfolioDesign` each of a few settings is tried once. Both choose
+    the noise of their runs for `epsilon` and `delta`: `objective(params, random, noise)` takes it then, and
+    `base(noise)` says what a run with that noise promises.
 
     Arguments beside these:
 
@@ -187,6 +174,17 @@ def tune(
         declare_score=declare_score,
         beside=objective.guarantee if isinstance(objective, Preparation) else None,
     )
+    if design != "one-stage":
+        return by_design(
+            partial(tune, executor=executor, ledger=ledger, label=label, random=random),
+            objective,
+            design,
+            request,
+            SearchStore.of(store),
+            execution=execution,
+            rehearse=rehearse,
+            release=release,
+        )
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
     source = resolve(random)
     if execution.operator_progress is not None:
@@ -208,7 +206,7 @@ def tune(
         if isinstance(objective, Preparation):  # its runs are known once it is paid for
             begun = begin()
             objective = _made(objective, keyed_source(preparation_key(begun.master)))
-        job = Job(objective, plan.space, plan.shape.payload_bytes, execution.limits)
+        job = Job(cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits)
         with (executor or InlineExecutor()).session(job) as session:
             search = _run_trials(plan, begun or begin(), opened, session)
         if execution.pad_seconds is not None:

@@ -1,0 +1,410 @@
+"""Designs of a search for runs of a caller's own, beside the one in a single stage: two stages, and a portfolio.
+
+Both choose the noise of runs for a total, by the theorems and proofs of docs/theory/portfolio.md, and hand `tune` an
+ordinary search: of two stages a key comes back in the place of the winner's value, of which the last run is drawn; a
+portfolio is one run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any, Final, Literal, SupportsFloat
+
+import numpy as np
+
+from dpselect.accounting.planning.portfolio import CHOICE, MOST_CANDIDATES, PortfolioPrice, covering, portfolio_of
+from dpselect.accounting.planning.search_prices import SearchPrice, least_last, least_noise
+from dpselect.errors import ArgumentError, BudgetError, PromiseError, flag, number
+from dpselect.mechanisms import ExponentialMechanism
+from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy.boundary import result_of
+from dpselect.privacy.nothing_found import warn_if_nothing_found
+from dpselect.privacy.promises import promise, promises, refusal
+from dpselect.randomness import RandomSource, keyed_source
+from dpselect.repetitions import Fixed, Repetitions, ZeroTruncatedPoisson
+from dpselect.selection.portfolio import Portfolio
+from dpselect.selection.rehearsal import Rehearsal, check_function
+from dpselect.tuning.options import Execution, SearchRequest, SearchStore
+from dpselect.tuning.rehearsal import rehearse_objective
+from dpselect.tuning.result import TuneResult
+from dpselect.tuning.space import Categorical, Space
+from dpselect.tuning.trial import Objective, Preparation, TrialOutput, decode_value, encode_value
+
+__all__ = ["Design", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "by_design"]
+
+NoisyRun = Callable[[dict[str, Any], RandomSource, float], Any]
+_ARGUMENTS: Final = ("params", "random", "noise")
+_FIRST_STAGE: Final = ZeroTruncatedPoisson(mean=5.0)
+_KEY_BYTES: Final = 32
+_FAILED: Final = object()
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TwoStageDesign:
+    """For `tune(design=)`: a search at a share of epsilon, then one run more with what won and a noise of its own.
+
+    - `last(params, random, noise)` is the run more, on all rows, say; it returns the value that is released. None: the
+      objective, of which the score is dropped.
+    - `price(noise)`: what `last` promises to every row, whatever the parameters. None: the largest of `base(noise)`.
+    - `share`: of epsilon that is kept for it, 0.7 unless given.
+
+    The caller must ensure of `last` what `tune` says of an objective. It runs in the process of `tune`, and again with
+    the same draws where a search is resumed. Whether it fails is part of what is released: nothing is found then.
+
+    >>> TwoStageDesign(share=0.5).share
+    0.5
+    """
+
+    last: NoisyRun | None = None
+    price: Callable[[float], Guarantee] | None = None
+    share: SupportsFloat = 0.7
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", number("share", self.share, above=0.0, below=1.0))
+        if self.price is not None and not callable(self.price):
+            raise refusal("price", self.price, "a function from the noise to a Guarantee")
+        if self.price is not None and self.last is None:
+            raise ArgumentError("price is that of `last`: give it too, or leave both out")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PortfolioDesign:
+    """For `tune(design=)`: each of two to four settings is tried once at little of epsilon, the best trained again.
+
+    The space lists them (`Categorical` each), those first that are the default, which has a head start. The objective
+    returns the value alone, and `score(value)`, a larger one the better, says how well it fits. The score has no noise
+    of its own: the choice has it.
+
+    The caller must ensure: for every value that the objective might return, one row moves `score(value)` by at most
+    `sensitivity`, rounding counted; and that `score` looks at nothing that the objective leaves behind but that value.
+    A count of rows that a model answers rightly has sensitivity 1. `monotonic`: under add_or_remove_one, no row more
+    lowers a score, whatever the value (as of such a count), which halves the noise. A score that raises or is no finite
+    number is 0.
+
+    >>> PortfolioDesign(score=lambda answer: float(answer), sensitivity=2).sensitivity
+    2.0
+    """
+
+    score: Callable[[Any], float]
+    sensitivity: SupportsFloat = 1.0
+    monotonic: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0))
+        flag("monotonic", self.monotonic)
+
+
+Design = Literal["one-stage", "two-stage"] | TwoStageDesign | PortfolioDesign
+
+
+@dataclass(frozen=True, repr=False)
+class _Designed:
+    """The search that a design is, and what of its result is released: parameters and value, or None."""
+
+    objective: Objective | Preparation
+    space: Space
+    base: tuple[Guarantee, ...]
+    repetitions: Repetitions
+    finish: Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any] | None]
+    described: str = ""
+
+
+def by_design(
+    tune: Callable[..., TuneResult],
+    objective: Any,
+    design: Design,
+    request: SearchRequest,
+    store: SearchStore,
+    *,
+    execution: Execution,
+    rehearse: Rehearsal,
+    release: Callable[[TuneResult], None] | None,
+) -> TuneResult:
+    """`tune` the search that a design is, and release what that says in the place of what the search found."""
+    found = _designed(objective, design, request, execution)
+    _rehearse(objective, design, rehearse, _space(request), payload_bytes=store.payload_bytes)
+    kept: list[tuple[Mapping[str, Any], Any] | None] = []
+
+    def finished(result: TuneResult) -> TuneResult:
+        if result.params is None:
+            return result
+        if not kept:  # what runs last is run once
+            kept.append(found.finish(result.params, result.value))
+        params, value = kept[0] or (None, None)
+        return replace(result, params=params, value=value)
+
+    def write(result: TuneResult) -> None:
+        """The last run is made here, while a kill can be recovered from."""
+        complete = finished(result)
+        if release is not None:
+            release(complete)
+
+    result = tune(
+        found.objective,
+        space=found.space,
+        base=found.base,
+        repetitions=found.repetitions,
+        epsilon=request.epsilon,
+        delta=request.delta,
+        store=replace(store, fingerprint=f"{store.fingerprint}{found.described}"),
+        execution=execution,
+        rehearse=False,
+        release=write,
+    )
+    complete = finished(result)
+    if result.params is not None:  # else `tune` has said so
+        warn_if_nothing_found(complete.params)
+    return complete
+
+
+def _space(request: SearchRequest) -> Space:
+    return request.space if isinstance(request.space, Space) else Space(request.space)
+
+
+def _designed(objective: Any, design: Design, request: SearchRequest, execution: Execution) -> _Designed:
+    """Choose the noises of a design for the total, and make its search; see `tune` for the arguments and the errors."""
+    if design == "two-stage":
+        design = TwoStageDesign()
+    if not isinstance(design, (TwoStageDesign, PortfolioDesign)):
+        raise ArgumentError(
+            f'design must be "one-stage", "two-stage", a TwoStageDesign or a PortfolioDesign, got {design!r}'
+        )
+    if isinstance(objective, Preparation):
+        raise ArgumentError("a Preparation goes with a search in one stage alone")
+    if not callable(request.base) or isinstance(request.base, Guarantee):
+        raise refusal("base", request.base, "a function from the noise to a Guarantee: a design chooses the noise")
+    two = isinstance(design, TwoStageDesign)
+    given = {
+        "proposal": request.proposal is not None,
+        "declare_score": bool(request.declare_score),
+        "repetitions": request.repetitions is not None and not two,
+        "pad_seconds": execution.pad_seconds is not None and two,
+    }
+    for name, clashes in given.items():
+        if clashes:
+            raise ArgumentError(f"{name} does not go with this design: leave it out")
+    if request.epsilon is None or request.delta is None:
+        raise ArgumentError(
+            "epsilon and delta must be given: a design has several noises, which are chosen for a total"
+        )
+    epsilon = number("epsilon", request.epsilon, above=0.0)
+    delta = number("delta", request.delta, at_least=0.0, below=1.0)
+    space = _space(request)
+    base = partial(_parts, request.base)
+    _look_at(base)
+    if isinstance(design, TwoStageDesign):
+        return _two_stages(objective, design, space, base, request.repetitions, epsilon=epsilon, delta=delta)
+    return _portfolio(objective, design, space, base, epsilon=epsilon, delta=delta)
+
+
+def _rehearse(objective: Any, design: Design, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
+    """What `rehearse_objective` does, for runs that are told a noise (here 1), and for what else a design calls."""
+    rehearse_objective(
+        objective,
+        rehearse,
+        space,
+        payload_bytes=payload_bytes,
+        noise=1.0,
+        scored=not isinstance(design, PortfolioDesign),
+    )
+    if rehearse is False:
+        return
+    if isinstance(design, PortfolioDesign):
+        check_function("score", design.score, ["value"])
+    elif isinstance(design, TwoStageDesign) and design.last is not None:
+        check_function("last", design.last, _ARGUMENTS)
+
+
+def _look_at(base: Callable[[float], Any]) -> None:
+    """What is no promise at all is said before a noise is looked for, which would say that none was found."""
+    try:
+        base(1.0)
+    except PromiseError:
+        raise
+    except (ArgumentError, BudgetError):
+        pass  # of this noise alone
+
+
+def _parts(base: Callable[[float], Any], noise: float) -> tuple[Guarantee, ...]:
+    found = base(noise)
+    return promises("what base returns", (found,) if not isinstance(found, Sequence) else found)
+
+
+def _two_stages(
+    objective: NoisyRun,
+    design: TwoStageDesign,
+    space: Space,
+    base: Callable[[float], tuple[Guarantee, ...]],
+    law: Repetitions | None,
+    *,
+    epsilon: float,
+    delta: float,
+) -> _Designed:
+    """The least noise of a search at its share of epsilon, then the least of the last run that meets the total.
+
+    Claim: whatever parameters win, both are covered by the composition of their guarantees, part by part. Source:
+    docs/theory/portfolio.md, Theorem 2.
+    """
+    law = _FIRST_STAGE if law is None else law
+    if not isinstance(law, Repetitions):
+        raise refusal("repetitions", law, "a law from dpselect.repetitions")
+
+    def last(value: float) -> Guarantee:
+        if design.price is None:
+            return covering(base(value))
+        return promise("what price returns", design.price(value))
+
+    _look_at(last)
+    noise = least_noise(
+        "the search (whose share of epsilon also pays for scores)",
+        # a part that the noise does not change (a noisy score) must fit by itself
+        lambda value: SearchPrice(base(value), law),
+        epsilon=(1.0 - float(design.share)) * epsilon,
+        delta=delta,
+        relative=1e-3,
+    )
+    parts = base(noise)
+    paid = [SearchPrice((part,), law).guarantee for part in parts]
+    final = least_last(last, paid, epsilon=epsilon, delta=delta)
+    search = _Search(objective, noise)
+    return _Designed(
+        objective=Preparation(_Given(search), last(final)),
+        space=space,
+        base=parts,
+        repetitions=law,
+        finish=partial(_last_run, objective if design.last is None else design.last, design.last is None, final),
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class _Search:
+    """A run of the search: its score, and the key of all that the last run draws if it wins."""
+
+    objective: NoisyRun
+    noise: float
+
+    def __call__(self, params: dict[str, Any], random: RandomSource) -> TrialOutput:
+        score, _ = self.objective(params, random.spawn("search"), self.noise)
+        return TrialOutput(score, random.spawn("last").bytes(_KEY_BYTES))
+
+
+@dataclass(frozen=True, repr=False)
+class _Given:
+    """Nothing is released before the runs."""
+
+    objective: Objective
+
+    def __call__(self, random: RandomSource) -> Objective:  # noqa: ARG002
+        return self.objective
+
+
+def _last_run(
+    last: NoisyRun, scored: bool, noise: float, params: Mapping[str, Any], key: bytes
+) -> tuple[Mapping[str, Any], Any] | None:
+    """The value that these parameters and this key give, the same at every call; that it fails is private output."""
+
+    def run() -> Any:
+        found = last(dict(params), keyed_source(key), noise)
+        if scored:
+            _, found = found
+        return decode_value(encode_value(found))
+
+    value = result_of(run, _FAILED)
+    return None if value is _FAILED else (params, value)
+
+
+def _portfolio(
+    objective: NoisyRun,
+    design: PortfolioDesign,
+    space: Space,
+    base: Callable[[float], tuple[Guarantee, ...]],
+    *,
+    epsilon: float,
+    delta: float,
+) -> _Designed:
+    """The noises of the trials and of the last run with which all of it meets the total.
+
+    Claim: as `PortfolioPrice.guarantee` says. Source: docs/theory/portfolio.md, Theorem 1.
+    """
+    candidates = _listed(space)
+
+    def make(noise: float) -> Guarantee:
+        (found,) = base(noise)
+        return found
+
+    if len(base(1.0)) != 1:
+        raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
+    adjacency = make(1.0).adjacency
+    choice = ExponentialMechanism(
+        sensitivity=float(design.sensitivity),
+        epsilon=epsilon / CHOICE,
+        monotonic=design.monotonic and adjacency is Adjacency.ADD_OR_REMOVE_ONE,
+        adjacency=adjacency,
+    )
+    price = portfolio_of([make] * len(candidates), choice, epsilon=epsilon, delta=delta)
+    return _Designed(
+        objective=_PortfolioObjective(objective, design.score, candidates, price),
+        space=Space({}),
+        base=(price.guarantee,),
+        repetitions=Fixed(count=1),
+        finish=partial(_chosen, candidates),
+        described=json.dumps(space.describe()),
+    )
+
+
+def _listed(space: Space) -> tuple[dict[str, Any], ...]:
+    laws = space.parameters.values()
+    choices = [law.choices for law in laws if isinstance(law, Categorical)]
+    found = (
+        tuple(dict(zip(space, each, strict=True)) for each in product(*choices)) if len(choices) == len(laws) else ()
+    )
+    if not 2 <= len(found) <= MOST_CANDIDATES:
+        raise ArgumentError(
+            f"a portfolio is of 2 to {MOST_CANDIDATES} settings, each of which is tried once: the space must list "
+            "them, each parameter a Categorical; for others take a search in two stages"
+        )
+    if any(one in found[:place] for place, one in enumerate(found)):
+        raise ArgumentError("the space lists two settings that are the same")
+    return found
+
+
+@dataclass(frozen=True, repr=False)
+class _PortfolioObjective:
+    """All of a portfolio as one run: the value of its last run, and the place of the setting."""
+
+    objective: NoisyRun
+    score: Callable[[Any], float]
+    candidates: Sequence[Mapping[str, Any]]
+    price: PortfolioPrice
+
+    def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
+        fits = [partial(self._fit, candidate) for candidate in self.candidates]
+        value, (place,) = Portfolio(fits, self.price, self._score)(params, random, (None, None))
+        if value is _FAILED:
+            raise RuntimeError("the last run failed")
+        return TrialOutput(0.0, (int(place), value))
+
+    def _fit(self, candidate: Mapping[str, Any], noise: float, random: RandomSource, _: Any) -> Any:
+        # a copy, which later runs do not change
+        return result_of(lambda: decode_value(encode_value(self.objective(dict(candidate), random, noise))), _FAILED)
+
+    def _score(self, value: Any, *_: Any) -> Any:
+        """A trial that failed is not chosen: that it did is its private output, which is paid for."""
+        if value is _FAILED:
+            return np.array([-math.inf])
+        found = result_of(lambda: float(self.score(value)), 0.0)
+        return np.array([found if math.isfinite(found) else 0.0])
+
+
+def _chosen(
+    candidates: Sequence[Mapping[str, Any]],
+    _: Mapping[str, Any],
+    value: Any,
+) -> tuple[Mapping[str, Any], Any]:
+    place, model = value
+    return dict(candidates[place]), model

@@ -1,0 +1,300 @@
+"""Designs of `tune`: two stages and portfolios of a caller's own runs cost, draw, resume and fail as they say."""
+
+import math
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from dpselect.accounting import best_of
+from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice
+from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning, PromiseError
+from dpselect.ledger import Ledger
+from dpselect.mechanisms import ExponentialMechanism
+from dpselect.privacy import compose, gaussian, pure_dp
+from dpselect.randomness import keyed_source
+from dpselect.repetitions import Fixed, Harmonic
+from dpselect.testing.score_laws import exponential_law
+from dpselect.tuning import (
+    AdaptiveProposal,
+    Categorical,
+    Execution,
+    GaussianProcessProposer,
+    PortfolioDesign,
+    Preparation,
+    SearchStore,
+    TwoStageDesign,
+    Uniform,
+    tune,
+)
+from dpselect.tuning.designs import _PortfolioObjective
+
+TOTAL = {"epsilon": 3.0, "delta": 1e-6}
+SPACE = {"x": Categorical([1, 2])}
+PURE = {"epsilon": 2.0, "delta": 0.0}
+
+
+def normal(noise):
+    return gaussian(noise_multiplier=noise)
+
+
+def pure(noise):
+    return pure_dp(epsilon=1.0 / noise)
+
+
+class Runs:
+    """An objective that writes down the noises it is told; its values are drawn."""
+
+    def __init__(self):
+        self.noises = []
+
+    def __call__(self, params, random, noise):
+        self.noises.append(noise)
+        return float(params["x"]), float(random.uniform(1)[0])
+
+
+def never(*_):
+    pytest.fail("was run")
+
+
+two_stages = partial(tune, space=SPACE, base=normal, design="two-stage", **TOTAL)
+PORTFOLIO = PortfolioDesign(score=float)
+ONE = {"repetitions": Fixed(count=1)}
+"""A law with which prices take no time."""
+
+
+# The price
+
+
+@pytest.mark.full
+def test_two_stages_cost_the_composition_of_a_search_and_a_run_with_a_noise_of_its_own():
+    runs, law = Runs(), Harmonic(limit=3)
+    result = two_stages(runs, repetitions=law, random=keyed_source(1))
+    *search, last = runs.noises
+    assert len(set(search)) == 1
+    assert last < 0.6 * search[0]
+    first = best_of(normal(search[0]), law)
+    assert 0.99 * 0.9 <= first.epsilon(1e-6) <= 0.9
+    assert 0.999 * 3.0 <= result.guarantee.epsilon(1e-6) <= 3.0
+    assert result.guarantee.epsilon(1e-6) == pytest.approx(compose(first, normal(last)).epsilon(1e-6), rel=1e-4)
+    assert result.score is None
+
+
+@pytest.mark.full
+@pytest.mark.theorem("docs/theory/portfolio.md, Theorem 2", exact=False, loose="the settings are paid for in full")
+def test_of_pure_mechanisms_the_prices_add_up():
+    """And each part of the rows pays for its own runs: here the scores, which the noise does not change."""
+    noises = []
+
+    def run(params, random, noise):
+        noises.append(noise)
+        return 0.0, params["x"]
+
+    result = tune(
+        run,
+        space=SPACE,
+        base=lambda noise: [pure(noise), pure_dp(epsilon=0.2)],
+        design=TwoStageDesign(last=run, price=pure, share=0.5),
+        repetitions=Harmonic(limit=2),
+        random=keyed_source(1),
+        **PURE,
+    )
+    first = max(best_of(part, Harmonic(limit=2)).pure_epsilon for part in (pure(noises[0]), pure_dp(epsilon=0.2)))
+    assert first <= 1.0
+    assert result.guarantee.pure_epsilon == pytest.approx(first + 1.0 / noises[-1], rel=1e-9)
+    assert 0.999 * 2.0 <= result.guarantee.pure_epsilon <= 2.0
+
+
+@pytest.mark.full
+@pytest.mark.theorem("docs/theory/portfolio.md, Theorem 1", exact=False, loose="the trials are paid for in full")
+def test_a_portfolio_costs_the_composition_of_trials_choice_and_last_run():
+    runs = Runs()
+    result = tune(runs, space=SPACE, base=pure, design=PortfolioDesign(score=lambda _: 0.0), **PURE)
+    assert runs.noises[0] == runs.noises[1] > runs.noises[2]
+    whole = sum(1.0 / noise for noise in runs.noises) + 2.0 / CHOICE
+    assert result.guarantee.pure_epsilon == pytest.approx(whole, rel=1e-9)
+    assert 0.999 * 2.0 <= whole <= 2.0
+
+
+# The law
+
+
+TRIALS, LAST, AHEAD = (1.0, 1.0), (1 / 0.5, 1 / 0.4), 1
+
+
+def answer(labels, params, random, noise):
+    """One class for all rows: the exponential mechanism on how many have it; the first setting is told nothing."""
+    law = exponential_law([labels.count(0), labels.count(1)], params["told"] / noise)
+    return int(random.uniform(1)[0] > law[0])
+
+
+def law(labels, rate):
+    found = Counter()
+    told = [
+        [exponential_law([labels.count(0), labels.count(1)], t / n) for t, n in zip((0.5, 2.0), noises, strict=True)]
+        for noises in (TRIALS, LAST)
+    ]
+    for first in (0, 1):
+        for second in (0, 1):
+            sums = [2.0 * labels.count(first) + AHEAD * 2.0, 2.0 * labels.count(second)]
+            for place, p in enumerate(exponential_law(sums, rate)):
+                for value in (0, 1):
+                    chance = told[0][0][first] * told[0][1][second] * p * told[1][place][value]
+                    found[place, value] += float(chance)
+    return found
+
+
+def test_a_portfolio_draws_by_the_law_that_is_priced():
+    """Trials at their noise, the score in steps of its sensitivity with the head start, the last run at its noise."""
+    labels = [0, 1, 1]
+    choice = ExponentialMechanism(sensitivity=2.0, epsilon=1.0, monotonic=True)
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), AHEAD)
+    run = _PortfolioObjective(
+        partial(answer, labels), lambda value: 2.0 * labels.count(value), [{"told": 0.5}, {"told": 2.0}], price
+    )
+    draws, found = 200, Counter(run({}, keyed_source(f"portfolio {each}")).value for each in range(200))
+    for outcome, chance in law(labels, float(choice.rate)).items():
+        assert abs(found[outcome] / draws - chance) < 4.0 * math.sqrt(chance * (1.0 - chance) / draws)
+
+
+def test_the_last_run_draws_of_a_key_of_its_own():
+    drawn = []
+
+    def run(params, random, noise):
+        drawn.append(float(random.uniform(1)[0]))
+        return 0.0, drawn[-1]
+
+    result = two_stages(run, random=keyed_source(1), **ONE)
+    assert result.value == drawn[-1]
+    assert len(set(drawn)) == len(drawn) == 2
+    assert two_stages(run, random=keyed_source(1), **ONE).value == result.value
+
+
+# What fails
+
+
+def test_a_trial_that_fails_is_not_chosen_and_a_score_that_fails_is_nothing(capsys):
+    def run(params, random, noise):
+        if params["x"] == 1:
+            print("seven")
+            raise ValueError("seven")
+        return [params["x"]]
+
+    portfolio = partial(tune, run, space=SPACE, base=normal, **TOTAL)
+    found = portfolio(design=PortfolioDesign(score=lambda value: value.append(7) or 1 / 0))
+    assert found.value == [2]  # and the model is not the one that was scored
+    assert found.params == {"x": 2}
+    assert portfolio(design=PortfolioDesign(score=lambda _: math.nan)).params == {"x": 2}
+    assert "seven" not in "".join(capsys.readouterr())
+
+
+def test_a_last_run_that_fails_looks_like_nothing_found(capsys):
+    def failing(params, random, noise):
+        print("seven")
+        raise ValueError("seven")
+
+    told = []
+    for run, options in ((Runs(), {"design": TwoStageDesign(last=failing), **ONE}), (failing, {"design": PORTFOLIO})):
+        with pytest.warns(NothingFoundWarning) as warned:
+            result = two_stages(run, release=told.append, **options)
+        assert (result.value, result.params) == (None, None)
+        assert "seven" not in str(warned[0].message)
+        assert (told[-1].value, told[-1].params) == (None, None)
+    assert "seven" not in "".join(capsys.readouterr())
+
+
+# Kills
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_search_that_is_killed_goes_on_and_draws_and_charges_once(tmp_path, monkeypatch, killed):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    alive, written = [False], []
+
+    def last(params, random, noise):
+        if not alive[0] and killed == 0:
+            raise KeyboardInterrupt
+        return float(random.uniform(1)[0])
+
+    def write(result):
+        if not alive[0] and killed == 1:
+            raise KeyboardInterrupt
+        written.append(result)
+
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        budget = ledger.create_budget("b", epsilon=4, delta=1e-6)
+
+        def search(*, resume):
+            store = SearchStore(path=tmp_path / "search", resume=resume)
+            options = {
+                "store": store,
+                "ledger": budget.at(delta=1e-6),
+                "release": write,
+                "random": keyed_source(2),
+                **ONE,
+            }
+            return two_stages(Runs(), design=TwoStageDesign(last=last), **options)
+
+        with pytest.raises(KeyboardInterrupt):
+            search(resume=False)
+        alive[0] = True
+        result = search(resume=True)
+        assert result.value == written[0].value
+        assert result.value == two_stages(Runs(), design=TwoStageDesign(last=last), random=keyed_source(2), **ONE).value
+        assert float(budget.spent().epsilon) == pytest.approx(result.guarantee.epsilon(1e-6), rel=1e-9)
+
+
+# What is refused, before anything is drawn or charged
+
+
+LEARNING = AdaptiveProposal(GaussianProcessProposer(), lower_ratio=0.5, upper_ratio=2.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"design": "grid"}, "design must be"),
+        ({"epsilon": None, "delta": None}, "epsilon and delta must be given"),
+        ({"proposal": LEARNING}, "proposal does not go with this design"),
+        ({"declare_score": True}, "declare_score does not go with"),
+        ({"execution": Execution(pad_seconds=1)}, "pad_seconds does not go with"),
+        ({"design": PORTFOLIO, "repetitions": Harmonic(limit=2)}, "repetitions does not go with"),
+        ({"design": PORTFOLIO, "space": {"x": Uniform(0, 1)}}, "the space must list them"),
+        ({"design": PORTFOLIO, "space": {"x": Categorical([1])}}, "2 to 4 settings"),
+        ({"design": PORTFOLIO, "space": {"x": Categorical([1, 1])}}, "two settings that are the same"),
+        ({"design": PORTFOLIO, "base": lambda noise: [normal(noise)] * 2}, "base must return one Guarantee"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changed, said):
+    with pytest.raises(ArgumentError, match=said):
+        two_stages(never, ledger=None, **changed)
+
+
+def test_functions_of_another_kind_are_refused():
+    with pytest.raises(PromiseError, match="base must be a function from the noise"):
+        two_stages(never, base=normal(1.0))
+    with pytest.raises(PromiseError, match="what base returns must be a Guarantee"):
+        two_stages(never, base=lambda noise: noise)
+    with pytest.raises(ArgumentError, match=r"objective cannot be called as objective\(params, random, noise\)"):
+        two_stages(lambda params, random: (0.0, None), **ONE)
+    with pytest.raises(ArgumentError, match="misspelt"):
+        two_stages(Runs(), design=TwoStageDesign(last=lambda params, random, noise: misspelt), **ONE)  # noqa: F821
+    with pytest.raises(ArgumentError, match="a Preparation goes with a search in one stage"):
+        two_stages(Preparation(never, pure_dp(epsilon=1.0)))
+    with pytest.raises(ArgumentError, match="price is that of `last`"):
+        TwoStageDesign(price=normal)
+    with pytest.raises(PromiseError, match="base must be"):
+        tune(never, space=SPACE, base=normal, repetitions=Harmonic(limit=2))
+
+
+def test_a_total_that_no_noise_meets_and_one_that_the_ledger_has_not_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(BudgetError, match="the search"):
+        two_stages(never, base=lambda noise: [normal(noise), pure_dp(epsilon=1.0)], **ONE)
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        budget = ledger.create_budget("b", epsilon=1, delta=1e-6)
+        for options in (ONE, {"design": PORTFOLIO}):
+            with pytest.raises(BudgetError):
+                two_stages(never, **options, ledger=budget.at(delta=1e-6))
+        assert float(budget.spent().epsilon) == 0.0
