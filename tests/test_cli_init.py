@@ -32,7 +32,7 @@ def test_a_draft_of_a_text_file_guesses_by_names_and_says_so(folder):
     result = init("people.csv", "--label", "income", "--epsilon", "2.5")
     assert result.exit_code == 0
     document = tomllib.loads(result.stdout)
-    assert document["data"]["source"] == "people.csv"
+    assert (document["name"], document["data"]["source"]) == ("people", "people.csv")
     assert document["privacy"]["epsilon"] == 2.5
     kinds = {name: facts.get("kind", "number") for name, facts in document["data"]["columns"].items()}
     assert kinds == {"zip": "number", "created_at": "date", 'odd " word': "number", "stay_duration": "duration"}

@@ -84,6 +84,24 @@ def test_without_a_public_share_or_with_common_classes_nothing_is_said(tmp_path,
     assert not [note for note in found["notes"] if "accuracy" in note]
 
 
+@pytest.mark.parametrize(
+    ("metric", "shares", "weights", "said"),
+    [
+        ("balanced-accuracy", None, None, True),
+        ("balanced-accuracy", {"ill": 0.02}, None, True),
+        ("balanced-accuracy", {"ill": 0.4}, None, False),
+        ("balanced-accuracy", None, {"ill": 40.0}, False),
+        ("auc", None, None, False),
+        ("accuracy", None, None, False),
+    ],
+)
+def test_a_metric_that_counts_classes_asks_for_weights(tmp_path, table, metric, shares, weights, said):
+    study = parse_study(document(metric, weights=weights, shares=shares))
+    with unpriced():
+        notes = check_study(study, base_folder=tmp_path, folder=tmp_path / "out")["notes"]
+    assert any("class_weights = { RARE = 10 } under [learner]" in note for note in notes) == said
+
+
 @pytest.mark.full
 def test_the_card_says_that_the_model_is_no_better_than_one_answer(tmp_path, table):
     """Accuracy 0.98 with 2 per cent of positives, as public shares tell: on top, in a warning and beside the figure."""

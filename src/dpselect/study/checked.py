@@ -12,7 +12,7 @@ from dpselect.study.forecast import left_unsearched, lost_by_searching
 from dpselect.study.priced import Price, admit, price
 from dpselect.study.schema import Study
 from dpselect.study.settled import Place, Settled, settle
-from dpselect.study.shown import misleading
+from dpselect.study.shown import misleading, unweighted
 
 __all__ = ["check_study"]
 
@@ -33,6 +33,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     recipe, law, bought = settled.recipe, settled.law, found.purchase
     notes = (
         misleading(settled.study),
+        unweighted(settled.study),
         left_unsearched(study, settled),
         _pays(settled, found),
         lost_by_searching(settled),

@@ -19,7 +19,7 @@ __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 
 # parts of names, between other letters or where a capital begins
 _IDENTITY: Final = {"id", "uuid", "guid", "key", "name", "surname", "email", "mail", "phone", "ssn", "address", "url"}
-_DATE: Final = {"date", "day", "time", "timestamp", "datetime", "at", "dob", "birthday", "born"}
+_DATE: Final = {"date", "day", "time", "timestamp", "datetime", "at", "dob", "birthday", "born", "seen"}
 _DURATION: Final = {"duration", "elapsed", "interval"}
 
 
@@ -81,17 +81,25 @@ def draft_study(source: str, label: str, columns: Sequence[DraftedColumn], facts
     kept = [f"{_key(each.name)} = {each.facts}{_because(each)}" for each in columns if each.kind != "none"]
     left = [f"# {_key(each.name)}{_because(each)}" for each in columns if each.kind == "none"]
     return _TEMPLATE.format(
+        name=_quoted(_called(source)),
         source=_quoted(source),
         options=options,
         label=_quoted(label),
         answers=_answers(facts),
         metric=_quoted(DEFAULT_METRICS["regression" if facts.task == "regression" else "classification"]),
+        rare="." if facts.task == "regression" else _RARE,
         columns="\n".join(kept),
         left="\n".join(["# Left out:", *left, ""]) if left else "",
         epsilon=facts.epsilon,
         rows=_toml(facts.nominal_rows or FILL_IN),
         blank=FILL_IN,
     )
+
+
+def _called(source: str) -> str:
+    """The name of the file or of the table in a database."""
+    last = re.split(r"[/\\:#]", source)[-1]
+    return last.partition(".")[0] or "study"
 
 
 def _answers(facts: Facts) -> str:
@@ -127,6 +135,10 @@ def _because(column: DraftedColumn) -> str:
     return f"  # {column.why}" if column.why else ""
 
 
+_RARE: Final = """; where one class is rare, take
+# metric = "balanced-accuracy", and give that class the weight of about one over its share of the rows, in a table
+# [learner] with class_weights = { RARE = 10 }."""
+
 _TEMPLATE: Final = """\
 # A draft, made from the names of the columns alone. No cell of the table was read.
 #
@@ -134,14 +146,17 @@ _TEMPLATE: Final = """\
 # Replace every "{blank}" by what is public without them: a questionnaire, a law, a standard, common sense.
 # `dpselect tune --check THIS_FILE` names what is left, and says the price; nothing is read or spent.
 
+name = {name}                          # what the report calls it
+
 [data]
 source = {source}
 {options}label = {label}                          # what is to be predicted
 {answers}
 
-# For each feature its bounds (cells beyond them are clipped) or its categories; kinds are number, date, duration.
-# Take a column out by deleting its line. missing = "indicator" adds a column that says where a cell was missing;
-# missing = 40 puts 40 there. scale = "log" for amounts. See docs/study-file.md.
+# For each feature its bounds (cells beyond them are clipped) or its categories. For dates and times put kind = "date"
+# before the bounds, for spans of time kind = "duration". Take a column out by deleting its line. missing = "indicator"
+# adds a column that says where a cell was missing; missing = 40 puts 40 there. scale = "log" for amounts. See
+# docs/study-file.md.
 [data.columns]
 {columns}
 {left}
@@ -152,7 +167,7 @@ adjacency = "add_or_remove_one"          # hides whether a row is in the table a
 nominal_rows = {rows}                    # about how many rows there are: a round public figure, not a count
 
 # One model is trained on all rows, with settings by rule. To keep a fifth of the rows for a figure of how good it is,
-# with noise and an interval, take the comment off; where one class is rare, metric = "balanced-accuracy".
+# with noise and an interval, take the comment off{rare}
 # [validation]
 # metric = {metric}
 # To search instead, say what for, as in docs/study-file.md: [space] map = ...

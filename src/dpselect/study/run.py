@@ -22,6 +22,7 @@ from dpselect.study.priced import admit, price
 from dpselect.study.schema import Study
 from dpselect.study.searched import Watching, search
 from dpselect.study.settled import Place, settle
+from dpselect.study.shown import unweighted
 from dpselect.study.written import read_release, write
 
 __all__ = ["StudyRun", "run_study"]
@@ -64,7 +65,7 @@ def run_study(
     settled = settle(study, Place.of(study, base_folder, folder, resume=resume))
     priced = admit(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
-    for said in (left_unsearched(study, settled), lost_by_searching(settled)):
+    for said in (unweighted(settled.study), left_unsearched(study, settled), lost_by_searching(settled)):
         if said is not None:
             _LOG.warning("note: %s", said)
     begins("reading the rows")

@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.study.cells import category
+from dpselect.study.learners import LEARNERS
+from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric
 from dpselect.study.priced import Priced
 from dpselect.study.schema import Data, Study
 
-__all__ = ["figures", "misleading"]
+__all__ = ["figures", "misleading", "unweighted"]
 
 _FAILURE: Final = 0.05
 _RARE: Final = 0.1
@@ -74,6 +76,21 @@ def misleading(study: Study, counts: list[float] | None = None) -> str | None:
         other = "balanced-accuracy or auc" if len(shares) == 2 else "balanced-accuracy"
         return f"{said}: accuracy says little of the rarest class, take validation.metric = {other}"
     return f"{said}: compare the accuracy of any model with that"
+
+
+def unweighted(study: Study) -> str | None:
+    """What is to be said where classes count alike when a model is judged, and rows alike when it is trained."""
+    if study.metric != "balanced-accuracy" or "class_weights" not in learner_keys(LEARNERS[study.learner.name]):
+        return None
+    shares = _declared_shares(study.data)
+    common = None not in shares and min(filter(None, shares), default=0.0) >= _RARE
+    if common or "class_weights" in study.learner.parameters:
+        return None
+    return (
+        "balanced-accuracy counts all classes alike, training counts all rows alike: so that the model finds a rare "
+        "class, give it a weight, such as class_weights = { RARE = 10 } under [learner] for one row in ten; the price "
+        "stays"
+    )
 
 
 def _declared_shares(data: Data) -> list[float | None]:

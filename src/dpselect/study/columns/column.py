@@ -211,7 +211,9 @@ class Column(BaseModel):
     def _number(self, value: Any) -> float:
         """A bound or a fill."""
         if self.kind == "number" and isinstance(value, str):
-            raise ValueError("bounds and missing must be numbers, without quotation marks")
+            raise ValueError(
+                'bounds and missing must be numbers, without quotation marks; of dates, with kind = "date" beside them'
+            )
         cells = np.empty(1, dtype=object)
         cells[0] = value
         return float(KINDS[self.kind].read(cells, self.format)[0])
