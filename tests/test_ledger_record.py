@@ -27,7 +27,7 @@ from dpselect.ledger import (
     schema as ledger_schema,
 )
 from dpselect.ledger.engines import file_of, network_file_system
-from dpselect.ledger.entries import canonical
+from dpselect.ledger.entries import Head, canonical, next_head
 from dpselect.privacy import Receipt
 from dpselect.testing.ledger_contract import GATE
 
@@ -128,6 +128,21 @@ def test_an_unknown_schema_version(written):
     edited(written, "UPDATE ledger_meta SET value = '99' WHERE key = 'schema'")
     with pytest.raises(SchemaVersionError, match="99"):
         Ledger.open(written)
+
+
+def test_an_entry_of_a_later_kind_is_refused(written):
+    """In a record that fits otherwise: by an import, and by whoever verifies the file."""
+    with Ledger.open(written) as ledger:
+        lines = list(export_lines(ledger))
+    last = json.loads(lines[-1])
+    body = {**last["body"], "kind": "later"}
+    head = next_head(Head(last["sequence"], last["head"]), canonical(body))
+    line = canonical({"sequence": head.sequence, "head": head.head, "body": body})
+    with pytest.raises(LedgerDamagedError, match="no known kind"):
+        import_lines([*lines, line], written.with_name("copy.db"), witness=False)
+    edited(written, f"INSERT INTO ledger_entry VALUES ({head.sequence}, '{head.head}', '{canonical(body)}')")
+    with Ledger.open(written, witness=False) as ledger, pytest.raises(LedgerDamagedError, match="no known kind"):
+        ledger.verify()
 
 
 def made_from(path, statements):

@@ -44,13 +44,14 @@ def serve(
     except ImportError:
         raise missing_extra("server", "serving holdouts and gates") from None
     from dpselect.holdout.server.app import LOG, make_app
+    from dpselect.holdout.server.connections import patient
 
     settings = ServerSettings() if settings is None else settings
     boards = open_boards(paths)
     with Submitters(submitters) as people, _listening(listen) as (place, url), _log(LOG):
         config = Config(
             make_app(boards, people, settings),
-            http="h11",
+            http=patient(settings.idle_seconds, settings.idle_connections),
             ws="none",
             lifespan="off",
             log_config=None,
