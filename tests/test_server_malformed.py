@@ -168,7 +168,9 @@ def raw_status(url, sent):
             wire.sendall(sent)
             wire.shutdown(socket.SHUT_WR)
             answer = wire.recv(65536)
-        except (ConnectionError, BrokenPipeError):
+        except TimeoutError:
+            raise
+        except OSError:  # the server has ended the connection: which error that is depends on when
             return 0
     return int(answer.split()[1]) if answer else 0
 
