@@ -102,7 +102,7 @@ SECRET = "s3cr3t"
             ",colour,label\n1,red,yes\n".replace(",colour", "age,colour", 1) + ",red,no\n",
             "'age' has a cell that is missing or no",
         ),
-        (f"age,colour,label\n1,red,yes\n2,{SECRET},yes\n", "'label' does not hold two"),
+        (f"age,colour,label\n1,red,yes\n2,{SECRET},yes\n", "'label' must hold at least two of the declared classes"),
         (f"age,colour,label\n1,red,yes\n2,red,no,{SECRET}\n", "length differs"),
     ],
 )

@@ -70,7 +70,7 @@ def load(data: Data, table: Table, facts: Mapping[str, Column] | None = None) ->
     if data.target.bounds is None and len(set(labels.tolist()) - {-1}) < 2:
         declared = ", ".join(map(repr, data.target.classes))
         raise ContentError(
-            f"column {data.label!r} does not hold two of the declared classes, {declared}: write them as it does"
+            f"column {data.label!r} must hold at least two of the declared classes, {declared}: write them as it does"
         )
     numbers = {name: fact.numbers(name, columns[name]) for name, fact in facts.items() if fact.private}
     keys = columns[data.row_key] if data.row_key else None
