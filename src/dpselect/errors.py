@@ -242,6 +242,8 @@ def secret_number(name: str, value: SupportsFloat | None) -> float:
     >>> secret_number("score", 10**400)
     inf
     """
+    if type(value) is float:
+        return value
     if value is None or (isinstance(value, Decimal) and value.is_nan()):
         return math.nan
     if not isinstance(value, (str, bytes, bytearray)):

@@ -234,7 +234,7 @@ class SparseVector(PaidSession):
 
     def _check(self, queries: int) -> None:
         self._refuse_when_closed()
-        if self.halted:
+        if self._positives >= self._max_positives:
             raise BudgetError("the sparse vector has given all its positive answers; open and charge a new one")
         if self._max_queries is not None and self._asked + queries > self._max_queries:
             raise BudgetError(

@@ -48,7 +48,7 @@ class ThresholdTest:
 
     def single(self, value: float, threshold: float) -> bool:
         """One test with fresh noise."""
-        return self._decide(value, threshold, int(self._random.bits(64)))
+        return self._decide(value, threshold, self._random.bits(64))
 
     def _decide(self, value: float, threshold: float, word: int) -> bool:
         """Whether the uniform real that starts with the 64 bits of `word` lies below the probability of a positive."""
@@ -57,9 +57,9 @@ class ThresholdTest:
             return False
         if gap == math.inf:
             return True
-        excess = self._offset - gap * self._slope
-        probability = _tail(excess)
-        margin = _SLACK + self._blur + 2.0**-48 * abs(gap * self._slope)
+        scaled = gap * self._slope
+        probability = _tail(self._offset - scaled)
+        margin = _SLACK + self._blur + 2.0**-48 * abs(scaled)
         if word < (probability - margin) * _WORD:
             return True
         if word > (probability + margin) * _WORD:
@@ -168,7 +168,7 @@ def _largest_gaps(values: NDArray[Any], thresholds: Array) -> Array:
 
 
 def _tail(excess: float) -> float:
-    small = 0.5 * math.exp(-min(abs(excess), 800.0))
+    small = 0.5 * math.exp(-abs(excess))
     return small if excess >= 0.0 else 1.0 - small
 
 

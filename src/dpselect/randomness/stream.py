@@ -18,6 +18,7 @@ from dpselect.randomness.starting import refuse_while_starting
 __all__ = ["BitStream", "Shape", "parse_shape"]
 
 _BUFFER = 1 << 12
+_MOST = 1 << 44
 Shape = int | tuple[int, ...]
 
 
@@ -57,21 +58,22 @@ class BitStream(Unrepeatable):
 
     def bytes(self, count: int) -> bytes:
         """`count` uniform random bytes."""
-        count = integer("count", count, at_least=0, at_most=1 << 44)  # fewer than none would wind the stream back
+        if type(count) is not int or not 0 <= count <= _MOST:  # fewer than none would wind the stream back
+            count = integer("count", count, at_least=0, at_most=_MOST)
         with self._lock:
-            self._check_process()
+            if self._pid != os.getpid():
+                self._leave_parent()
             if count > _BUFFER:
                 return self._next(count)
-            if self._position + count > len(self._buffer):
-                self._buffer = self._buffer[self._position :] + self._next(_BUFFER)
-                self._position = 0
-            taken = self._buffer[self._position : self._position + count]
-            self._position += count
-            return taken
+            start, end = self._position, self._position + count
+            if end > len(self._buffer):
+                self._buffer = self._buffer[start:] + self._next(_BUFFER)
+                start, end = 0, count
+            self._position = end
+            return self._buffer[start:end]
 
-    def _check_process(self) -> None:
-        if self._pid == os.getpid():
-            return
+    def _leave_parent(self) -> None:
+        """In a forked child: a stream of its own, or where there can be none an error."""
         if self._replayable:
             raise ForkedSourceError(
                 "this keyed random source was made before a fork and would repeat its parent's draws; "
