@@ -219,13 +219,16 @@ class Loop:
     there are so many left to solve. Development tasks and the gate's tasks are apart; `fresh` draws new ones each ask.
     """
 
+    tasks = LOOP_TASKS
+
     def __init__(self, gain: float, random: np.random.Generator, tails: Array, *, fresh: bool = False) -> None:
         self.random, self.tails, self.fresh = random, tails, fresh
         self.gain, self.purse, self.false, self.claimed = gain, FAILURE, 0, 0.0
-        self.incumbent = self.built = (0.5, *(random.random((2, LOOP_TASKS)) < 0.5))
+        self.incumbent: tuple[Any, ...] = (0.5, *(random.random((2, self.tasks)) < 0.5))
+        self.built = self.incumbent
         """True rate, outcomes on the development tasks, outcomes on the gate's tasks."""
 
-    def experiment(self) -> tuple[float, Array, Array]:
+    def experiment(self) -> tuple[Any, ...]:
         """What is built so far with one more change."""
         gain = self.gain * (self.random.random() < 0.1)
         rate, *known = self.built
@@ -233,7 +236,7 @@ class Loop:
         down = min(0.5 * (DISCORDANT - gain), up, rate)
         changed = [
             np.where(
-                solved, self.random.random(LOOP_TASKS) * rate >= down, self.random.random(LOOP_TASKS) * (1 - rate) < up
+                solved, self.random.random(self.tasks) * rate >= down, self.random.random(self.tasks) * (1 - rate) < up
             )
             for solved in known
         ]
@@ -247,22 +250,22 @@ class Loop:
         """The logarithm of the sign test's p-value."""
         return float(self.tails[wins + losses, wins])
 
-    def take(self, candidate: tuple[float, Array, Array]) -> None:
+    def take(self, candidate: tuple[Any, ...]) -> None:
         """The candidate is the incumbent."""
         self.false += candidate[0] <= self.incumbent[0]
         wins, losses = self.compared(candidate[2], self.incumbent[2])
-        self.claimed += (wins - losses) / LOOP_TASKS
+        self.claimed += (wins - losses) / self.tasks
         self.incumbent = self.built = candidate
 
     def ask(self, stake: float) -> None:
         """Ask the gate about what is built; rejected, it stays built."""
-        rate, _, tasks = self.built
+        rate, tasks = self.built[0], self.built[2]
         before = self.incumbent[2]
         if self.fresh:  # both systems on new tasks: by the discordance that the old ones have, and the true gain
             shares = [float((tasks & ~before).mean() + (before & ~tasks).mean()), rate - self.incumbent[0]]
             up = min(max(0.5 * (shares[0] + shares[1]), 0.0), 1.0)
             wins, losses, _ = self.random.multinomial(
-                LOOP_TASKS, [up, max(shares[0] - up, 0.0), 1 - max(shares[0], up)]
+                self.tasks, [up, max(shares[0] - up, 0.0), 1 - max(shares[0], up)]
             )
         else:
             wins, losses = self.compared(tasks, before)
@@ -313,7 +316,7 @@ def advised(loop: Loop, _left: int) -> None:
         return
     loop.built = candidate
     wins, losses = loop.compared(candidate[1], loop.incumbent[1])
-    advice = advise_gate(tasks=LOOP_TASKS, purse=loop.purse, wins=wins, losses=losses, development_tasks=LOOP_TASKS)
+    advice = advise_gate(tasks=loop.tasks, purse=loop.purse, wins=wins, losses=losses, development_tasks=loop.tasks)
     if advice.ask:
         loop.ask(min(advice.stake, loop.purse))
 

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,23 @@ def make_gate(path: Path | str, **options) -> dict[str, int]:
     names = [f"task {task}" for task in range(TASKS)]
     Gate.create(path, dict.fromkeys(names, 0), rules=rules, **options)
     return dict.fromkeys(names, 1)
+
+
+POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
+
+
+@contextmanager
+def fresh_database() -> Iterator[str]:
+    """The URL of an empty database on the server that `DPSELECT_TEST_POSTGRES` names."""
+    import psycopg
+
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(POSTGRES, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            yield POSTGRES.replace("/postgres?", f"/{name}?")
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @dataclass

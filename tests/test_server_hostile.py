@@ -3,10 +3,8 @@
 import http.server
 import json
 import multiprocessing
-import os
 import threading
 import tracemalloc
-import uuid
 
 import pytest
 
@@ -15,7 +13,7 @@ from dpselect.holdout import Holdout
 from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, open_boards
 from dpselect.holdout.server.boards import BoardAnswer
 from dpselect.holdout.server.submitters import QuotaError
-from tests.serving import invited, make_gate, make_holdout
+from tests.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout
 from tests.test_server import Broken, call
 
 pytest.importorskip("starlette")
@@ -23,8 +21,6 @@ pytest.importorskip("uvicorn")
 
 from dpselect.holdout.server.app import make_app
 from dpselect.holdout.server.uploads import Upload
-
-POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
 
 
 def bearer(token):
@@ -251,14 +247,9 @@ def where(request, tmp_path):
     if request.param == "sqlite":
         yield str(tmp_path / "submitters.db")
         return
-    psycopg = pytest.importorskip("psycopg")
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(POSTGRES, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
-        try:
-            yield POSTGRES.replace("/postgres?", f"/{name}?")
-        finally:
-            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    pytest.importorskip("psycopg")
+    with fresh_database() as found:
+        yield found
 
 
 @pytest.mark.full

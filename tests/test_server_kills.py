@@ -1,5 +1,6 @@
 """kill -9 under load: no answer was given that is not counted, and the next server knows all of them."""
 
+import base64
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import pytest
 from dpselect.errors import ContentError
 from dpselect.holdout import Gate, Holdout
 from dpselect.holdout.server import HoldoutClient, ServerError, Submitters
-from tests.serving import invited, make_gate, make_holdout, served
+from tests.serving import POSTGRES, fresh_database, make_gate, make_holdout, served
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -52,14 +53,29 @@ class Load:
                 return
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.skipif(not POSTGRES, reason="no server"))])
+def places(request, tmp_path, monkeypatch):
+    """Where a holdout, a gate and submitters lie, what is served, and the variable with the key."""
+    if request.param == "sqlite":
+        yield tmp_path / "pets.holdout", tmp_path / "my.gate", tmp_path / "submitters.db", tmp_path, None
+        return
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("DPSELECT_SHARED_KEY", base64.b64encode(bytes(range(32))).decode())
+    with fresh_database() as url:
+        yield f"{url}#pets", f"{url}#my", url, url, "DPSELECT_SHARED_KEY"
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("rounds", [1, pytest.param(20, marks=pytest.mark.slow)])
-def test_kills_under_load(tmp_path, state, rounds):
-    guesses = make_holdout(tmp_path / "pets.holdout", questions=10**6, answers=1)
-    better = make_gate(tmp_path / "my.gate", consultations=10**6)
-    token, draw, told = invited(tmp_path, questions=10**9), random.Random(rounds), 0
+def test_kills_under_load(tmp_path, state, places, rounds):
+    pets, my, submitters, boards, key = places
+    guesses = make_holdout(pets, questions=10**6, answers=1, key_variable=key)
+    better = make_gate(my, consultations=10**6, key_variable=key)
+    with Submitters(submitters) as people:
+        token = people.invite("Ada", questions=10**9)
+    draw, told = random.Random(rounds), 0
     for number in range(rounds):
-        with served(tmp_path, tmp_path) as server:
+        with served(tmp_path, boards, flags=("--submitters", str(submitters))) as server:
             load = Load(server.url, token, guesses, better, first=number * 10_000)
             end = time.monotonic() + 30
             while not (load.scores and load.verdicts) and time.monotonic() < end:
@@ -69,7 +85,7 @@ def test_kills_under_load(tmp_path, state, rounds):
         for thread in load.threads:
             thread.join()
         assert load.wrong == []
-        holdout, gate = Holdout.open(tmp_path / "pets.holdout"), Gate.open(tmp_path / "my.gate")
+        holdout, gate = Holdout.open(pets), Gate.open(my)
         for claim, (agrees, value) in load.scores.items():
             again = holdout.score(ids=guesses, predictions=guesses.values(), claim=claim, submitter="Ada")
             assert (again.repeated, again.agrees, again.value) == (True, agrees, value)
@@ -78,7 +94,7 @@ def test_kills_under_load(tmp_path, state, rounds):
             assert gate.ask(better, candidate=json.dumps(["Ada", name])) is verdict
         assert gate.status()["asked"] == asked, "what was answered is on record, and not charged again"
         told += len(load.scores) + len(load.verdicts)
-        with Submitters(tmp_path / "submitters.db") as people:
+        with Submitters(submitters) as people:
             who = people.by_token(token)
             used = sum(10**9 - people.left(who, board.identifier)[0] for board in (holdout, gate))
         assert used >= told, "a crash gives no quota back"

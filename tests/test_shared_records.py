@@ -4,7 +4,6 @@ import base64
 import json
 import multiprocessing
 import os
-import uuid
 from contextlib import contextmanager
 
 import pytest
@@ -13,9 +12,8 @@ from dpselect.errors import ArgumentError, BudgetError, StudyError
 from dpselect.holdout import Gate, GateRules, Holdout
 from dpselect.holdout.server import open_boards
 from dpselect.holdout.server.uploads import Upload
-from tests.serving import invited, make_gate, make_holdout, served
+from tests.serving import POSTGRES, fresh_database, invited, make_gate, make_holdout, served
 
-POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
 pytestmark = pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
 KEY = "DPSELECT_SHARED_KEY"
 
@@ -23,15 +21,10 @@ KEY = "DPSELECT_SHARED_KEY"
 @pytest.fixture
 def url(monkeypatch):
     """An empty database, and a key that all servers have."""
-    psycopg = pytest.importorskip("psycopg")
+    pytest.importorskip("psycopg")
     monkeypatch.setenv(KEY, base64.b64encode(bytes(range(32))).decode())
-    name = f"test_{uuid.uuid4().hex}"
-    with psycopg.connect(POSTGRES, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
-        try:
-            yield POSTGRES.replace("/postgres?", f"/{name}?")
-        finally:
-            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with fresh_database() as found:
+        yield found
 
 
 @contextmanager
