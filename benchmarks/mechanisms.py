@@ -90,7 +90,7 @@ def selection(count: int, repeats: int) -> None:
             ),
             "permute-and-flip": lambda s=scores: permute_and_flip(s, **parameters),
             "report noisy max, Laplace": lambda s=scores: report_noisy_max(s, **parameters),
-            "top 10": lambda s=scores: TopK(count=10, **parameters).draw(s),
+            "top 10": lambda s=scores: TopK(count=10, sensitivity=1.0, epsilon=EPSILON).draw(s, random=random),
             "NumPy Gumbel argmax (floating point)": gumbel_argmax(scores),
         }
         for label, run in ours.items():

@@ -101,6 +101,13 @@ def table_of(
     return ModelTable(name, dict(zip(kept, X.T, strict=True)), answers, {**target, "columns": facts})
 
 
+def placed(name: str, size: tuple[int, int], bound: float, **shape: Any) -> ModelTable:
+    """Classes that lie around places of their own, by scikit-learn."""
+    rows, columns = size
+    X, y = make_classification(rows, columns, **shape)
+    return table_of(f"{name}, {rows:,} rows", X, y, classes_of(y), [(-bound, bound)] * columns)
+
+
 def digits() -> ModelTable:
     X, y = load_digits(return_X_y=True)
     pixels = {f"pixel {place // 8} {place % 8}": column for place, column in enumerate(X.T)}
@@ -121,10 +128,8 @@ def friedman(rows: int) -> ModelTable:
 
 def clusters() -> ModelTable:
     """Four classes around two places each."""
-    X, y = make_classification(
-        20_000, 12, n_informative=8, n_redundant=0, n_classes=4, class_sep=1.5, flip_y=0.02, random_state=12
-    )
-    return table_of("clusters, 20,000 rows", X, y, classes_of(y), [(-6, 6)] * 12)
+    shape = {"n_informative": 8, "n_redundant": 0, "n_classes": 4, "class_sep": 1.5, "flip_y": 0.02}
+    return placed("clusters", (20_000, 12), 6, **shape, random_state=12)
 
 
 def amounts() -> ModelTable:
@@ -189,15 +194,13 @@ def rents() -> ModelTable:
 
 def rare() -> ModelTable:
     """One row in twenty is of the second class."""
-    X, y = make_classification(3000, 15, n_informative=6, n_redundant=3, weights=[0.95], class_sep=1.2, random_state=51)
-    return table_of("rare, 3,000 rows", X, y, classes_of(y), [(-6, 6)] * 15)
+    shape = {"n_informative": 6, "n_redundant": 3, "weights": [0.95], "class_sep": 1.2}
+    return placed("rare", (3000, 15), 6, **shape, random_state=51)
 
 
 def ten_classes() -> ModelTable:
-    X, y = make_classification(
-        4000, 20, n_informative=12, n_redundant=0, n_classes=10, n_clusters_per_class=1, class_sep=1.5, random_state=52
-    )
-    return table_of("ten classes, 4,000 rows", X, y, classes_of(y), [(-7, 7)] * 20)
+    shape = {"n_informative": 12, "n_redundant": 0, "n_classes": 10, "n_clusters_per_class": 1, "class_sep": 1.5}
+    return placed("ten classes", (4000, 20), 7, **shape, random_state=52)
 
 
 def tails() -> ModelTable:

@@ -21,7 +21,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +33,6 @@ from dpselect.storage import durable
 ROWS = 400
 LABELS = np.random.default_rng(5).integers(0, 2, ROWS)
 QUESTIONS = 4
-
-
-HoldoutRequest.plan = functools.cache(HoldoutRequest.plan)  # forked children inherit it: they are about writes
 
 
 def predictions(number: int) -> np.ndarray:
@@ -216,8 +214,20 @@ def hammer(root: Path, processes: int, each: int) -> None:
     print(json.dumps(report))
 
 
+@contextmanager
+def planned_once() -> Iterator[None]:
+    """Each plan is worked out once; forked children inherit it, which are about writes."""
+    plan = HoldoutRequest.plan
+    HoldoutRequest.plan = functools.cache(plan)
+    try:
+        yield
+    finally:
+        HoldoutRequest.plan = plan
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "hammer":
-        hammer(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
-    else:
-        kills(Path(sys.argv[2]), sys.argv[1], int(sys.argv[3]), int(sys.argv[4]))
+    with planned_once():
+        if sys.argv[1] == "hammer":
+            hammer(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+        else:
+            kills(Path(sys.argv[2]), sys.argv[1], int(sys.argv[3]), int(sys.argv[4]))

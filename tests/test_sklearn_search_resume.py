@@ -65,13 +65,14 @@ def test_a_changed_search_is_not_resumed(tmp_path):
 FINGERPRINT = """
 from tests.test_sklearn_search import *
 from tests.test_sklearn_search_price import OnlyRvs
+from dpselect.integrations.sklearn.requested import request_of
 from dpselect.tuning.plan import _digest
 public = PublicTransformer(StandardScaler().fit(X))
 model = make_pipeline(ColumnTransformer([("a", public, [0])]), LEARNER)
 laws = (stats.norm(1, 2), OnlyRvs(), [(1, 2), LEARNER])
 space = [{"outputperturbationclassifier__regularization": law} for law in laws]
 given = search(model, space, store="s", public_validation=(X, Y), scoring=RowScore(minus_absolute_error))
-print(given._fingerprint(), _digest(list(given._request(3).space.describe().items())))
+print(given._fingerprint(), _digest(list(request_of(given, 3).space.describe().items())))
 """
 
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
+from dpselect.storage import KeyPlace
 
 __all__ = ["FORMAT", "Chain", "Tip", "about", "plain"]
 
@@ -93,6 +94,31 @@ class Chain:
             return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], bound_to)
         except (InvalidTag, ValueError):
             raise StudyError(f"{self._name} cannot be opened: its key is another one, or it was changed") from None
+
+
+class Sealed:
+    """What every record is, wherever it lies: public terms, a secret, and a chain of entries, that one key opens."""
+
+    def __init__(self, name: str, row: dict[str, Any], keys: KeyPlace) -> None:
+        key = keys.load(row["identifier"])
+        if key is None:
+            raise StudyError(f"the key of {name} is missing here; without it nothing in it can be read")
+        self._row, self._chain = row, Chain(name, row, key)
+
+    @property
+    def identifier(self) -> str:
+        """Random, public, fixed."""
+        return str(self._row["identifier"])
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What anybody may know, once `secret` has been read without an error."""
+        found: dict[str, Any] = json.loads(self._row["terms"])
+        return found
+
+    def secret(self) -> bytes:
+        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
+        return self._chain.secret()
 
 
 def about(

@@ -37,7 +37,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpselect.errors import ArgumentError, number
-from dpselect.holdout.counting import ROUNDING, CountingPlan, plan_counting
+from dpselect.holdout.counting import ROUNDING, Counted, CountingPlan, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import noisy_mean
 from dpselect.holdout.scores import BITS, Scored
@@ -122,14 +122,13 @@ def _gap(probability: float, epsilon: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckedPlan:
+class CheckedPlan(Counted):
     """`counting` has nine tenths of the failure probability, the noise the rest.
 
     A claim is compared with `tolerance` = slack + refusal_gap; `epsilon` is that of a run of checks, `deviation` that
     of an answer's noise.
     """
 
-    counting: CountingPlan
     failure_probability: float
     slack: float
     gap: float
@@ -138,14 +137,6 @@ class CheckedPlan:
     deviation: float
 
     mechanism = "checked"
-
-    @property
-    def questions(self) -> int:
-        return self.counting.questions
-
-    @property
-    def answers(self) -> int:
-        return self.counting.answers
 
     @property
     def tolerance(self) -> float:

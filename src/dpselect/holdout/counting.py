@@ -32,6 +32,7 @@ analysis and holdout reuse") and of the Ladder (Blum, Hardt 2015). Nothing is pr
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, SupportsFloat
 
@@ -44,7 +45,7 @@ from dpselect.holdout.scores import Scored
 from dpselect.numerics import root_between
 from dpselect.privacy import Guarantee
 
-__all__ = ["ROUNDING", "CountingPlan", "divergence", "plan_counting"]
+__all__ = ["ROUNDING", "Counted", "CountingPlan", "ExactScores", "divergence", "plan_counting"]
 
 ROUNDING = 2.0**-30
 """More than the fixed-point form of a row's value moves a mean by."""
@@ -66,8 +67,26 @@ def _furthest(sample: float, bound: float, end: float) -> float:
     return root_between(lambda p: divergence(sample, p) > bound, safe=end, unsafe=sample, absolute=2.0**-60)
 
 
+class ExactScores(ABC):
+    """What plans have that show scores without noise."""
+
+    @property
+    @abstractmethod
+    def error(self) -> float:
+        """The largest distance of an answer from its expectation that `interval` allows."""
+
+    @property
+    def certified(self) -> bool:
+        return self.error <= 0.5
+
+    @property
+    def row_privacy(self) -> Guarantee | None:
+        """None: exact scores promise nothing to a row."""
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
-class CountingPlan:
+class CountingPlan(ExactScores):
     """`questions` questions, `answers` of which may be answered by a score; `rows` is N of the theorem.
 
     A claim within `tolerance` of the score on the rows is confirmed; other scores are rounded to a grid on [0, 1] whose
@@ -118,15 +137,6 @@ class CountingPlan:
         """The largest distance of an answer from its expectation that `interval` allows: at a score of one half."""
         return math.sqrt(self.bound / 2.0) * _SAFE + self.tolerance * _SAFE + 2.0 * ROUNDING
 
-    @property
-    def certified(self) -> bool:
-        return self.error <= 0.5
-
-    @property
-    def row_privacy(self) -> Guarantee | None:
-        """None: exact scores promise nothing to a row."""
-        return None
-
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
         """Where the expectation lies, given what was shown (with all others, except with the failure probability)."""
         return self.around(value, self.tolerance if agrees else 0.5 * self.tolerance)
@@ -160,6 +170,21 @@ class CountingPlan:
         """What is shown of a score."""
         steps = self.grid_size - 1
         return round(score * steps) / steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What plans have whose questions and answers are counted by another."""
+
+    counting: CountingPlan
+
+    @property
+    def questions(self) -> int:
+        return self.counting.questions
+
+    @property
+    def answers(self) -> int:
+        return self.counting.answers
 
 
 def plan_counting(

@@ -26,10 +26,9 @@ import numpy as np
 from scipy.special import rel_entr
 
 from dpselect.errors import ArgumentError
-from dpselect.holdout.counting import ROUNDING, CountingPlan
+from dpselect.holdout.counting import ROUNDING, Counted, CountingPlan, ExactScores
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
-from dpselect.privacy import Guarantee
 
 __all__ = ["RatioPlan", "plan_ratios"]
 
@@ -64,20 +63,10 @@ def _reach(bound: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatioPlan:
+class RatioPlan(Counted, ExactScores):
     """`counting` counts what can be asked; its `rows` are those of the positive class."""
 
-    counting: CountingPlan
-
     mechanism = "ratio"
-
-    @property
-    def questions(self) -> int:
-        return self.counting.questions
-
-    @property
-    def answers(self) -> int:
-        return self.counting.answers
 
     @property
     def failure_probability(self) -> float:
@@ -91,15 +80,6 @@ class RatioPlan:
     def error(self) -> float:
         """The largest distance of an answer from the population's F1 that `interval` allows."""
         return _reach(self.counting.bound) + self.tolerance * _SAFE + 2.0 * ROUNDING
-
-    @property
-    def certified(self) -> bool:
-        return self.error <= 0.5
-
-    @property
-    def row_privacy(self) -> Guarantee | None:
-        """None: exact scores promise nothing to a row."""
-        return None
 
     def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:
         """Whether the claim is confirmed, and what is shown: the claim, or the rounded score."""

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from dpselect.errors import StudyError
-from dpselect.holdout.chain import FORMAT, Chain, Tip, about
+from dpselect.holdout.chain import FORMAT, Sealed, Tip, about
 from dpselect.randomness import system_source
 from dpselect.randomness.starting import refuse_while_starting
 from dpselect.storage import KeyPlace, durable, key_place, state_folder
@@ -118,16 +118,12 @@ class Folded(Generic[S]):
         return state
 
 
-class Record:
+class Record(Sealed):
     """One record on disk. Make it with `create`, find it again with `open`."""
 
     def __init__(self, path: Path, row: dict[str, Any], keys: KeyPlace) -> None:
+        super().__init__(str(path), row, keys)
         self._path = path
-        self._row = row
-        key = keys.load(row["identifier"])
-        if key is None:
-            raise StudyError(f"the key of {path} is missing here; without it nothing in it can be read")
-        self._chain = Chain(str(path), row, key)
 
     @classmethod
     def create(
@@ -206,21 +202,6 @@ class Record:
         if row["kind"] != kind:
             raise StudyError(f"{path} holds another thing than a {kind}")
         return cls(path, row, key_place(row["key_variable"]))
-
-    @property
-    def identifier(self) -> str:
-        """Random, public, fixed."""
-        return str(self._row["identifier"])
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """What anybody may know, once `secret` has been read without an error."""
-        found: dict[str, Any] = json.loads(self._row["terms"])
-        return found
-
-    def secret(self) -> bytes:
-        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
-        return self._chain.secret()
 
     @contextmanager
     def turn(self, *, several: bool = False) -> Iterator[Turn]:

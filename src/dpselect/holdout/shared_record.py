@@ -11,7 +11,6 @@ made the record.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, StudyError, public_text
-from dpselect.holdout.chain import FORMAT, Chain, Tip, about
+from dpselect.holdout.chain import FORMAT, Sealed, Tip, about
 from dpselect.holdout.record import Record, Turn
 from dpselect.ledger import LedgerUnavailableError
 from dpselect.ledger.engines import driver_errors, is_server, opened
@@ -59,14 +58,12 @@ _ABOUT: Final = "SELECT format, kind, identifier, key_variable, terms, sealed FR
 _WITNESS: Final = "CREATE TABLE IF NOT EXISTS witness (id INTEGER PRIMARY KEY, sequence INTEGER, head BLOB) STRICT"
 
 
-class SharedRecord:
+class SharedRecord(Sealed):
     """A record in a database. Make it with `create`, find it again with `open`; used as a `Record` is."""
 
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
-        key = key_place(row["key_variable"]).load(row["identifier"])
-        if key is None:
-            raise StudyError(f"the key of {name} is missing here; without it nothing in it can be read")
-        self._name, self._row, self._chain = name, row, Chain(name, row, key)
+        super().__init__(name, row, key_place(row["key_variable"]))
+        self._name = name
         self._database, self._alone = opened(url, timeout=_SECONDS), threading.Lock()
         self._seen: Tip | None = _witnessed(self.identifier)
 
@@ -127,21 +124,6 @@ class SharedRecord:
         if row["kind"] != kind:
             raise StudyError(f"{name} holds another thing than a {kind}")
         return cls(url, name, row)
-
-    @property
-    def identifier(self) -> str:
-        """Random, public, fixed."""
-        return str(self._row["identifier"])
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """What anybody may know, once `secret` has been read without an error."""
-        found: dict[str, Any] = json.loads(self._row["terms"])
-        return found
-
-    def secret(self) -> bytes:
-        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
-        return self._chain.secret()
 
     @contextmanager
     def turn(self, *, several: bool = False) -> Iterator[Turn]:  # noqa: ARG002 - each entry is durable at once

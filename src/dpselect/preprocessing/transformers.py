@@ -54,6 +54,10 @@ class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
     n_features_in_: int
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.__doc__ = cls.__doc__ or cls.__bases__[-1].__doc__  # the map's
+
     def fit(self, X: Any, y: Any = None) -> Any:
         """Learn nothing; X has the shape (rows, features). Raises `ArgumentError` for parameters that do not fit it."""
         MapOfRows.fit(self, X, y)
@@ -76,54 +80,35 @@ class PublicMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         return tags
 
 
-class TableMap(PublicMap, MapOfTables):
-    __doc__ = MapOfTables.__doc__
+class TableMap(PublicMap, MapOfTables): ...
 
 
-class PublicBins(TableMap, Bins):
-    __doc__ = Bins.__doc__
+class PublicBins(TableMap, Bins): ...
 
 
-class CenteredScale(TableMap, Centered):
-    __doc__ = Centered.__doc__
+class CenteredScale(TableMap, Centered): ...
 
 
-class LogScale(TableMap, Logarithms):
-    __doc__ = Logarithms.__doc__
+class LogScale(TableMap, Logarithms): ...
 
 
-class Cosines(TableMap, Waves):
-    __doc__ = Waves.__doc__
+class Cosines(TableMap, Waves): ...
 
 
-class DirectionAndCosines(TableMap, DirectionAndWaves):
-    __doc__ = DirectionAndWaves.__doc__
+class DirectionAndCosines(TableMap, DirectionAndWaves): ...
 
 
-class RowDirection(TableMap, DirectionOfRow):
-    __doc__ = DirectionOfRow.__doc__
+class RowDirection(TableMap, DirectionOfRow): ...
 
 
-class OrientedGradients(PublicMap, EdgeDirections):
-    __doc__ = EdgeDirections.__doc__
+class OrientedGradients(PublicMap, EdgeDirections): ...
 
 
-class RowStandardization(PublicMap, Standardized):
-    __doc__ = Standardized.__doc__
+class RowStandardization(PublicMap, Standardized): ...
 
 
-_TRANSFORMERS: Final = frozenset(
-    {
-        CenteredScale,
-        Cosines,
-        DirectionAndCosines,
-        LogScale,
-        OrientedGradients,
-        PublicBins,
-        RowDirection,
-        RowStandardization,
-    }
-)
+# those above: whatever inherits from them is made later
+_TRANSFORMERS: Final = frozenset({*PublicMap.__subclasses__(), *TableMap.__subclasses__()} - {TableMap})
 
 
 def is_known_map(node: Any) -> bool:

@@ -12,11 +12,11 @@ import numpy as np
 import sklearn
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import validate_data
 
-from dpselect.errors import ArgumentError, flag, integer, number
+from dpselect.errors import ArgumentError, integer
 from dpselect.integrations.sklearn.designs import (
     PortfolioRun,
     agreement_of,
@@ -26,7 +26,7 @@ from dpselect.integrations.sklearn.designs import (
     plan_two_stages,
 )
 from dpselect.integrations.sklearn.diffprivlib_models import stated_epsilon
-from dpselect.integrations.sklearn.distributions import describe_value, search_space
+from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.foreign import explain_foreign_arguments
 from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
@@ -34,20 +34,19 @@ from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearse
 from dpselect.integrations.sklearn.released import ReleasedEstimator
+from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
 from dpselect.integrations.sklearn.spending import WholePriceSpender
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows
-from dpselect.learners.rows import column_names, public_classes, table_shape
+from dpselect.learners.rows import column_names, table_shape
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.promises import refusal
 from dpselect.randomness import RandomSource
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.repetitions import Fixed, Repetitions
+from dpselect.repetitions import Repetitions
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
@@ -222,7 +221,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
 
         `columns` is the number of columns of X, for estimators whose guarantee depends on it. Raises as `fit` does.
         """
-        return self._planned(self._request(columns))
+        return self._planned(request_of(self, columns))
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data."""
@@ -247,7 +246,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         self._column_names = column_names(X)
         X = sliceable(X)
         beside = self._routed(params)
-        request = self._request(columns)
+        request = request_of(self, columns)
         plan = self._planned(request)
         adjacency = plan.guarantee.adjacency
         steps = private_steps(clone(self.estimator), self.base, columns=columns)
@@ -364,75 +363,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             return plan_two_stages(request, self.refit_share)
         return make_search_plan(request)
 
-    def _refuse_clashes(self) -> None:
-        """What does not go with the design."""
-        if self.design not in _DESIGNS:
-            raise ArgumentError(f"design must be one of {', '.join(_DESIGNS)}, got {self.design!r}")
-        if self.design == "one-stage":
-            return
-        given = {
-            "cv": self.cv is not None,
-            "refit": self.refit,
-            "release_score": self.release_score,
-            "repetitions": self.repetitions is not None and self.design != "two-stage",
-            "score_epsilon": self.score_epsilon is not None and self.design != "two-stage",
-            "public_validation": self.public_validation is not None and self.design != "two-stage",
-            "param_distributions": self.design == "one-run" and bool(self.param_distributions),
-        }
-        for name, clashes in given.items():
-            if clashes:
-                raise ArgumentError(f'{name} does not go with design="{self.design}": leave it out')
-
-    def _request(self, columns: int | None) -> Request:
-        self._refuse_clashes()
-        if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
-            raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(self.estimator).__name__}")
-        if self.base is not None and not (isinstance(self.base, Guarantee) or callable(self.base)):
-            raise refusal("base", self.base, "a Guarantee of one fit, or a function from the estimator to one")
-        for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
-            flag(name, getattr(self, name))
-        public = self.public_validation is not None
-        folds = None
-        if self.cv is not None:
-            if hasattr(self.cv, "split"):
-                raise ArgumentError(
-                    "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
-                    "where other rows say, so that one row would move many"
-                )
-            folds = integer("cv", self.cv, at_least=2)
-            if public:
-                raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
-        share = number("validation_fraction", self.validation_fraction, above=0.0, below=1.0)
-        one = self.design in ("one-run", "portfolio")
-        trained = 1.0 if public or one else 1.0 - share if folds is None else (folds - 1) / folds
-        nominal = self.nominal_rows
-        if nominal is not None:
-            nominal = number("nominal_rows", nominal, at_least=1.0)
-            if not number("delta", self.delta) < 1.0 / nominal:
-                raise ArgumentError(f"delta must be below one over nominal_rows, got {self.delta!r}")
-        return Request(
-            estimator=self.estimator,
-            space=search_space(self.param_distributions),
-            settings=Settings(
-                adjacency=None if self.adjacency is None else parse_adjacency(self.adjacency),
-                classes=None if self.classes is None else public_classes(self.classes, np.empty(0)).tolist(),
-                nominal_rows=None if nominal is None else nominal * trained,
-                noise=None,
-                base=self.base,
-                columns=columns,
-            ),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            repetitions=Fixed(count=1) if self.design == "one-run" else self.repetitions,
-            max_runs=self.max_runs,
-            score_epsilon=self.score_epsilon,
-            public_scoring=public or one,
-            folds=folds,
-            refit=self.refit or self.design == "two-stage",
-            final_rows=nominal,
-            trained=trained,
-        )
-
     def _room(
         self,
         request: Request,
@@ -494,7 +424,6 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             self.best_score_ = result.score
 
 
-_DESIGNS = ("one-run", "portfolio", "one-stage", "two-stage")
 _NOT_THE_STUDY = {
     *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
     *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),

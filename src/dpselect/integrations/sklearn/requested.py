@@ -1,0 +1,94 @@
+"""What a `PrivateSearchCV` asks for, from its parameters alone, before there are rows."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+
+from dpselect.errors import ArgumentError, flag, integer, number
+from dpselect.integrations.sklearn.distributions import search_space
+from dpselect.integrations.sklearn.plan import Request
+from dpselect.integrations.sklearn.trial import Settings
+from dpselect.learners.rows import public_classes
+from dpselect.privacy import Guarantee
+from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.promises import refusal
+from dpselect.repetitions import Fixed
+
+__all__ = ["request_of"]
+
+_DESIGNS: Final = ("one-run", "portfolio", "one-stage", "two-stage")
+
+
+def request_of(search: Any, columns: int | None) -> Request:
+    """The request of a `PrivateSearchCV`; raises `ArgumentError` or `TypeError` for what is wrong with a parameter."""
+    _refuse_clashes(search)
+    if not (is_classifier(search.estimator) or is_regressor(search.estimator)):
+        raise ArgumentError(f"estimator must be a classifier or a regressor, got {type(search.estimator).__name__}")
+    if search.base is not None and not (isinstance(search.base, Guarantee) or callable(search.base)):
+        raise refusal("base", search.base, "a Guarantee of one fit, or a function from the estimator to one")
+    for name in ("refit", "release_score", "constant_runs", "rehearse", "resume"):
+        flag(name, getattr(search, name))
+    public = search.public_validation is not None
+    folds = None
+    if search.cv is not None:
+        if hasattr(search.cv, "split"):
+            raise ArgumentError(
+                "cv must be a number of folds: a splitter that permutes, sorts or stratifies the rows puts a row "
+                "where other rows say, so that one row would move many"
+            )
+        folds = integer("cv", search.cv, at_least=2)
+        if public:
+            raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
+    share = number("validation_fraction", search.validation_fraction, above=0.0, below=1.0)
+    one = search.design in ("one-run", "portfolio")
+    trained = 1.0 if public or one else 1.0 - share if folds is None else (folds - 1) / folds
+    nominal = search.nominal_rows
+    if nominal is not None:
+        nominal = number("nominal_rows", nominal, at_least=1.0)
+        if not number("delta", search.delta) < 1.0 / nominal:
+            raise ArgumentError(f"delta must be below one over nominal_rows, got {search.delta!r}")
+    return Request(
+        estimator=search.estimator,
+        space=search_space(search.param_distributions),
+        settings=Settings(
+            adjacency=None if search.adjacency is None else parse_adjacency(search.adjacency),
+            classes=None if search.classes is None else public_classes(search.classes, np.empty(0)).tolist(),
+            nominal_rows=None if nominal is None else nominal * trained,
+            noise=None,
+            base=search.base,
+            columns=columns,
+        ),
+        epsilon=search.epsilon,
+        delta=search.delta,
+        repetitions=Fixed(count=1) if search.design == "one-run" else search.repetitions,
+        max_runs=search.max_runs,
+        score_epsilon=search.score_epsilon,
+        public_scoring=public or one,
+        folds=folds,
+        refit=search.refit or search.design == "two-stage",
+        final_rows=nominal,
+        trained=trained,
+    )
+
+
+def _refuse_clashes(search: Any) -> None:
+    """What does not go with the design."""
+    if search.design not in _DESIGNS:
+        raise ArgumentError(f"design must be one of {', '.join(_DESIGNS)}, got {search.design!r}")
+    if search.design == "one-stage":
+        return
+    given = {
+        "cv": search.cv is not None,
+        "refit": search.refit,
+        "release_score": search.release_score,
+        "repetitions": search.repetitions is not None and search.design != "two-stage",
+        "score_epsilon": search.score_epsilon is not None and search.design != "two-stage",
+        "public_validation": search.public_validation is not None and search.design != "two-stage",
+        "param_distributions": search.design == "one-run" and bool(search.param_distributions),
+    }
+    for name, clashes in given.items():
+        if clashes:
+            raise ArgumentError(f'{name} does not go with design="{search.design}": leave it out')
