@@ -163,6 +163,15 @@ def test_advice_grows_with_what_the_development_tasks_say():
     assert found[-1].stake <= 0.05
 
 
+@pytest.mark.parametrize(("wins", "losses"), [(15, 0), (24, 0), (80, 0), (45, 10)])
+def test_what_few_development_tasks_say_clearly_is_believed(wins, losses):
+    """Gains far above the typical one: the more is won the surer the advice, up to all tasks."""
+    advice = advise_gate(tasks=80, purse=0.05, wins=wins, losses=losses, development_tasks=80)
+    assert advice.ask
+    assert advice.chance > 0.9
+    assert advice.expected_gain == pytest.approx((wins - losses) / 80, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("purse", 0), ("wins", 501), ("losses", 500), ("development_tasks", 0), ("typical_gain", 0)]
 )

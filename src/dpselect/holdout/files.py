@@ -31,7 +31,8 @@ def read_columns(path: Path, columns: Sequence[str], *, form: CsvForm = FORM) ->
     places = []
     for column in columns:
         if header.count(column) != 1:
-            raise ContentError(f"{path.name} must have one column {column!r}; there are {', '.join(map(repr, header))}")
+            there = ", ".join(map(repr, filter(None, header))) or "none"
+            raise ContentError(f"{path.name} must have one column {column!r}; there are {there}")
         places.append(header.index(column))
     if not rows:
         raise ContentError(f"{path.name} has no rows")

@@ -56,8 +56,9 @@ def advise_gate(
 ) -> GateAdvice:
     """Whether to ask a gate of so many tasks, from what was won and lost on development tasks.
 
-    True gains are taken to be normal around 0 with deviation `typical_gain` before the development tasks are seen. The
-    stake that keeps most is the purse times the chance of being accepted, which is worked out together with it.
+    Before the development tasks are seen, half of all true gains are taken to be smaller than `typical_gain` and a few
+    to be far larger (a Cauchy distribution), so that what they say clearly is believed. The stake that keeps most is
+    the purse times the chance of being accepted, which is worked out together with it.
 
     Args:
         tasks: of the gate.
@@ -71,6 +72,8 @@ def advise_gate(
 
     >>> advise_gate(tasks=500, purse=0.05, wins=90, losses=40, development_tasks=500).ask
     True
+    >>> advise_gate(tasks=80, purse=0.05, wins=24, losses=0, development_tasks=80).ask
+    True
     >>> advise_gate(tasks=500, purse=0.05, wins=60, losses=50, development_tasks=500).ask
     False
     """
@@ -83,7 +86,7 @@ def advise_gate(
     discordant = (won + lost + 1.0) / (count + 2.0)
     gains = _GRID * 2.0 * discordant
     chances = np.clip(0.5 + 0.5 * gains / discordant, 1e-9, 1.0 - 1e-9)
-    logs = won * np.log(chances) + lost * np.log1p(-chances) - 0.5 * (gains / typical) ** 2
+    logs = won * np.log(chances) + lost * np.log1p(-chances) - np.log1p((gains / typical) ** 2)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     chance = 0.5
