@@ -2,16 +2,17 @@
 
 import math
 from collections import Counter
+from fractions import Fraction
 from functools import partial
 
 import pytest
 
 from dpselect.accounting import best_of
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice
-from dpselect.errors import ArgumentError, BudgetError, NothingFoundWarning, PromiseError
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, NothingFoundWarning, PromiseError, StudyError
 from dpselect.ledger import Ledger
 from dpselect.mechanisms import ExponentialMechanism
-from dpselect.privacy import compose, gaussian, pure_dp
+from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
 from dpselect.testing.score_laws import exponential_law
@@ -20,14 +21,18 @@ from dpselect.tuning import (
     Categorical,
     Execution,
     GaussianProcessProposer,
+    Limits,
     PortfolioDesign,
     Preparation,
     SearchStore,
     TwoStageDesign,
     Uniform,
+    count,
+    encode_value,
     tune,
 )
 from dpselect.tuning.designs import _PortfolioObjective
+from dpselect.tuning.trial import decode_value
 
 TOTAL = {"epsilon": 3.0, "delta": 1e-6}
 SPACE = {"x": Categorical([1, 2])}
@@ -40,6 +45,10 @@ def normal(noise):
 
 def pure(noise):
     return pure_dp(epsilon=1.0 / noise)
+
+
+def pure_of(adjacency, noise):
+    return pure_dp(epsilon=1.0 / noise, adjacency=adjacency)
 
 
 class Runs:
@@ -61,6 +70,8 @@ two_stages = partial(tune, space=SPACE, base=normal, design="two-stage", **TOTAL
 PORTFOLIO = PortfolioDesign(score=float)
 ONE = {"repetitions": Fixed(count=1)}
 """A law with which prices take no time."""
+REPLACED = Adjacency.REPLACE_ONE
+portfolio = partial(tune, space=SPACE, base=pure, design=PORTFOLIO, **PURE)
 
 
 # The price
@@ -116,6 +127,30 @@ def test_a_portfolio_costs_the_composition_of_trials_choice_and_last_run():
     assert 0.999 * 2.0 <= whole <= 2.0
 
 
+def test_the_last_run_costs_what_the_dearest_part_of_base_does():
+    runs = Runs()
+    result = two_stages(runs, base=lambda noise: [normal(3 * noise), normal(noise), normal(2 * noise)], **ONE)
+    first, last = runs.noises
+    whole = math.hypot(1.0 / first, 1.0 / last)
+    assert result.guarantee.epsilon(1e-6) == pytest.approx(normal(1.0 / whole).epsilon(1e-6), rel=1e-6)
+    assert 0.999 * 3.0 <= result.guarantee.epsilon(1e-6) <= 3.0
+
+
+@pytest.mark.full
+def test_only_where_rows_are_added_or_removed_do_scores_that_never_fall_halve_the_noise():
+    for adjacency, halved in ((Adjacency.ADD_OR_REMOVE_ONE, True), (REPLACED, False)):
+        base, design = partial(pure_of, adjacency), PortfolioDesign(score=float, monotonic=True, sensitivity=2)
+        guarantee = portfolio(Runs(), base=base, design=design).guarantee
+        choice = guarantee.terms["composition"][-1]
+        assert (choice["monotonic"], choice["sensitivity"]) == (halved, 2.0)
+        assert guarantee.adjacency is adjacency
+
+
+def test_settings_that_cost_nothing_are_compared_for_a_tenth_of_epsilon():
+    found = portfolio(Runs(), base=lambda noise: pure_dp(epsilon=0.0))
+    assert found.guarantee.epsilon(0.0) == pytest.approx(0.2)
+
+
 # The law
 
 
@@ -152,9 +187,53 @@ def test_a_portfolio_draws_by_the_law_that_is_priced():
     run = _PortfolioObjective(
         partial(answer, labels), lambda value: 2.0 * labels.count(value), [{"told": 0.5}, {"told": 2.0}], price
     )
-    draws, found = 200, Counter(run({}, keyed_source(f"portfolio {each}")).value for each in range(200))
+    draws, found = 200, Counter()
+    for each in range(draws):
+        place, payload = run({}, keyed_source(f"portfolio {each}")).value
+        found[place, decode_value(payload)] += 1
     for outcome, chance in law(labels, float(choice.rate)).items():
         assert abs(found[outcome] / draws - chance) < 4.0 * math.sqrt(chance * (1.0 - chance) / draws)
+
+
+class Told(ExponentialMechanism):
+    """A choice that tells the scores that it is given."""
+
+    def __call__(self, scores, *, random):
+        raise Scores(scores)
+
+
+class Scores(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("ahead", [3, 7_000_000_001])
+@pytest.mark.parametrize("score", [2.0**53, 1 - 2.0**53, 2.0**53 + 3, 1 - 2.0**-53, 2.0**20 - 2.0**-32, 0.1, -1e300])
+def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, ahead):
+    """Added to doubles it would round: of 2**53 and 2**53 - 1, with 3 more, the one is 2 above the other."""
+    choice = Told(sensitivity=1.0, epsilon=1.0)
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), ahead)
+
+    def compared(value):
+        run = _PortfolioObjective(lambda *_: None, lambda _: value, [{}, {}], price)
+        with pytest.raises(Scores) as told:
+            run({}, keyed_source(1))
+        return [Fraction(each) for each in told.value.args[0]]
+
+    found = compared(score)
+    assert found[0] - found[1] == ahead
+    assert 0 <= Fraction(min(max(score, -(2.0**41)), 2.0**41)) - found[1] < 2.0**-11
+    for less in (0.25, 1.0):
+        if Fraction(score) - Fraction(score - less) <= 1:  # rounding counted
+            moved = [before - after for before, after in zip(found, compared(score - less), strict=True)]
+            assert all(0 <= each <= 1 for each in moved)
+
+
+@pytest.mark.parametrize("sensitivity", [Fraction(1, 3), 0.1, 1.0, 7, 2.0**-299, 2.0**299])
+def test_a_sensitivity_is_rounded_up_by_little(sensitivity):
+    choice = portfolio(Runs(), design=PortfolioDesign(score=float, sensitivity=sensitivity)).guarantee.terms
+    found = Fraction(choice["composition"][-1]["sensitivity"])
+    assert Fraction(sensitivity) <= found <= Fraction(sensitivity) * (1 + Fraction(1, 2**11))
+    assert found == sensitivity or sensitivity in (Fraction(1, 3), 0.1)
 
 
 def test_the_last_run_draws_of_a_key_of_its_own():
@@ -168,6 +247,20 @@ def test_the_last_run_draws_of_a_key_of_its_own():
     assert result.value == drawn[-1]
     assert len(set(drawn)) == len(drawn) == 2
     assert two_stages(run, random=keyed_source(1), **ONE).value == result.value
+    assert two_stages(run, random=keyed_source(2), **ONE).value != result.value
+
+
+def test_what_the_search_has_drawn_says_nothing_of_the_key_of_the_last_run():
+    drawn = []
+
+    def run(params, random, noise):
+        drawn.append(random.bytes(32))
+        return 0.0, None
+
+    design = TwoStageDesign(last=lambda params, random, noise: random.bytes(32))
+    result = two_stages(run, design=design, random=keyed_source(1), **ONE)
+    known = [keyed_source(key) for key in (drawn[0], bytes(32))]
+    assert result.value not in {drawn[0], *(source.bytes(32) for source in known)}
 
 
 # What fails
@@ -180,11 +273,10 @@ def test_a_trial_that_fails_is_not_chosen_and_a_score_that_fails_is_nothing(caps
             raise ValueError("seven")
         return [params["x"]]
 
-    portfolio = partial(tune, run, space=SPACE, base=normal, **TOTAL)
-    found = portfolio(design=PortfolioDesign(score=lambda value: value.append(7) or 1 / 0))
+    found = portfolio(run, design=PortfolioDesign(score=lambda value: value.append(7) or 1 / 0))
     assert found.value == [2]  # and the model is not the one that was scored
     assert found.params == {"x": 2}
-    assert portfolio(design=PortfolioDesign(score=lambda _: math.nan)).params == {"x": 2}
+    assert portfolio(run, design=PortfolioDesign(score=lambda _: math.nan)).params == {"x": 2}
     assert "seven" not in "".join(capsys.readouterr())
 
 
@@ -203,7 +295,46 @@ def test_a_last_run_that_fails_looks_like_nothing_found(capsys):
     assert "seven" not in "".join(capsys.readouterr())
 
 
+def test_each_run_of_a_portfolio_has_the_limit_of_a_count_for_itself():
+    """Else what the others have counted, which is not paid for, would decide whether it fails."""
+
+    def run(steps, params, random, noise):
+        count("steps", steps)
+        return 0.0
+
+    limited = partial(portfolio, execution=Execution(limits=Limits(counts={"steps": 10})))
+    assert limited(partial(run, 10)).value == 0.0
+    with pytest.warns(NothingFoundWarning):
+        assert limited(partial(run, 11)).value is None
+
+
+def test_what_a_design_keeps_beside_a_value_takes_no_room_from_it():
+    room = SearchStore(payload_bytes=len(encode_value(0.5)))
+    assert isinstance(two_stages(Runs(), store=SearchStore(payload_bytes=1), rehearse=False, **ONE).value, float)
+    assert portfolio(lambda params, random, noise: 0.5, store=room).value == 0.5
+
+
 # Kills
+
+
+def test_a_search_is_not_resumed_at_another_total_though_its_guarantees_have_no_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def kill(result):
+        raise KeyboardInterrupt
+
+    def unnamed(noise):
+        return Guarantee(adjacency=REPLACED, theorem="by hand", pure_epsilon=1.0 / noise)
+
+    search = partial(tune, Runs(), space=SPACE, base=unnamed, design="two-stage", delta=0.0, release=kill, **ONE)
+    with pytest.raises(KeyboardInterrupt):
+        search(epsilon=1.0, store=tmp_path / "search")
+    again = SearchStore(path=tmp_path / "search", resume=True)
+    for changed in ({"epsilon": 2.0}, {"design": TwoStageDesign(last=never)}, {"design": TwoStageDesign(share=0.6)}):
+        with pytest.raises(StudyError, match="has changed"):
+            search(**{"epsilon": 1.0, "store": again, **changed})
+    with pytest.raises(KeyboardInterrupt):
+        search(epsilon=1.0, store=again)
 
 
 @pytest.mark.full
@@ -264,6 +395,8 @@ LEARNING = AdaptiveProposal(GaussianProcessProposer(), lower_ratio=0.5, upper_ra
         ({"design": PORTFOLIO, "space": {"x": Categorical([1])}}, "2 to 4 settings"),
         ({"design": PORTFOLIO, "space": {"x": Categorical([1, 1])}}, "two settings that are the same"),
         ({"design": PORTFOLIO, "base": lambda noise: [normal(noise)] * 2}, "base must return one Guarantee"),
+        ({"base": lambda noise: []}, "what base returns must be a Guarantee, or one for each part"),
+        ({"design": PORTFOLIO, "base": lambda noise: []}, "what base returns must be a Guarantee, or one for each"),
     ],
 )
 def test_what_does_not_go_together_is_refused(changed, said):
@@ -282,6 +415,15 @@ def test_functions_of_another_kind_are_refused():
         two_stages(Runs(), design=TwoStageDesign(last=lambda params, random, noise: misspelt), **ONE)  # noqa: F821
     with pytest.raises(ArgumentError, match="a Preparation goes with a search in one stage"):
         two_stages(Preparation(never, pure_dp(epsilon=1.0)))
+    with pytest.raises(TypeError, match="last must be callable"):
+        TwoStageDesign(last=3)
+    with pytest.raises(TypeError, match="score must be callable"):
+        PortfolioDesign(score=None)
+    replaced = partial(pure_of, REPLACED)
+    with pytest.raises(AdjacencyError):
+        two_stages(never, base=lambda noise: [pure(noise), replaced(noise)], **ONE)
+    with pytest.raises(AdjacencyError):
+        two_stages(never, design=TwoStageDesign(last=never, price=replaced), **ONE)
     with pytest.raises(ArgumentError, match="price is that of `last`"):
         TwoStageDesign(price=normal)
     with pytest.raises(PromiseError, match="base must be"):

@@ -29,6 +29,7 @@ from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions, ZeroTruncatedPoisson
 from dpselect.selection.portfolio import Portfolio
 from dpselect.selection.rehearsal import Rehearsal, check_function
+from dpselect.tuning.limits import Limits, counting
 from dpselect.tuning.options import Execution, SearchRequest, SearchStore
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.result import TuneResult
@@ -42,6 +43,10 @@ _ARGUMENTS: Final = ("params", "random", "noise")
 _FIRST_STAGE: Final = ZeroTruncatedPoisson(mean=5.0)
 _KEY_BYTES: Final = 32
 _FAILED: Final = object()
+_AROUND: Final = 64
+"""Bytes of a store for what a design keeps beside a value: a key, or the place of a setting."""
+_STEP_BITS: Final = 12
+_MOST_STEPS: Final = 2.0**52
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -49,7 +54,7 @@ class TwoStageDesign:
     """For `tune(design=)`: a search at a share of epsilon, then one run more with what won and a noise of its own.
 
     - `last(params, random, noise)` is the run more, on all rows, say; it returns the value that is released. None: the
-      objective, of which the score is dropped.
+      objective, of which the score is dropped. A value that does not survive pickling is a failure.
     - `price(noise)`: what `last` promises to every row, whatever the parameters. None: the largest of `base(noise)`.
     - `share`: of epsilon that is kept for it, 0.7 unless given.
 
@@ -66,6 +71,8 @@ class TwoStageDesign:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "share", number("share", self.share, above=0.0, below=1.0))
+        if not callable(self.last) and self.last is not None:
+            raise TypeError("last must be callable: last(params, random, noise)")
         if self.price is not None and not callable(self.price):
             raise refusal("price", self.price, "a function from the noise to a Guarantee")
         if self.price is not None and self.last is None:
@@ -84,7 +91,7 @@ class PortfolioDesign:
     `sensitivity`, rounding counted; and that `score` looks at nothing that the objective leaves behind but that value.
     A count of rows that a model answers rightly has sensitivity 1. `monotonic`: under add_or_remove_one, no row more
     lowers a score, whatever the value (as of such a count), which halves the noise. A score that raises or is no finite
-    number is 0.
+    number is 0. Scores are compared in steps of at most 2**-11 of the sensitivity, up to 2**40 of it.
 
     >>> PortfolioDesign(score=lambda answer: float(answer), sensitivity=2).sensitivity
     2.0
@@ -95,7 +102,9 @@ class PortfolioDesign:
     monotonic: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0))
+        object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0, rounding="up"))
+        if not callable(self.score):
+            raise TypeError("score must be callable: score(value)")
         flag("monotonic", self.monotonic)
 
 
@@ -111,7 +120,8 @@ class _Designed:
     base: tuple[Guarantee, ...]
     repetitions: Repetitions
     finish: Callable[[Mapping[str, Any], Any], tuple[Mapping[str, Any], Any] | None]
-    described: str = ""
+    described: list[Any]
+    """What must be the same when the search is resumed, which its price need not tell: a guarantee may be unnamed."""
 
 
 def by_design(
@@ -151,7 +161,11 @@ def by_design(
         repetitions=found.repetitions,
         epsilon=request.epsilon,
         delta=request.delta,
-        store=replace(store, fingerprint=f"{store.fingerprint}{found.described}"),
+        store=replace(
+            store,
+            fingerprint=f"{store.fingerprint}{json.dumps(found.described)}",
+            payload_bytes=store.payload_bytes + _AROUND,
+        ),
         execution=execution,
         rehearse=False,
         release=write,
@@ -199,7 +213,7 @@ def _designed(objective: Any, design: Design, request: SearchRequest, execution:
     _look_at(base)
     if isinstance(design, TwoStageDesign):
         return _two_stages(objective, design, space, base, request.repetitions, epsilon=epsilon, delta=delta)
-    return _portfolio(objective, design, space, base, epsilon=epsilon, delta=delta)
+    return _portfolio(objective, design, space, base, epsilon=epsilon, delta=delta, limits=execution.limits)
 
 
 def _rehearse(objective: Any, design: Design, rehearse: Rehearsal, space: Space, *, payload_bytes: int) -> None:
@@ -232,6 +246,8 @@ def _look_at(base: Callable[[float], Any]) -> None:
 
 def _parts(base: Callable[[float], Any], noise: float) -> tuple[Guarantee, ...]:
     found = base(noise)
+    if isinstance(found, Sequence) and not found:
+        raise refusal("what base returns", found, "a Guarantee, or one for each part of the data")
     return promises("what base returns", (found,) if not isinstance(found, Sequence) else found)
 
 
@@ -278,6 +294,7 @@ def _two_stages(
         base=parts,
         repetitions=law,
         finish=partial(_last_run, objective if design.last is None else design.last, design.last is None, final),
+        described=["two stages", noise, final, design.last is None],
     )
 
 
@@ -326,6 +343,7 @@ def _portfolio(
     *,
     epsilon: float,
     delta: float,
+    limits: Limits | None,
 ) -> _Designed:
     """The noises of the trials and of the last run with which all of it meets the total.
 
@@ -334,26 +352,27 @@ def _portfolio(
     candidates = _listed(space)
 
     def make(noise: float) -> Guarantee:
-        (found,) = base(noise)
-        return found
+        found = base(noise)
+        if len(found) != 1:
+            raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
+        return found[0]
 
-    if len(base(1.0)) != 1:
-        raise ArgumentError("base must return one Guarantee: every run of a portfolio takes all rows")
     adjacency = make(1.0).adjacency
+    sensitivity = float(design.sensitivity)
     choice = ExponentialMechanism(
-        sensitivity=float(design.sensitivity),
+        sensitivity=math.ceil(sensitivity / _step(sensitivity)) * _step(sensitivity),
         epsilon=epsilon / CHOICE,
         monotonic=design.monotonic and adjacency is Adjacency.ADD_OR_REMOVE_ONE,
         adjacency=adjacency,
     )
     price = portfolio_of([make] * len(candidates), choice, epsilon=epsilon, delta=delta)
     return _Designed(
-        objective=_PortfolioObjective(objective, design.score, candidates, price),
+        objective=_PortfolioObjective(objective, design.score, candidates, price, limits),
         space=Space({}),
         base=(price.guarantee,),
         repetitions=Fixed(count=1),
         finish=partial(_chosen, candidates),
-        described=json.dumps(space.describe()),
+        described=["portfolio", space.describe(), price.trials, price.noises],
     )
 
 
@@ -381,24 +400,43 @@ class _PortfolioObjective:
     score: Callable[[Any], float]
     candidates: Sequence[Mapping[str, Any]]
     price: PortfolioPrice
+    limits: Limits | None = None
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         fits = [partial(self._fit, candidate) for candidate in self.candidates]
         value, (place,) = Portfolio(fits, self.price, self._score)(params, random, (None, None))
         if value is _FAILED:
             raise RuntimeError("the last run failed")
-        return TrialOutput(0.0, (int(place), value))
+        return TrialOutput(0.0, (int(place), encode_value(value)))
 
     def _fit(self, candidate: Mapping[str, Any], noise: float, random: RandomSource, _: Any) -> Any:
-        # a copy, which later runs do not change
-        return result_of(lambda: decode_value(encode_value(self.objective(dict(candidate), random, noise))), _FAILED)
+        def run() -> Any:
+            with counting(self.limits):  # each run for itself: what others have counted is not paid for
+                found = self.objective(dict(candidate), random, noise)
+            return decode_value(encode_value(found))  # a copy, which later runs do not change
+
+        return result_of(run, _FAILED)
 
     def _score(self, value: Any, *_: Any) -> Any:
         """A trial that failed is not chosen: that it did is its private output, which is paid for."""
         if value is _FAILED:
             return np.array([-math.inf])
         found = result_of(lambda: float(self.score(value)), 0.0)
-        return np.array([found if math.isfinite(found) else 0.0])
+        return np.array([_in_steps(found, self.price.choice.sensitivity) if math.isfinite(found) else 0.0])
+
+
+def _step(sensitivity: float) -> float:
+    """A power of two, of which the sensitivity is 2**11 to 2**12."""
+    return math.ldexp(1.0, math.frexp(sensitivity)[1] - _STEP_BITS)
+
+
+def _in_steps(score: float, sensitivity: float) -> float:
+    """The score rounded down to whole steps, and cut off where the head start could not be added without rounding.
+
+    Scores that are a whole number of steps apart stay as far apart, those that are less no further.
+    """
+    step = _step(sensitivity)
+    return math.floor(min(max(score / step, -_MOST_STEPS), _MOST_STEPS)) * step
 
 
 def _chosen(
@@ -406,5 +444,5 @@ def _chosen(
     _: Mapping[str, Any],
     value: Any,
 ) -> tuple[Mapping[str, Any], Any]:
-    place, model = value
-    return dict(candidates[place]), model
+    place, payload = value
+    return dict(candidates[place]), decode_value(payload)

@@ -107,12 +107,12 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
                 "dpselect": _version(),
                 "replays": REPLAYS,
                 "space": list(space.describe().items()),
-                "base": [[g.adjacency.value, g.theorem, g.failure, dict(g.terms)] for g in parts],
+                "base": [_described(part) for part in parts],
                 "repetitions": repetitions.describe(),
                 "shape": [shape.slots, shape.payload_bytes],
                 "options": [bool(execution.constant_runs), bool(request.declare_score), has_ledger],
                 "caller": str(store.fingerprint),
-                **({} if request.beside is None else {"beside": dict(request.beside.terms)}),
+                **({} if request.beside is None else {"beside": _described(request.beside)}),
                 **({} if proposal is None else {"proposal": proposal.describe()}),
                 **({} if execution.limits is None else {"limits": execution.limits.describe()}),
             }
@@ -139,6 +139,12 @@ def _price(request: SearchRequest, price: Callable[[Repetitions], SearchPrice]) 
             f"the search costs epsilon {rounded_up(found.epsilon(delta))} at delta {delta:g}, above the total {most:g}"
         )
     return found
+
+
+def _described(guarantee: Guarantee) -> list[Any]:
+    """What must be the same before a resume: also of guarantees that somebody made by hand, which have no terms."""
+    numbers = [guarantee.failure, guarantee.pure_epsilon, guarantee.gaussian_mu]
+    return [guarantee.adjacency.value, guarantee.theorem, *numbers, dict(guarantee.terms)]
 
 
 @cache

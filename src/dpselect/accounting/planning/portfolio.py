@@ -30,6 +30,8 @@ TRIALS: Final = 0.1
 HEAD_START: Final = 7.0
 """By so many standard deviations of a Gaussian count as private as a trial another candidate must be ahead of the first
 to be as likely."""
+_LEAST: Final = 1e-9
+"""What a trial is taken to cost at least, so that the head start of one that costs nothing is a number."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def portfolio_of(
         training, finals = (
             tuple(make(noise) for make, noise in zip(makes, found, strict=True)) for found in (trials, last)
         )
-        ahead = math.floor(HEAD_START / _Cost(training[0]).epsilon(delta))
+        ahead = math.floor(HEAD_START / max(_Cost(training[0]).epsilon(delta), _LEAST))
         return PortfolioPrice(trials, training, choice, last, covering(finals), ahead)
 
     found = least_noise(

@@ -15,7 +15,7 @@ from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.planning.calibrate import GuaranteePrice, least_parameter
 from dpselect.copied_by_fields import content
-from dpselect.errors import ArgumentError, BudgetError
+from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
 from dpselect.mechanisms import NoisyCount
 from dpselect.numerics import last_true, rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
@@ -158,10 +158,12 @@ def least_noise(
     A price that leaves at most the share `unspent` of epsilon is close enough: each one more that is worked out takes
     longer than any other part of a plan.
 
-    Raises `BudgetError` where none does.
+    Raises `BudgetError` where none does, and `AdjacencyError` for a price of guarantees that do not go together.
     """
     try:
         return least_parameter(price, epsilon=epsilon, delta=delta, relative=relative, unspent=unspent)
+    except AdjacencyError:
+        raise
     except (BudgetError, ArgumentError) as error:  # parameters have limits of their own
         raise BudgetError(f"no noise of {what} meets epsilon {epsilon:g} at delta {delta:g}: {error}") from None
 
