@@ -245,7 +245,7 @@ class Row:
 
     def cells(self) -> list[str]:
         certified = "none" if self.certified is None else f"{self.certified:.3f}"
-        share = "" if self.certified is None else f"{self.certified / self.measured:.1f}"
+        share = "" if self.certified is None or not self.measured else f"{self.certified / self.measured:.1f}"
         chance = (
             "" if self.certified is None else f"{self.missed / self.runs:.3f} ({upper(self.missed, self.runs):.3f})"
         )
