@@ -33,7 +33,8 @@ from dpselect.ordered.interior_points.tree_log_tuning import affordable_printed,
 from dpselect.privacy import Adjacency, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import EnumeratedDraws, Lost, claims, exact_law, noise_tail, worst_excess
-from tests.test_tree_log import RATIO, UNIT, array, embedded_parts, law_of, multisets, random_data, shapes
+from tests.test_tree_log import RATIO, UNIT, array, embedded_parts, multisets, shapes
+from tests.test_tree_log_laws import law_of, random_data
 
 TWO = TreeLogParameters(
     epsilon_threshold=3 * UNIT,
