@@ -50,7 +50,7 @@ async def opened(port, sent=b""):
 async def ended(connection):
     """Wait until the server has closed it."""
     try:
-        return await connection[0].read() == b""
+        return await asyncio.wait_for(connection[0].read(), 60) == b""
     except ConnectionResetError:
         return True
 
