@@ -85,6 +85,7 @@ def test_two_stages_cost_the_composition_of_a_search_and_a_run_with_a_noise_of_i
     assert len(set(search)) == 1
     assert last < 0.6 * search[0]
     first = best_of(normal(search[0]), law)
+    assert result.guarantee.terms == compose(first, normal(last)).terms
     assert 0.99 * 0.9 <= first.epsilon(1e-6) <= 0.9
     assert 0.999 * 3.0 <= result.guarantee.epsilon(1e-6) <= 3.0
     assert result.guarantee.epsilon(1e-6) == pytest.approx(compose(first, normal(last)).epsilon(1e-6), rel=1e-4)
@@ -228,6 +229,21 @@ def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, ahead
             assert all(0 <= each <= 1 for each in moved)
 
 
+def test_the_runs_of_a_portfolio_and_its_choice_draw_of_sources_of_their_own():
+    drawn = []
+
+    class Drawing(ExponentialMechanism):
+        def __call__(self, scores, *, random):
+            drawn.append(random.bytes(16))
+            return super().__call__(scores, random=random)
+
+    choice = Drawing(sensitivity=1.0, epsilon=1.0)
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0))
+    run = _PortfolioObjective(lambda _, random, __: drawn.append(random.bytes(16)), lambda _: 0.0, [{}, {}], price)
+    run({}, keyed_source(1))
+    assert len(set(drawn)) == len(drawn) == 4
+
+
 @pytest.mark.parametrize("sensitivity", [Fraction(1, 3), 0.1, 1.0, 7, 2.0**-299, 2.0**299])
 def test_a_sensitivity_is_rounded_up_by_little(sensitivity):
     choice = portfolio(Runs(), design=PortfolioDesign(score=float, sensitivity=sensitivity)).guarantee.terms
@@ -337,6 +353,18 @@ def test_a_search_is_not_resumed_at_another_total_though_its_guarantees_have_no_
         search(epsilon=1.0, store=again)
 
 
+def test_a_portfolio_is_not_resumed_with_other_settings_which_cost_the_same(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def kill(result):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        portfolio(Runs(), store=tmp_path / "search", release=kill)
+    with pytest.raises(StudyError, match="has changed"):
+        portfolio(never, space={"x": Categorical([2, 1])}, store=SearchStore(path=tmp_path / "search", resume=True))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("killed", [0, 1])
 def test_a_search_that_is_killed_goes_on_and_draws_and_charges_once(tmp_path, monkeypatch, killed):
@@ -436,6 +464,8 @@ def test_a_total_that_no_noise_meets_and_one_that_the_ledger_has_not_are_refused
         two_stages(never, base=lambda noise: [normal(noise), pure_dp(epsilon=1.0)], **ONE)
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         budget = ledger.create_budget("b", epsilon=1, delta=1e-6)
+        with pytest.raises(BudgetError, match="the smallest epsilon there is inf"):
+            two_stages(never, design=PORTFOLIO, epsilon=1, delta=0, ledger=budget.at(delta=0))
         for options in (ONE, {"design": PORTFOLIO}):
             with pytest.raises(BudgetError):
                 two_stages(never, **options, ledger=budget.at(delta=1e-6))

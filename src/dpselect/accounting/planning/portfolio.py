@@ -124,8 +124,9 @@ class _Cost:
 
     def epsilon(self, delta: float) -> float:
         """That parameter, or without delta epsilon itself."""
-        if self.guarantee.gaussian_mu is not None:
-            return self.guarantee.gaussian_mu
+        mu = self.guarantee.gaussian_mu
+        if mu is not None and delta > 0.0:
+            return mu
         found = self.guarantee.epsilon(delta)
         if delta == 0.0 or not 0.0 < found < math.inf:
             return found

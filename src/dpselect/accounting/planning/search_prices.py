@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Final, Literal
 
@@ -120,7 +120,10 @@ class _Asked:
         if self.part.renyi_curve is not None:
             few.append(best_of(self.part, self.law, bound="renyi"))
         quick = compose(smallest_of(*few), self.final)
-        return quick if self.bound == "quick" else smallest_of(quick, compose(best_of(self.part, self.law), self.final))
+        if self.bound == "quick":
+            return quick
+        sharp = compose(best_of(self.part, self.law), self.final)
+        return replace(smallest_of(quick, sharp), terms=sharp.terms)
 
     @cached_property
     def _content(self) -> bytes | int:
