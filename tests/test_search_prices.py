@@ -13,7 +13,7 @@ from dpselect.copied_by_fields import remembered
 from dpselect.errors import BudgetError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import OutputPerturbationClassifier
-from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, laplace, pure_dp, worst_of
+from dpselect.privacy import Adjacency, Guarantee, compose, dp_sgd, gaussian, laplace, pure_dp, worst_of
 from dpselect.repetitions import Harmonic, Poisson
 
 LAW = Harmonic(limit=3)
@@ -28,11 +28,11 @@ def counted(monkeypatch):
         priced.append(part)
         return best_of(part, law, **settings)
 
-    for memo in (search_prices._guarantee, search_prices._epsilon):
+    for memo in (search_prices._guarantee, search_prices._epsilon, search_prices._about):
         memo.cache_clear()
     monkeypatch.setattr(search_prices, "best_of", noted)
     yield priced
-    for memo in (search_prices._guarantee, search_prices._epsilon):
+    for memo in (search_prices._guarantee, search_prices._epsilon, search_prices._about):
         memo.cache_clear()
 
 
@@ -115,6 +115,17 @@ def test_the_longest_law_and_the_noise_of_a_score():
         longest_within(lambda law: SearchPrice((pure_dp(epsilon=0.5),), law), epsilon=0.4, delta=0.0, max_runs=5)
     with pytest.raises(BudgetError, match="no noise of the learner meets epsilon 1 at delta 0"):
         least_noise("the learner", lambda s: SearchPrice((gaussian(noise_multiplier=s),), LAW), epsilon=1.0, delta=0.0)
+
+
+@pytest.mark.full
+def test_what_a_search_for_noise_looks_at_first_is_near_the_price_and_below_it():
+    """Nothing rests on it: the noise that is found has been priced in full."""
+    for base in (gaussian(noise_multiplier=2.0), dp_sgd(noise_multiplier=2.0, sampling_rate=0.1, steps=20)):
+        price = SearchPrice((base,), LAW)
+        assert price.about(1e-6) == pytest.approx(price.epsilon(1e-6), rel=1e-5)
+        assert price.about(1e-6) <= price.epsilon(1e-6)
+    assert SearchPrice((gaussian(noise_multiplier=2.0),), LAW, gaussian(noise_multiplier=1.0)).about(1e-6) is None
+    assert SearchPrice((pure_dp(epsilon=1.0),), LAW, bound="pure").about(0.0) is None
 
 
 def test_nobody_else_calibrates_the_noise_of_a_search():

@@ -384,6 +384,6 @@ def _whole(name: str, value: Value) -> FloatArray:
 
 def _unit(v: Value) -> FloatArray:
     at = np.asarray(v, dtype=np.float64)
-    if not np.all((at >= 0.0) & (at <= 1.0)):
+    if at.size and not (at.min() >= 0.0 and at.max() <= 1.0):
         raise ArgumentError("v must be between 0 and 1")
     return at

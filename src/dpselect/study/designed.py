@@ -25,7 +25,8 @@ _ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
 _TRIAL_SIGNALS: Final = 100.0
-"""n mu of one trial from which trials tell candidates apart that really differ, on measured tables."""
+"""n mu of one trial from which trials tell candidates apart that really differ, on measured tables.
+Figures: `python -m benchmarks.portfolio_rule`."""
 _MANY_SIGNALS: Final = 5000.0
 """n mu from which noisy sums are a candidate for a table."""
 _ALIKE: Final = frozenset({"direction", "cos4", "joint"})

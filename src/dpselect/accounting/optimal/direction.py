@@ -96,6 +96,10 @@ class Bracketed(ABC):
             shrink *= 8.0
         return 0.0
 
+    def attained(self, delta: float) -> float:
+        """About the epsilon at which the attained value crosses delta: what `smallest_safe` is close above."""
+        return self._attained_root(delta)[0]
+
     def top(self) -> float:
         """An epsilon past which the curve has fallen to 1e-17 or to its floor."""
         least = max(_NEGLIGIBLE, self.rough(LARGEST_EPSILON) * 1.001)
@@ -135,7 +139,7 @@ class Bracketed(ABC):
         """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
         excess = self._excess(self.lower, delta)
         root = min(self.rough_root(delta), LARGEST_EPSILON)
-        if excess(root) <= 0.0 and (root == 0.0 or excess(0.0) <= 0.0):
+        if root == 0.0 and excess(root) <= 0.0:  # elsewhere more was attained before the root
             return 0.0, 1.0
         if root == LARGEST_EPSILON and excess(root) > 0.0:
             return math.inf, 1.0
@@ -195,6 +199,15 @@ class Direction(Bracketed):
     @cached_property
     def _merged(self) -> Atoms:
         return self.fine.merged(_MERGED)
+
+    def _attained_root(self, delta: float) -> tuple[float, float]:
+        if delta not in self._roots:
+            self._roots[delta] = super()._attained_root(delta)
+        return self._roots[delta]
+
+    @cached_property
+    def _roots(self) -> dict[float, tuple[float, float]]:
+        return {}
 
     def guess(self, delta: float) -> float:
         """The epsilon at which E[K] times the divergence of the atoms themselves is delta: small parts add up."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Index
-from dpselect.accounting.optimal.problem import Problem
+from dpselect.accounting.optimal.problem import Problem, Truth
 
 __all__ = ["Peaks", "find_peaks", "rescan"]
 
@@ -34,7 +34,7 @@ class Peaks:
         """Those of some columns."""
         return Peaks(self.near[columns], self.turn[columns], self.far[columns])
 
-    def differ(self, other: Peaks) -> NDArray[np.bool_]:
+    def differ(self, other: Peaks) -> Truth:
         """Where these are not the same as others."""
         return np.asarray((self.near != other.near) | (self.turn != other.turn) | (self.far != other.far))
 
@@ -56,16 +56,22 @@ def find_peaks(problem: Problem) -> Peaks:
     # peaks move slowly from column to column: look between the neighbours' and a little beyond
     right = np.searchsorted(some, columns)
     left = np.where(some[right] == columns, right, np.maximum(right - 1, 0))
-    near, far = (
-        _climb(
-            problem,
-            columns,
-            np.clip(np.minimum(nodes[left], nodes[right]) - 2, 0, ends + 1),
-            np.clip(np.maximum(nodes[left], nodes[right]) + 2, 0, ends + 1),
-        )
-        for nodes in (near, far)
-    )
-    return _with_turns(problem, near, far)
+
+    def between(nodes: Index, columns: Index) -> Index:
+        one, other, past = nodes[left[columns]], nodes[right[columns]], ends[columns] + 1
+        low, high = np.minimum(one, other) - 2, np.maximum(one, other) + 2
+        return _climb(problem, columns, np.clip(low, 0, past), np.clip(high, 0, past))
+
+    found, differ = between(near, columns), near != far
+    return _with_turns(problem, found, _where_they_differ(between, differ[left] | differ[right], far, found))
+
+
+def _where_they_differ(look: Callable[[Index, Index], Index], differ: Truth, far: Index, near: Index) -> Index:
+    """The far peaks, which `look(far, columns)` finds: they are the near ones in all columns but those that differ."""
+    found, columns = near.copy(), np.flatnonzero(differ)
+    if columns.size:
+        found[columns] = look(far, columns)
+    return found
 
 
 def rescan(problem: Problem, peaks: Peaks, chosen: Index) -> Peaks:
@@ -98,7 +104,12 @@ def _scan(problem: Problem, columns: Index, count: int) -> tuple[Index, Index]:
     rises = np.maximum.accumulate(fallen & (step > noise), axis=1)
     after = np.arange(grid.size)[None, :] > np.argmax(rises, axis=1)[:, None]
     far = np.where(rises[:, -1], np.argmax(np.where(after, slopes, -np.inf), axis=1), near)
-    return _refine(problem, columns, nodes, near), _refine(problem, columns, nodes, far)
+
+    def refined(best: Index, rows: Index) -> Index:
+        return _refine(problem, columns[rows], nodes[rows], best[rows])
+
+    found = refined(near, np.arange(columns.size))
+    return found, _where_they_differ(refined, near != far, far, found)
 
 
 def _refine(problem: Problem, columns: Index, nodes: Index, best: Index) -> Index:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpselect.accounting.optimal.atoms import Array, Atoms, Index
 from dpselect.repetitions import Repetitions
 
-__all__ = ["ROUNDING", "Density", "Problem", "scaled"]
+__all__ = ["ROUNDING", "Density", "Problem", "Truth", "scaled"]
 
 Truth = NDArray[np.bool_]
 Value = TypeVar("Value", bound=np.generic)
@@ -169,11 +169,12 @@ class Problem:
         t, b = self.atoms, self.ends[columns]
         a = np.minimum(a, b)
         inside = np.where(a < b, 0.5, 0.0)
-        v_p = np.clip(t.outside_p(a, b) + inside * t.p[a] - 0.5 * t.p[b], 0.0, 1.0)
-        v_q = np.clip(t.outside_q(a, b) + inside * t.q[a] - 0.5 * t.q[b], 0.0, 1.0)
+        v_p = t.outside_p(a, b) + inside * t.p[a] - 0.5 * t.p[b]
+        v_q = t.outside_q(a, b) + inside * t.q[a] - 0.5 * t.q[b]
+        # the calls take the time here, more than the lengths
+        both = self.law.second_derivative(np.clip(np.stack((v_p, v_q)), 0.0, 1.0))
         with np.errstate(divide="ignore"):
-            keep, drop = np.log(self.law.second_derivative(v_p)), np.log(self.law.second_derivative(v_q))
-        keep, drop = np.maximum(keep, -1e300), np.maximum(drop, -1e300)
+            keep, drop = np.maximum(np.log(both), -1e300)
         return np.asarray(t.losses[a] + t.losses[b] - self.epsilon[columns] + keep < drop)
 
     def cross_bounds(self, i: Index, i_end: Index, j: Index, j_end: Index, epsilon: Array) -> tuple[Array, Array]:

@@ -103,6 +103,17 @@ class UpperProfile(TwoSided):
                 found = max(found, curve.smallest_safe(delta, limit))
         return found
 
+    def about(self, delta: float) -> float:
+        """Close below `epsilon(delta)` mostly, in a third of the time: nothing is certified."""
+        limit = self.pure_epsilon if delta >= self.failure else math.inf
+        if not delta > 0.0:
+            return limit
+        found = 0.0
+        for curve in self.curves:
+            if found == 0.0 or (found < limit and curve.rough(found) > delta):
+                found = max(found, min(curve.attained(delta), limit))
+        return found
+
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic
 

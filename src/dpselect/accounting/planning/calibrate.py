@@ -10,6 +10,7 @@ from typing import Protocol, SupportsFloat
 from dpselect.errors import BudgetError, number
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Guarantee
+from dpselect.privacy.profile import about
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
 
@@ -73,6 +74,10 @@ class ParameterPrice(Protocol):
         """Near it, where a search for a parameter begins; quick where there is a Renyi curve."""
         ...
 
+    def about(self, delta: float) -> float | None:
+        """Nearer to it, in a fraction of its time; None where nothing is."""
+        ...
+
 
 @dataclass(frozen=True)
 class GuaranteePrice:
@@ -97,6 +102,12 @@ class GuaranteePrice:
         inside = (delta - guarantee.failure) / (1.0 - guarantee.failure)
         return min(epsilon_from_renyi(guarantee.renyi_curve, inside), guarantee.pure_epsilon)
 
+    def about(self, delta: float) -> float | None:
+        """By the profile, where that tells it quickly."""
+        guarantee = self.guarantee
+        found = None if guarantee.profile is None else about(guarantee.profile, delta)
+        return found if found is None or guarantee.renyi_curve is None else min(found, self.by_renyi(delta))
+
 
 def least_parameter(
     price: Callable[[float], ParameterPrice],
@@ -120,12 +131,18 @@ def least_parameter(
     def near(parameter: float) -> float:
         return price(parameter).by_renyi(delta)
 
+    def nearer(parameter: float) -> float:
+        found = price(parameter).about(delta)
+        return full(parameter) if found is None else found
+
     start, exponent = min(max(1.0, low), high), None
     search = _Search(epsilon, low, high, relative, unspent)
     if price(start).has_profile:
         try:
             start = replace(search, relative=max(relative, 1e-2)).least(near, start)
             exponent = _exponent((start, near(start)), (1.02 * start, near(1.02 * start)))
+            if price(start).about(delta) is not None:
+                start = search.least(nearer, start, exponent)
         except BudgetError:
             start = min(max(start, math.sqrt(low * high)), high)
     return search.least(full, start, exponent)

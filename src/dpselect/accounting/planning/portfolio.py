@@ -29,7 +29,7 @@ TRIALS: Final = 0.1
 """What of the squares that train the trials share equally; the last run has the rest."""
 HEAD_START: Final = 7.0
 """By so many standard deviations of a Gaussian count as private as a trial another candidate must be ahead of the first
-to be as likely."""
+to be as likely. Its figures: `python -m benchmarks.portfolio_rule`."""
 _LEAST: Final = 1e-9
 """What a trial is taken to cost at least, so that the head start of one that costs nothing is a number."""
 
@@ -135,3 +135,6 @@ class _Cost:
     def by_renyi(self, delta: float) -> float:
         """The same."""
         return self.epsilon(delta)
+
+    def about(self, delta: float) -> None:
+        """Nothing is nearer."""

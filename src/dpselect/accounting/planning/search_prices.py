@@ -84,10 +84,17 @@ class SearchPrice:
         near = max(_epsilon(each, delta, by_renyi=True) for each in self._asked("renyi" if curves else self.bound))
         return near if near < math.inf else self.epsilon(delta)
 
+    def about(self, delta: float) -> float | None:
+        """Near `epsilon(delta)` by what a search by itself attains."""
+        if self.final is not None or self.bound not in ("smallest", "quick"):
+            return None
+        found = [_about(each, delta) for each in self._asked("smallest")]
+        return None if None in found else max(each for each in found if each is not None)
+
     @property
     def has_profile(self) -> bool:
         """Whether there is more than a Renyi curve or a pure epsilon."""
-        return self.guarantee.profile is not None
+        return self.bound != "pure" and self.guarantee.profile is not None
 
     def _asked(self, bound: Bound) -> list[_Asked]:
         if bound == "quick" and self.final is None:
@@ -139,6 +146,11 @@ class _Asked:
 @lru_cache(maxsize=_KEPT_GUARANTEES)
 def _guarantee(asked: _Asked) -> Guarantee:
     return asked.work_out()
+
+
+@lru_cache(maxsize=_KEPT_NUMBERS)
+def _about(asked: _Asked, delta: float) -> float | None:
+    return GuaranteePrice(_guarantee(asked)).about(delta)
 
 
 @lru_cache(maxsize=_KEPT_NUMBERS)

@@ -166,6 +166,7 @@ def make_search_plan(request: Request) -> SearchPlan:
             epsilon=epsilon,
             delta=delta,
             relative=1e-3 if request.refit else 1e-4,
+            unspent=5e-4 if request.refit else 1e-4,
         )
     if score is None and not request.public_scoring:
         trained = request.price(law, request.parts(noise, training)[:1], noise)
@@ -194,7 +195,10 @@ def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
         return None
     if not {name for space in spaces for name in space.parameters} <= {place.path + name for name in _BY_RULE}:
         return None
-    one, alone = (rounded_up(each, digits=4) for each in (price.parts[0].epsilon(delta), price.epsilon(delta)))
+    whole = replace(price, bound="quick").epsilon(
+        delta
+    )  # the sharp price beside a further run takes as long as the rest
+    one, alone = (rounded_up(each, digits=4) for each in (price.parts[0].epsilon(delta), whole))
     rows = "" if request.public_scoring else " and all the rows"
     return (
         f"only settings are searched that {type(place.step).__name__} chooses by a rule from public numbers; a run of "
