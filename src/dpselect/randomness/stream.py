@@ -83,7 +83,8 @@ class BitStream(Unrepeatable):
 
     def bits(self, count: int) -> int:
         """A uniform integer in [0, 2**count)."""
-        count = integer("count", count, at_least=0)
+        if type(count) is not int or count < 0:
+            count = integer("count", count, at_least=0)
         size = (count + 7) // 8
         return int.from_bytes(self.bytes(size), "little") >> (8 * size - count) if count else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from dpselect.errors import ArgumentError, rational
 from dpselect.numerics import fraction_up
@@ -56,6 +57,7 @@ def noise_epsilon(value: float | Fraction) -> Fraction:
     return rational("epsilon", value) * (1 - Fraction(1, 2**50))
 
 
+@lru_cache(maxsize=256)  # of values that are equal it is the same, whatever their type
 def epsilon_used(value: float | Fraction) -> Fraction:
     """The exact epsilon to run at, where a double that is not below `value` is charged: never above the charge.
 
