@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
@@ -244,6 +245,21 @@ def test_the_runs_of_a_portfolio_and_its_choice_draw_of_sources_of_their_own():
     assert len(set(drawn)) == len(drawn) == 4
 
 
+def test_what_a_run_does_to_the_value_of_another_is_not_seen():
+    shared, scored = [], []
+
+    def run(params, random, noise):
+        shared.append(params["x"])
+        return shared
+
+    found = portfolio(run, design=PortfolioDesign(score=lambda value: scored.append(list(value)) or 0.0))
+    assert scored == [[1], [1, 2]]
+    assert found.value == [1, 2, found.params["x"]]
+    assert found.value is not shared
+    last = TwoStageDesign(last=run)
+    assert two_stages(Runs(), design=last, **ONE).value is not shared
+
+
 @pytest.mark.parametrize("sensitivity", [Fraction(1, 3), 0.1, 1.0, 7, 2.0**-299, 2.0**299])
 def test_a_sensitivity_is_rounded_up_by_little(sensitivity):
     choice = portfolio(Runs(), design=PortfolioDesign(score=float, sensitivity=sensitivity)).guarantee.terms
@@ -456,6 +472,24 @@ def test_functions_of_another_kind_are_refused():
         TwoStageDesign(price=normal)
     with pytest.raises(PromiseError, match="base must be"):
         tune(never, space=SPACE, base=normal, repetitions=Harmonic(limit=2))
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """An executor in which nothing can run."""
+
+    def session(self, job):
+        raise StudyError("cannot run there")
+
+
+def test_an_objective_that_the_executor_refuses_costs_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with Ledger.open(tmp_path / "ledger.db") as ledger:
+        budget = ledger.create_budget("b", epsilon=4, delta=1e-6)
+        for options in (ONE, {"design": PORTFOLIO}):
+            with pytest.raises(StudyError, match="cannot run there"):
+                two_stages(never, **options, ledger=budget.at(delta=1e-6), executor=Elsewhere())
+        assert float(budget.spent().epsilon) == 0.0
 
 
 def test_a_total_that_no_noise_meets_and_one_that_the_ledger_has_not_are_refused(tmp_path, monkeypatch):

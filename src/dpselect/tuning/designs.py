@@ -34,7 +34,7 @@ from dpselect.tuning.options import Execution, SearchRequest, SearchStore
 from dpselect.tuning.rehearsal import rehearse_objective
 from dpselect.tuning.result import TuneResult
 from dpselect.tuning.space import Categorical, Space
-from dpselect.tuning.trial import Objective, Preparation, TrialOutput, decode_value, encode_value
+from dpselect.tuning.trial import Followed, Objective, Preparation, TrialOutput, decode_value, encode_value
 
 __all__ = ["Design", "NoisyRun", "PortfolioDesign", "TwoStageDesign", "by_design"]
 
@@ -115,7 +115,7 @@ Design = Literal["one-stage", "two-stage"] | TwoStageDesign | PortfolioDesign
 class _Designed:
     """The search that a design is, and what of its result is released: parameters and value, or None."""
 
-    objective: Objective | Preparation
+    objective: Objective | Followed
     space: Space
     base: tuple[Guarantee, ...]
     repetitions: Repetitions
@@ -289,7 +289,7 @@ def _two_stages(
     final = least_last(last, paid, epsilon=epsilon, delta=delta)
     search = _Search(objective, noise)
     return _Designed(
-        objective=Preparation(_Given(search), last(final)),
+        objective=Followed(search, last(final)),
         space=space,
         base=parts,
         repetitions=law,
@@ -308,16 +308,6 @@ class _Search:
     def __call__(self, params: dict[str, Any], random: RandomSource) -> TrialOutput:
         score, _ = self.objective(params, random.spawn("search"), self.noise)
         return TrialOutput(score, random.spawn("last").bytes(_KEY_BYTES))
-
-
-@dataclass(frozen=True, repr=False)
-class _Given:
-    """Nothing is released before the runs."""
-
-    objective: Objective
-
-    def __call__(self, random: RandomSource) -> Objective:  # noqa: ARG002
-        return self.objective
 
 
 def _last_run(

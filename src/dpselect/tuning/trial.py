@@ -22,6 +22,7 @@ from dpselect.tuning.machine import Candidate
 from dpselect.tuning.space import Space
 
 __all__ = [
+    "Followed",
     "Job",
     "Objective",
     "Preparation",
@@ -79,6 +80,14 @@ class Preparation:
 
     def __post_init__(self) -> None:
         promise("guarantee", self.guarantee)
+
+
+@dataclass(frozen=True, repr=False)
+class Followed:
+    """An objective, and what is promised of a run with its winner, which is composed with the price of the search."""
+
+    objective: Objective
+    guarantee: Guarantee
 
 
 @dataclass(frozen=True, repr=False)

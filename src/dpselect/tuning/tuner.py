@@ -45,6 +45,7 @@ from dpselect.tuning.result import TuneResult
 from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import (
+    Followed,
     Job,
     Objective,
     Preparation,
@@ -172,7 +173,7 @@ def tune(
         max_runs=max_runs,
         proposal=proposal,
         declare_score=declare_score,
-        beside=objective.guarantee if isinstance(objective, Preparation) else None,
+        beside=objective.guarantee if isinstance(objective, Preparation | Followed) else None,
     )
     if design != "one-stage":
         return by_design(
@@ -185,6 +186,7 @@ def tune(
             rehearse=rehearse,
             release=release,
         )
+    objective = objective.objective if isinstance(objective, Followed) else objective
     plan = make_plan(request, SearchStore.of(store), execution, has_ledger=ledger is not None)
     source = resolve(random)
     if execution.operator_progress is not None:
