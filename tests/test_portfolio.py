@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dpselect.accounting.planning.portfolio import PortfolioPrice, covering
+from dpselect.accounting.planning.portfolio import PortfolioPrice, covering, portfolio_of
 from dpselect.audit import FiniteSubject, exact_audit
 from dpselect.privacy import Adjacency, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
@@ -136,6 +136,18 @@ def test_the_last_run_is_covered_whichever_it_is():
     pure = [pure_dp(epsilon=epsilon) for epsilon in (1.0, 2.0)]
     assert covering(pure).pure_epsilon == 2.0
     assert covering([*gaussians, *pure]).epsilon(1e-6) == max(each.epsilon(1e-6) for each in (*gaussians, *pure))
+
+
+def test_a_plan_pays_for_the_last_run_of_the_dearest_candidate():
+    """Their noises are searched to a part in ten thousand, so that one is a little dearer than the other."""
+    makes = [lambda noise: pure_dp(epsilon=1.0 / noise), lambda noise: pure_dp(epsilon=noise**-1.3)]
+    choice = the_choice(agreement(CLASSES), 0.1, ADD)
+    for order in (makes, makes[::-1]):
+        price = portfolio_of(order, choice, epsilon=1.0, delta=0.0)
+        finals = [make(noise).pure_epsilon for make, noise in zip(order, price.noises, strict=True)]
+        assert min(finals) < price.last.pure_epsilon == max(finals)
+        whole = sum(each.pure_epsilon for each in price.training) + max(finals) + choice.epsilon
+        assert price.guarantee.pure_epsilon == pytest.approx(whole, rel=1e-12)
 
 
 def chosen(adjacency, before, after, **changed):
