@@ -33,6 +33,7 @@ SEALED = "dpselect, sealed, 64 KiB payload"
 
 
 def bare_commits(folder: Path, trials: int) -> None:
+    (folder / "bare.db").touch()  # what is there is opened, and nothing made
     connection = durable.connect(folder / "bare.db", exclusive=True)
     connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, x REAL)")
     for number in range(trials):
