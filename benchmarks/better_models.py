@@ -57,6 +57,7 @@ FORERUNNER = "the search of 2c97310"
 NOT_INSTALLED = "not installed: "
 ITS_RUN = """
 import json, sys
+from dataclasses import replace
 from pathlib import Path
 import numpy as np
 from dpselect.randomness import keyed_source
@@ -64,6 +65,9 @@ from dpselect.study import load_model, parse_study, run_study
 asked = json.load(sys.stdin)
 run_study(parse_study(asked["study"]), base_folder=Path(), random=keyed_source(asked["key"]))
 model, test = load_model(Path("out/model.npz")), np.load("test.npz")
+# that commit loads the columns sorted by name, and not as they were trained
+names = asked["study"]["data"].get("columns", model.columns)
+model = replace(model, columns={name: model.columns[name] for name in names})
 class Frame(dict):
     columns = property(dict.keys)
 print(np.mean(model.predict(Frame(test)) == test["answer"]))
