@@ -102,17 +102,14 @@ def served(folder: Path, *boards: Path | str, flags: tuple[str, ...] = ()) -> It
     code = "from dpselect.cli import main; main()"
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with lines.open("ab") as log:
+        before = log.tell()
         process = subprocess.Popen(
             [sys.executable, "-c", code, *command, *people, *unlimited, *flags], stderr=log, env=environment
         )
     try:
-        seen = lines.stat().st_size
-        while True:
-            found = re.findall(r"serving at (\S+)", lines.read_text()[max(seen - 200, 0) :])
-            if found:
-                break
+        while not (found := re.search(rb"serving at (\S+)\n", lines.read_bytes()[before:])):
             assert process.poll() is None, lines.read_text()
-        yield Served(found[-1], process, lines)
+        yield Served(found[1].decode(), process, lines)
     finally:
         process.kill()
         process.wait()

@@ -88,7 +88,7 @@ def test_kills_around_every_durable_write_and_by_the_clock(tmp_path):
     anytime = harness("random", tmp_path / "random", 60, 2)
     assert wrongs(everywhere + anytime) == []
     assert killed(everywhere) == 60
-    assert killed(anytime) >= 40
+    assert killed(anytime) > 30
 
 
 def hammered(folder, processes, each):
