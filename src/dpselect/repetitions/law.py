@@ -160,7 +160,7 @@ class Repetitions(CopiedByFields, ABC):
     @property
     def zero_probability(self) -> float:
         """P(K = 0), the probability that nothing runs."""
-        return float(self.pmf(0.0))
+        return float(self.pmf(0.0)) if self.minimum == 0 else 0.0
 
     def pmf(self, k: Value) -> Value:
         """P(K = k) for whole k, a number or an array; 0 outside the support.

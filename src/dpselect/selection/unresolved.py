@@ -134,23 +134,16 @@ def _missing_in(function: FunctionType, code: CodeType, cells: Mapping[str, Cell
     """The first in this code and in the functions, comprehensions and classes that stand in it."""
     if _REFLECTION & set(code.co_names) or type(function.__globals__) is not dict or code.co_name == "__annotate__":
         return None
-    instructions = list(dis.get_instructions(code))
-    stored = {each.argval for each in instructions if each.opname.startswith(("STORE_", "DELETE_"))}
-    guarded = _guarded(code, instructions)
-    line = code.co_firstlineno
-    for each in instructions:
-        line = each.positions.lineno or line if each.positions else line
-        if guarded(each.offset) or each.argval in stored:
-            continue
-        if each.opname in _LOADS:
-            if each.argval in function.__globals__:
-                value = function.__globals__[each.argval]
+    for opname, name, line in _loads(code, code.co_linetable, code.co_exceptiontable):
+        if opname in _LOADS:
+            if name in function.__globals__:
+                value = function.__globals__[name]
                 if getattr(value, "__globals__", None) is function.__globals__:
                     walk.add(value)
-            elif not _known(each.argval, function):
-                return Missing(each.argval, code.co_filename, line)
-        elif each.opname == "LOAD_DEREF" and each.argval in cells and _content(cells[each.argval]) is _EMPTY:
-            return Missing(each.argval, code.co_filename, line)
+            elif not _known(name, function):
+                return Missing(name, code.co_filename, line)
+        elif name in cells and _content(cells[name]) is _EMPTY:
+            return Missing(name, code.co_filename, line)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             shared = {name: cells[name] for name in inner.co_freevars if name in cells and name not in code.co_cellvars}
@@ -158,6 +151,24 @@ def _missing_in(function: FunctionType, code: CodeType, cells: Mapping[str, Cell
             if found is not None:
                 return found
     return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _loads(code: CodeType, *_: bytes) -> tuple[tuple[str, str, int], ...]:
+    """What a code loads by name where an exception would not be caught: how, which, and in what line.
+
+    Codes that differ in their tables alone are equal in some versions of Python, so the tables are given too.
+    """
+    instructions = list(dis.get_instructions(code))
+    stored = {each.argval for each in instructions if each.opname.startswith(("STORE_", "DELETE_"))}
+    guarded = _guarded(code, instructions)
+    found, line = [], code.co_firstlineno
+    for each in instructions:
+        line = each.positions.lineno or line if each.positions else line
+        loads = each.opname in _LOADS or each.opname == "LOAD_DEREF"
+        if loads and each.argval not in stored and not guarded(each.offset):
+            found.append((each.opname, each.argval, line))
+    return tuple(found)
 
 
 _EMPTY: Final = object()

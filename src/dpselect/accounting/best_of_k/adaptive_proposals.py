@@ -134,7 +134,7 @@ class AdaptiveRenyi(CopiedByFields):
         assert curve is not None, "adaptive_best_of builds this curve only for a base that has one"
         excess = orders - 1.0
         run = np.asarray(curve(orders)) + math.log(self.ratio.upper) / excess
-        empty = self.law.zero_probability if self.law.minimum == 0 else 0.0
+        empty = self.law.zero_probability
         selected = run + self.ratio.log_spread + supremum(self._records, excess) / excess
         selected = with_empty_outcome(selected, orders, empty) * ROUND_UP + 1e-14 / excess
         composed = composition_bound(law=self.law, order=orders, epsilon=run * ROUND_UP)

@@ -179,7 +179,7 @@ class BestOfRenyi(CopiedByFields):
 
     @cached_property
     def _empty(self) -> float:
-        return self.law.zero_probability if self.law.minimum == 0 else 0.0
+        return self.law.zero_probability
 
     def _unclosed(self, orders: Array, epsilons: Array) -> Array:
         excess = orders - 1.0
