@@ -175,7 +175,7 @@ def tune(
         declare_score=declare_score,
         beside=objective.guarantee if isinstance(objective, Preparation | Followed) else None,
     )
-    if design != "one-stage":
+    if not isinstance(design, str) or design != "one-stage":
         return by_design(
             partial(tune, executor=executor, ledger=ledger, label=label, random=random),
             objective,
