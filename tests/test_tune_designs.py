@@ -430,6 +430,7 @@ LEARNING = AdaptiveProposal(GaussianProcessProposer(), lower_ratio=0.5, upper_ra
     ("changed", "said"),
     [
         ({"design": "grid"}, "design must be"),
+        ({"design": np.zeros(2)}, "design must be"),
         ({"epsilon": None, "delta": None}, "epsilon and delta must be given"),
         ({"proposal": LEARNING}, "proposal does not go with this design"),
         ({"declare_score": True}, "declare_score does not go with"),

@@ -182,7 +182,7 @@ def _space(request: SearchRequest) -> Space:
 
 def _designed(objective: Any, design: Design, request: SearchRequest, execution: Execution) -> _Designed:
     """Choose the noises of a design for the total, and make its search; see `tune` for the arguments and the errors."""
-    if design == "two-stage":
+    if isinstance(design, str) and design == "two-stage":
         design = TwoStageDesign()
     if not isinstance(design, (TwoStageDesign, PortfolioDesign)):
         raise ArgumentError(
