@@ -42,6 +42,7 @@ NEEDS_EXTRA = {
     "dpselect.integrations.optuna.trial": "optuna",
     "dpselect.integrations.opacus.training": "torch",
     "dpselect.holdout.server.app": "server",
+    "dpselect.holdout.server.connections": "server",
     "dpselect.integrations.gates.pytest_plugin": "test",
 }
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from dpselect.errors import missing_extra
+
+try:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ImportError:
+    raise missing_extra("server", "serving holdouts and gates") from None
 
 __all__ = ["patient"]
 
