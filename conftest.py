@@ -32,6 +32,7 @@ _LONGER_EXAMPLES = {
     "dpselect.holdout.saved_analysis.SavedAnalysis",
     "dpselect.mechanisms.sparse_vector.SparseVector",
     "dpselect.mechanisms.sparse_vector_game.gaussian.gaussian_game_guarantee",
+    "dpselect.mechanisms.sparse_vector_game.price.game_guarantee",
     "dpselect.mechanisms.sparse_vector_plan.plan_sparse_vector",
     "dpselect.selection.amplification.amplified",
     "dpselect.selection.one_sided.ThresholdSearch",

@@ -6,10 +6,10 @@
 For each table, epsilon (at delta 1e-5) and seed: a split of its own (a fifth held out), the same for all ways, and the
 released model's accuracy, or R2, on the rows held out. Ways of this library are studies, run as by a user; their
 reports are not drawn, since that takes longer than many of the runs. `--quick` is two small tables, epsilon 3 and two
-seeds, in a minute. What is measured is in FILE at once, and what stands there is not measured again. `--page` writes
-the tables of FILE into the page. `--before` names a folder that `git archive 2c97310 src | tar -x -C FOLDER` has
-filled, whose search is then run by its own code. `--adult` names the training part of the UCI data set Adult (32,561
-rows), which is not part of this repository.
+seeds, in a minute. What is measured is in FILE at once, and what stands there is not measured again:
+`benchmarks/better_models.json` has what the page shows. `--page` writes the tables of FILE into the page. `--before`
+names a folder that `git archive 2c97310 src | tar -x -C FOLDER` has filled, whose search is then run by its own code.
+`--adult` names the training part of the UCI data set Adult (32,561 rows), which is not part of this repository.
 """
 
 from __future__ import annotations

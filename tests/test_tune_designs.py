@@ -246,6 +246,7 @@ def test_the_runs_of_a_portfolio_and_its_choice_draw_of_sources_of_their_own():
     assert len(set(drawn)) == len(drawn) == 4
 
 
+@pytest.mark.full
 def test_what_a_run_does_to_the_value_of_another_is_not_seen():
     shared, scored = [], []
 

@@ -287,7 +287,7 @@ def _two_stages(
     parts = base(noise)
     paid = [SearchPrice((part,), law).guarantee for part in parts]
     final = least_last(last, paid, epsilon=epsilon, delta=delta)
-    search = _Search(objective, noise)
+    search = _SearchRun(objective, noise)
     return _Designed(
         objective=Followed(search, last(final)),
         space=space,
@@ -299,7 +299,7 @@ def _two_stages(
 
 
 @dataclass(frozen=True, repr=False)
-class _Search:
+class _SearchRun:
     """A run of the search: its score, and the key of all that the last run draws if it wins."""
 
     objective: NoisyRun
