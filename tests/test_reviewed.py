@@ -334,8 +334,9 @@ def test_a_bracket_is_not_clipped():
 def test_the_lower_end_of_dp_sgd_is_below_the_truth():
     """It was relative to masses that the library itself had rounded up: above the truth on a wide mesh.
 
-    One run has 2.27355686 by quadrature (where `exact_two_steps(1.0, 0.2, epsilon)` of `tests.test_brackets` crosses
-    1e-4). The coin of the search moves probabilities by a factor of at most 1 + 1.1e-6.
+    One run has 2.27355686 by quadrature (where `exact_two_steps(1.0, 0.2, epsilon)` of
+    `tests.test_brackets_exact` crosses 1e-4). The coin of the search moves probabilities by a factor of at most
+    1 + 1.1e-6.
     """
     run = dp_sgd(noise_multiplier=1.0, sampling_rate=0.2, steps=2)
     lower, _ = threshold_stopping(run, stop_probability=1 - 1e-6).epsilon_bracket(delta=1e-4)
