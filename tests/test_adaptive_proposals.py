@@ -1,24 +1,20 @@
-"""Adaptive proposals in the tuner: the box holds whatever a proposer does, and every durable step stays exact."""
+"""Adaptive proposals in the tuner: the box holds whatever a proposer does, and it learns from runs alone."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-import sqlite3
 import warnings
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from dpselect.accounting.best_of_k.adaptive_proposals import adaptive_best_of
-from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.errors import ArgumentError, BudgetError
 from dpselect.privacy import pure_dp, worst_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Geometric, Harmonic, Uniform as UniformRuns
-from dpselect.storage import durable
 from dpselect.tuning import (
     AdaptiveProposal,
     Categorical,
@@ -27,74 +23,15 @@ from dpselect.tuning import (
     LogUniform,
     Observation,
     ProcessExecutor,
-    SearchFinishedError,
     Space,
-    Uniform,
     tune,
 )
-from dpselect.tuning.machine import REPLAYS, Candidate, Search
-from dpselect.tuning.proposals import ENTRY_BYTES, observed, project, trial_token
+from dpselect.tuning.machine import Search
+from dpselect.tuning.proposals import project, trial_token
 from dpselect.tuning.trial import pool_settings, trial_key, trial_params
-from tests.budgets import budget_at
-from tests.grouped import grouped
+from tests.proposers import BASE, SPACE, Greedy, Says, greedy, noisy, run
 
-SPACE = Space({"x": Uniform(0.0, 1.0), "kind": Categorical(["a", "b"])})
-BASE = pure_dp(epsilon=0.5)
-SIX = Fixed(count=6)
-
-
-@pytest.fixture(autouse=True)
-def _state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-class Greedy:
-    """All weight on large x, and a record of what it was shown (tests only: a proposer is to be pure)."""
-
-    def __init__(self):
-        self.seen = []
-
-    def __call__(self, history, candidates):
-        self.seen.append((list(history), list(candidates)))
-        return [candidate["x"] ** 20 for candidate in candidates]
-
-    def describe(self):
-        return {"surrogate": "greedy"}
-
-
-class Says:
-    """The same answer to everything."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def __call__(self, history, candidates):
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-    def describe(self):
-        return {}
-
-
-def greedy(**changes):
-    return AdaptiveProposal(**{"proposer": Greedy(), "lower_ratio": 0.5, "upper_ratio": 2.0, "pool": 16, **changes})
-
-
-def noisy(params, random):
-    return params["x"] + 0.1 * float(random.laplace(1)[0]), params["x"]
-
-
-def run(proposal, law=SIX, objective=noisy, key=7, **options):
-    return tune(
-        objective,
-        space=SPACE,
-        base=BASE,
-        repetitions=law,
-        proposal=proposal,
-        random=keyed_source(key) if key is not None else None,
-        **grouped(payload_bytes=512, **options),
-    )
+pytestmark = pytest.mark.usefixtures("state")
 
 
 class TestBox:
@@ -245,170 +182,6 @@ class TestSearches:
         assert result.params == run(greedy(), UniformRuns(limit=6)).params
 
 
-class TestStore:
-    def interrupted(self, tmp_path, at, error=KeyboardInterrupt, **options):
-        calls = []
-
-        def objective(params, random):
-            calls.append(dict(params))
-            if len(calls) == at:
-                raise error
-            return noisy(params, random)
-
-        with pytest.raises(error):
-            run(greedy(), Fixed(count=6), objective=objective, store=tmp_path / "s.db", **options)
-        return calls
-
-    @pytest.mark.parametrize("at", [1, 2, 4, 6])
-    def test_a_resumed_search_is_the_same(self, tmp_path, at):
-        expected = run(greedy(), Fixed(count=6))
-        tried = self.interrupted(tmp_path, at)
-        again = []
-
-        def objective(params, random):
-            again.append(dict(params))
-            return noisy(params, random)
-
-        result = run(greedy(), Fixed(count=6), objective=objective, store=tmp_path / "s.db", resume=True)
-        assert (result.params, result.value) == (expected.params, expected.value)
-        assert again[0] == tried[-1]  # the interrupted trial has the setting that it had
-        assert len(again) == 6 - at + 1
-
-    @pytest.mark.full
-    def test_a_crash_at_any_durable_write_changes_nothing(self, tmp_path, monkeypatch):
-        """Before and after every commit of a search of four runs in batches of two; K and keys from a keyed source."""
-
-        class Crash(BaseException):
-            pass
-
-        expected, writes, settings = self.attempt(tmp_path / "whole", monkeypatch, None, Crash)
-        assert writes > 8
-        for at in range(1, writes + 1):
-            for after in (False, True):
-                folder = tmp_path / f"{at}{after}"
-                _, _, first = self.attempt(folder, monkeypatch, (at, after), Crash)
-                result, _, second = self.attempt(folder, monkeypatch, None, Crash, resume=True)
-                assert all(settings[x] == y for part in (first, second) for x, y in part.items()), (at, after)
-                if result is not None:
-                    assert (result.params, result.value) == (expected.params, expected.value)
-
-    def attempt(self, folder, monkeypatch, crash, error, *, resume=False):
-        """(result, number of commits, setting of each trial by its noise); stops at the commit that `crash` names."""
-        folder.mkdir(exist_ok=True)
-        monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        count, settings = [0], {}
-
-        def commit(connection, real=durable.commit):
-            count[0] += 1
-            if crash == (count[0], False):
-                raise error
-            real(connection)
-            if crash == (count[0], True):
-                raise error
-
-        def objective(params, random):
-            noise = float(random.laplace(1)[0])
-            settings[noise] = dict(params)
-            return params["x"] + 0.1 * noise, params["x"]
-
-        options = {"objective": objective, "store": folder / "s.db", "resume": resume}
-        with monkeypatch.context() as patch, contextlib.suppress(error, SearchFinishedError):
-            patch.setattr(durable, "commit", commit)
-            return run(greedy(batch=2), Fixed(count=4), **options), count[0], settings
-        return None, count[0], settings
-
-    def test_a_trial_run_again_does_not_ask_the_proposer_again(self, tmp_path):
-        """Its setting was chosen in the commit before: no rounding in a surrogate can give it another one."""
-        tried = self.interrupted(tmp_path, 3)
-        other = AdaptiveProposal(Sometimes(), lower_ratio=0.5, upper_ratio=2.0, pool=16)
-        seen = []
-        run(
-            other,
-            Fixed(count=6),
-            objective=lambda params, random: (seen.append(dict(params)), noisy(params, random))[1],
-            store=tmp_path / "s.db",
-            resume=True,
-        )
-        assert seen[0] == tried[-1]
-        assert other.proposer.calls == 3
-
-    def test_size_and_number_of_writes_do_not_depend_on_the_runs(self, tmp_path, monkeypatch):
-        written = {}
-        for key in range(12):
-            counts = Counter()
-            real = durable.commit
-            monkeypatch.setattr(durable, "commit", lambda c, real=real, counts=counts: (counts.update("w"), real(c)))
-            path = tmp_path / f"{key}.db"
-            ran = []
-            sizes = []
-
-            def objective(params, random, ran=ran, path=path, sizes=sizes):
-                ran.append(1)
-                sizes.append(sealed_bytes(path))
-                return noisy(params, random)
-
-            run(greedy(), UniformRuns(limit=5), objective=objective, key=key, store=path)
-            monkeypatch.setattr(durable, "commit", real)
-            written.setdefault(len(ran), set()).add((counts["w"], *set(sizes)))
-        assert len(written) >= 4
-        assert len({entry[0] for entries in written.values() for entry in entries}) == 1
-        assert len({entry[1:] for runs, entries in written.items() if runs for entry in entries}) == 1
-
-    def test_the_record_shows_nothing(self, tmp_path):
-        """Scores, choices and the number of runs are under encryption; nothing has an informative repr."""
-        self.interrupted(tmp_path, 4)
-        content = (tmp_path / "s.db").read_bytes()
-        assert b"greedy" not in content
-        search = greedy().propose(SPACE, Search(slots=6, executed=6, counted=6))
-        assert repr(search) == "<Search new>"
-
-    def test_another_proposal_is_another_study(self, tmp_path):
-        self.interrupted(tmp_path, 3)
-        for other in (None, greedy(upper_ratio=2.5), greedy(pool=17), greedy(batch=2), greedy(proposer=Says([]))):
-            with pytest.raises(StudyError, match="the study has changed"):
-                run(other, Fixed(count=6), store=tmp_path / "s.db", resume=True)
-
-    def test_ledger(self, tmp_path):
-        spender = budget_at(tmp_path / "budget.db")
-        result = run(greedy(), Harmonic(limit=5), ledger=spender, store=tmp_path / "s.db")
-        assert result.receipt.charged["epsilon"] == pytest.approx(result.guarantee.epsilon(0.0))
-
-    def test_lost_trials(self):
-        """A trial lost too often counts as failed, and the search goes on from there."""
-        proposal = greedy()
-        search = Search(slots=4, executed=3, counted=3, master=b"k" * 32)
-        search = proposal.propose(SPACE, replace(search, stage="running"))
-        assert proposal.runnable(search) == [0]
-        for _ in range(REPLAYS + 1):
-            search = search.lose(0)
-        assert proposal.propose(SPACE, search) == search
-        search = proposal.propose(SPACE, observed(search, 0, None).finish(0, None))
-        assert proposal.runnable(search) == [1]
-        found = Candidate(1, 0.5, b"t" * 16, b"")
-        search = proposal.propose(SPACE, observed(search, 1, found).finish(1, found))
-        assert [run.score for run in proposal.proposer.seen[-1][0]] == [-math.inf, 0.5]
-        assert len(search.history) == 4 * ENTRY_BYTES
-
-
-class Sometimes(Greedy):
-    """Another proposer under the same description."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-
-    def __call__(self, history, candidates):
-        self.calls += 1
-        return [1.0 - candidate["x"] for candidate in candidates]
-
-
-def sealed_bytes(path):
-    with open(path, "rb") as file:
-        header = file.read(16)
-    assert header.startswith(b"SQLite")
-    return ENTRY_BYTES
-
-
 class TestRefusals:
     def test_a_proposal_must_be_one(self):
         for wrong in (Greedy(), lambda history, candidates: [1], "tpe", object()):
@@ -504,17 +277,3 @@ WIDE = {"rate": LogUniform(1e-4, 1.0), "layers": IntegerUniform(1, 9), "kind": C
 
 def score_kind(params):
     return {"a": 0.0, "b": 1.0, None: 0.3}[params["kind"]]
-
-
-def test_a_search_on_disk_without_proposals_keeps_its_format(tmp_path):
-    """No history in the record of other searches: stores begun before proposals existed can be resumed."""
-    with pytest.raises(KeyboardInterrupt):
-        run(None, objective=interrupt, store=tmp_path / "s.db")
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        (size,) = connection.execute("SELECT length(sealed) FROM search").fetchone()
-    connection.close()
-    assert size == 12 + (57 + 2 * 6 + 41 + 512) + 16
-
-
-def interrupt(params, random):
-    raise KeyboardInterrupt

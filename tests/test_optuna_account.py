@@ -1,4 +1,4 @@
-"""What a past Optuna search cost: reading its storage, and which price it can honestly have."""
+"""What a past Optuna search cost: its storage is read, written by Optuna itself, and the command prices it."""
 
 import json
 import os
@@ -6,225 +6,43 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from dpselect.accounting import best_of
 from dpselect.cli.app import app, main
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.integrations.optuna.mark import DRAWN, MARK
 from dpselect.integrations.optuna.price import BEST_OF_FIXED, COMPOSITION, price_study
-from dpselect.integrations.optuna.study import PastStudy, PastTrial, read_study
+from dpselect.integrations.optuna.study import read_study
 from dpselect.numerics.digits import rounded_up
 from dpselect.privacy import compose, gaussian
-from dpselect.repetitions import Fixed
+from tests.past_studies import BASE, DECLARED, base
 
 POSTGRES = os.environ.get("DPSELECT_TEST_POSTGRES")
 EXAMPLES = Path(__file__).parent.parent / "examples"
-LAW = json.dumps({"name": "FloatDistribution", "attributes": {"low": 1.0, "high": 8.0, "log": False, "step": None}})
-DECLARED = {"fixed_beforehand": True, "only_winner_seen": True}
-BASE = gaussian(noise_multiplier=4)
-
-
-def base(noise):
-    return BASE if noise is None else gaussian(noise_multiplier=noise)
-
-
-def independent(number, **changes):
-    """A trial as `IndependentSampler` leaves it."""
-    settings = {
-        "number": number,
-        "state": "COMPLETE",
-        "parameters": {"x": 2.0 + number},
-        "distributions": {"x": LAW},
-        "system_attributes": {MARK: ["s", number], DRAWN + "x": 1},
-    }
-    return PastTrial(**{**settings, **changes})
-
-
-def study(*trials, **changes):
-    return PastStudy(
-        **{"name": "s", "directions": 1, "trials": trials or tuple(map(independent, range(10))), **changes}
-    )
-
-
-# prices
-
-
-def test_by_default_everything_that_began_is_composed():
-    """Ten Gaussians of noise 4 are one of noise 4 / sqrt(10)."""
-    priced = price_study(study(), base=base)
-    assert priced.rule == COMPOSITION
-    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
-        gaussian(noise_multiplier=4 / 10**0.5).epsilon(1e-6), rel=1e-9
-    )
-    assert priced.guarantee.epsilon_bracket(1e-6)[0] == 0.0  # only part of it may have been seen
-    assert len(priced.missing) == 2
-    assert priced.rests_on[0].startswith("must hold: the number of runs was fixed beforehand")
-
-
-def test_an_independent_study_with_both_declarations_is_the_best_of_a_fixed_number():
-    priced = price_study(study(), base=base, **DECLARED)
-    assert priced.rule == BEST_OF_FIXED
-    assert priced.missing == ()
-    assert priced.guarantee.epsilon(1e-6) == best_of(BASE, Fixed(count=10)).epsilon(1e-6)
-    assert priced.guarantee.epsilon(1e-6) < price_study(study(), base=base).guarantee.epsilon(1e-6)
-
-
-OTHER = LAW.replace("8.0", "4.0")
-BROKEN = {
-    "pruned": ([independent(1, state="PRUNED")], "not every run is complete"),
-    "failed": ([independent(1, state="FAIL")], "not every run is complete"),
-    "running": ([independent(1, state="RUNNING")], "not every run is complete"),
-    "waiting": ([independent(1, state="WAITING", system_attributes={})], "not every run is complete"),
-    "no mark": ([independent(1, system_attributes={DRAWN + "x": 1})], "does not show independent sampling"),
-    "other mark": ([independent(1, system_attributes={MARK: 2, DRAWN + "x": 1})], "does not show independent"),
-    "not drawn": ([independent(1, system_attributes={MARK: ["s", 1]})], "not drawn by the independent sampler"),
-    "copied": ([independent(1, system_attributes={MARK: ["t", 1], DRAWN + "x": 1})], "copied from another study"),
-    "picked": ([independent(1, system_attributes={MARK: ["s", 7], DRAWN + "x": 1})], "copied from another study"),
-    "enqueued": (
-        [independent(1, system_attributes={MARK: ["s", 1], DRAWN + "x": 1, "fixed_params": {"y": 1}})],
-        "enqueued",
-    ),
-    "retry": (
-        [independent(1, system_attributes={MARK: ["s", 1], DRAWN + "x": 1, "failed_trial": 0, "retry_history": [0]})],
-        "tried again",
-    ),
-    "narrowed": ([independent(1, distributions={"x": OTHER})], "search space"),
-    "conditional": ([independent(1, distributions={}, parameters={})], "search space"),
-}
-
-
-@pytest.mark.parametrize(("more", "condition"), BROKEN.values(), ids=BROKEN)
-def test_each_missing_condition_is_named_and_alone_decides(more, condition):
-    priced = price_study(study(independent(0), *more), base=base, **DECLARED)
-    assert len(priced.missing) == 1
-    assert condition in priced.missing[0]
-    assert priced.rule == COMPOSITION
-
-
-@pytest.mark.parametrize(("flag", "option"), [("fixed_beforehand", "--fixed-b"), ("only_winner_seen", "--only-w")])
-def test_each_declaration_is_needed(flag, option):
-    priced = price_study(study(), base=base, **{**DECLARED, flag: False})
-    assert len(priced.missing) == 1
-    assert option in priced.missing[0]
-
-
-def test_several_objectives_and_fewer_runs_than_planned():
-    assert "several objectives" in price_study(study(directions=2), base=base, **DECLARED).missing[0]
-    priced = price_study(study(), base=base, planned=40, **DECLARED)
-    assert priced.missing == ("40 runs were planned and 10 began",)
-    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
-        gaussian(noise_multiplier=4 / 40**0.5).epsilon(1e-6), rel=1e-9
-    )
-    with pytest.raises(ArgumentError, match="10 runs began"):
-        price_study(study(), base=base, planned=9)
-
-
-def test_runs_that_never_began_cost_nothing_and_a_study_without_runs_has_no_price():
-    waiting = independent(10, state="WAITING")
-    more = study(*map(independent, range(10)), waiting)
-    assert price_study(more, base=base).guarantee.epsilon(1e-6) == price_study(study(), base=base).guarantee.epsilon(
-        1e-6
-    )
-    with pytest.raises(ArgumentError, match="no run that began"):
-        price_study(study(replace(waiting, number=0)), base=base)
-
-
-def test_other_and_deleted_studies_are_owed_for():
-    rests_on = price_study(study(others=("b",), deleted=2), base=base).rests_on
-    assert any("1 other studies" in line for line in rests_on)
-    assert any("2 studies deleted" in line for line in rests_on)
-
-
-# noise that differs between runs
-
-
-def test_noise_drawn_independently_is_composed_as_drawn():
-    priced = price_study(study(), base=base, noise_parameter="x", **DECLARED)
-    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
-        compose(*[gaussian(noise_multiplier=2.0 + k) for k in range(10)]).epsilon(1e-6), rel=1e-9
-    )
-    assert "different guarantees" in priced.missing[0]
-    assert any(line.startswith("recorded: the noise") for line in priced.rests_on)
-
-
-@pytest.mark.parametrize(
-    "trials",
-    [
-        [independent(0, system_attributes={}), independent(1, system_attributes={})],
-        [independent(0), independent(1, distributions={"x": LAW.replace("8.0", "9.0")})],
-        [independent(0), independent(1, parameters={}, distributions={})],
-    ],
-    ids=["any sampler", "range moved", "one holds none"],
-)
-def test_noise_that_may_follow_the_scores_is_priced_at_the_least_possible(trials):
-    """A sampler may go down to noise 1 after seeing good scores: the composition of 2 and 3 is no bound for that."""
-    priced = price_study(study(*trials), base=base, noise_parameter="x")
-    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
-        gaussian(noise_multiplier=1 / 2**0.5).epsilon(1e-6), rel=1e-9
-    )
-    assert any("less noise than 1" in line for line in priced.rests_on)
-
-
-def test_noise_from_attributes():
-    trials = [independent(k, user_attributes={"sigma": 5.0 + k}) for k in range(2)]
-    priced = price_study(study(*trials), base=base, noise_parameter="sigma")
-    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
-        gaussian(noise_multiplier=5 / 2**0.5).epsilon(1e-6), rel=1e-9
-    )
-    with pytest.raises(ArgumentError, match="planned"):
-        price_study(study(), base=base, noise_parameter="x", planned=20)
-    for wrong in (0.0, -1.0, float("nan")):
-        with pytest.raises(ArgumentError, match="sigma"):
-            price_study(study(independent(0, user_attributes={"sigma": wrong})), base=base, noise_parameter="sigma")
-    with pytest.raises(ArgumentError, match="noise_parameter: no run holds"):
-        price_study(study(), base=base, noise_parameter="sgima")
-    with pytest.raises(TypeError, match="sigma"):
-        price_study(study(independent(0, user_attributes={"sigma": "5"})), base=base, noise_parameter="sigma")
-
-
-def test_equal_noise_that_could_have_been_less_is_not_taken_for_a_constant():
-    """A sampler that follows the scores may have gone down to 1, and in all runs stayed at 5 this time."""
-    same = [independent(k, parameters={"x": 5.0}, system_attributes={}) for k in range(3)]
-    priced = price_study(study(*same), base=base, noise_parameter="x", planned=4)
-    assert priced.guarantee.epsilon(1e-6) == pytest.approx(
-        gaussian(noise_multiplier=1 / 4**0.5).epsilon(1e-6), rel=1e-9
-    )
-    assert any("less noise than 1" in line for line in priced.rests_on)
-
-
-def test_equal_noise_that_was_drawn_says_nothing_of_runs_that_were_not_made():
-    same = study(*[independent(k, parameters={"x": 5.0}) for k in range(3)])
-    priced = price_study(same, base=base, noise_parameter="x", **DECLARED)
-    assert priced.rule == COMPOSITION
-    assert "could have had, different guarantees" in priced.missing[0]
-    with pytest.raises(ArgumentError, match="planned"):
-        price_study(same, base=base, noise_parameter="x", planned=4)
-    one_value = LAW.replace("1.0", "5.0").replace("8.0", "5.0")
-    constant = [independent(k, parameters={"x": 5.0}, distributions={"x": one_value}) for k in range(3)]
-    assert price_study(study(*constant), base=base, noise_parameter="x", **DECLARED).rule == BEST_OF_FIXED
-
-
-def test_a_run_with_two_values_for_its_noise_is_refused():
-    with pytest.raises(ArgumentError, match="run 0 holds two values"):
-        price_study(study(independent(0, user_attributes={"x": 7.0})), base=base, noise_parameter="x")
-    with pytest.raises(ArgumentError, match="run 0 wrote several"):
-        price_study(study(independent(0, user_attributes={"s": 7.0}, rewritten={"s"})), base=base, noise_parameter="s")
-
-
-# storages, written by Optuna itself
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """One search by Optuna in an SQLite file and in a journal; and one by IndependentSampler."""
-    optuna = pytest.importorskip("optuna")
+def optuna():
+    return pytest.importorskip("optuna")
+
+
+def unpruned(optuna, storage, name="s", sampler=None):
+    """A study that nothing prunes; its sampler is independent unless another one is given."""
     from dpselect.integrations.optuna import IndependentSampler
 
+    return optuna.create_study(
+        study_name=name,
+        storage=storage,
+        sampler=sampler or IndependentSampler(),
+        pruner=optuna.pruners.NopPruner(),
+    )
+
+
+@pytest.fixture(scope="module")
+def written(optuna, tmp_path_factory):
+    """One search by Optuna in an SQLite file and in a journal; and one by IndependentSampler."""
     folder = tmp_path_factory.mktemp("optuna")
     backend = optuna.storages.journal.JournalFileBackend(str(folder / "past.log"))
     storages = {"past.db": f"sqlite:///{folder}/past.db", "past.log": optuna.storages.JournalStorage(backend)}
@@ -254,12 +72,7 @@ def written(tmp_path_factory):
         optuna.create_study(study_name="third", storage=storage)
         optuna.delete_study(study_name="third", storage=storage)
         loaded[name] = optuna.load_study(study_name="first", storage=storage).get_trials()
-    own = optuna.create_study(
-        storage=f"sqlite:///{folder}/independent.db",
-        study_name="own",
-        sampler=IndependentSampler(),
-        pruner=optuna.pruners.NopPruner(),
-    )
+    own = unpruned(optuna, f"sqlite:///{folder}/independent.db")
     own.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("one", 1, 1), n_trials=4)
     optuna.logging.set_verbosity(level)
     return folder, loaded
@@ -307,8 +120,7 @@ def test_a_database_address(written, tmp_path):
 
 @pytest.mark.full
 @pytest.mark.skipif(POSTGRES is None, reason="DPSELECT_TEST_POSTGRES names no server")
-def test_a_study_on_postgresql():
-    optuna = pytest.importorskip("optuna")
+def test_a_study_on_postgresql(optuna):
     url = POSTGRES.replace("postgresql://", "postgresql+psycopg://", 1)
     past = optuna.create_study(study_name="account", storage=url, load_if_exists=True)
     past.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
@@ -353,17 +165,8 @@ def test_the_independent_sampler_leaves_what_the_price_needs(written):
 
 
 @pytest.mark.full
-def test_the_best_runs_picked_out_of_a_study_are_no_study_of_few_runs(tmp_path):
-    optuna = pytest.importorskip("optuna")
-    from dpselect.integrations.optuna import IndependentSampler
-
-    def new(name):
-        storage = f"sqlite:///{tmp_path}/{name}.db"
-        return optuna.create_study(
-            study_name=name, storage=storage, sampler=IndependentSampler(), pruner=optuna.pruners.NopPruner()
-        )
-
-    whole, few = new("whole"), new("few")
+def test_the_best_runs_picked_out_of_a_study_are_no_study_of_few_runs(optuna, tmp_path):
+    whole, few = (unpruned(optuna, f"sqlite:///{tmp_path}/{name}.db", name) for name in ("whole", "few"))
     whole.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=4)
     few.add_trials(sorted(whole.trials, key=lambda trial: trial.value)[:2])
     assert price_study(read_study(str(tmp_path / "whole.db")), base=base, **DECLARED).missing == ()
@@ -373,16 +176,13 @@ def test_the_best_runs_picked_out_of_a_study_are_no_study_of_few_runs(tmp_path):
 
 
 @pytest.mark.full
-def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp_path):
-    optuna = pytest.importorskip("optuna")
+def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(optuna, tmp_path):
     from dpselect.integrations.optuna import IndependentSampler
 
     with pytest.raises(ArgumentError, match="NopPruner"):
         optuna.create_study(sampler=IndependentSampler()).optimize(lambda trial: 0.0, n_trials=1)
     sampler = optuna.samplers.PartialFixedSampler({"x": 0.5}, IndependentSampler())
-    past = optuna.create_study(
-        storage=f"sqlite:///{tmp_path}/fixed.db", sampler=sampler, pruner=optuna.pruners.NopPruner()
-    )
+    past = unpruned(optuna, f"sqlite:///{tmp_path}/fixed.db", sampler=sampler)
     past.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     priced = price_study(read_study(str(tmp_path / "fixed.db")), base=base, **DECLARED)
     assert len(priced.missing) == 1
@@ -391,16 +191,11 @@ def test_the_independent_sampler_refuses_a_pruner_and_shows_fixed_parameters(tmp
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["again.db", "again.log"])
-def test_a_run_that_was_put_back_into_the_queue_has_been_paid_for(tmp_path, name):
+def test_a_run_that_was_put_back_into_the_queue_has_been_paid_for(optuna, tmp_path, name):
     """A worker that is told to stop may give its trial back; what it saw of the data, it saw."""
-    optuna = pytest.importorskip("optuna")
-    from dpselect.integrations.optuna import IndependentSampler
-
     backend = optuna.storages.journal.JournalFileBackend(str(tmp_path / "again.log"))
     storage = f"sqlite:///{tmp_path}/again.db" if name.endswith("db") else optuna.storages.JournalStorage(backend)
-    past = optuna.create_study(
-        study_name="s", storage=storage, sampler=IndependentSampler(), pruner=optuna.pruners.NopPruner()
-    )
+    past = unpruned(optuna, storage)
     waiting = optuna.trial.TrialState.WAITING
     trial = past.ask()
     trial.suggest_float("x", 1.0, 8.0)
