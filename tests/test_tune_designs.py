@@ -1,7 +1,6 @@
 """Designs of `tune`: two stages and portfolios of a caller's own runs cost, draw, resume and fail as they say."""
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -10,14 +9,12 @@ import numpy as np
 import pytest
 
 from dpselect.accounting import best_of
-from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice
+from dpselect.accounting.planning.portfolio import CHOICE
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, NothingFoundWarning, PromiseError, StudyError
 from dpselect.ledger import Ledger
-from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic
-from dpselect.testing.score_laws import exponential_law
 from dpselect.tuning import (
     AdaptiveProposal,
     Categorical,
@@ -33,8 +30,8 @@ from dpselect.tuning import (
     encode_value,
     tune,
 )
-from dpselect.tuning.designs import _PortfolioObjective
-from dpselect.tuning.trial import decode_value
+
+pytestmark = pytest.mark.usefixtures("state")
 
 TOTAL = {"epsilon": 3.0, "delta": 1e-6}
 SPACE = {"x": Categorical([1, 2])}
@@ -154,96 +151,7 @@ def test_settings_that_cost_nothing_are_compared_for_a_tenth_of_epsilon():
     assert found.guarantee.epsilon(0.0) == pytest.approx(0.2)
 
 
-# The law
-
-
-TRIALS, LAST, AHEAD = (1.0, 1.0), (1 / 0.5, 1 / 0.4), 1
-
-
-def answer(labels, params, random, noise):
-    """One class for all rows: the exponential mechanism on how many have it; the first setting is told nothing."""
-    law = exponential_law([labels.count(0), labels.count(1)], params["told"] / noise)
-    return int(random.uniform(1)[0] > law[0])
-
-
-def law(labels, rate):
-    found = Counter()
-    told = [
-        [exponential_law([labels.count(0), labels.count(1)], t / n) for t, n in zip((0.5, 2.0), noises, strict=True)]
-        for noises in (TRIALS, LAST)
-    ]
-    for first in (0, 1):
-        for second in (0, 1):
-            sums = [2.0 * labels.count(first) + AHEAD * 2.0, 2.0 * labels.count(second)]
-            for place, p in enumerate(exponential_law(sums, rate)):
-                for value in (0, 1):
-                    chance = told[0][0][first] * told[0][1][second] * p * told[1][place][value]
-                    found[place, value] += float(chance)
-    return found
-
-
-def test_a_portfolio_draws_by_the_law_that_is_priced():
-    """Trials at their noise, the score in steps of its sensitivity with the head start, the last run at its noise."""
-    labels = [0, 1, 1]
-    choice = ExponentialMechanism(sensitivity=2.0, epsilon=1.0, monotonic=True)
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), AHEAD)
-    run = _PortfolioObjective(
-        partial(answer, labels), lambda value: 2.0 * labels.count(value), [{"told": 0.5}, {"told": 2.0}], price
-    )
-    draws, found = 200, Counter()
-    for each in range(draws):
-        place, payload = run({}, keyed_source(f"portfolio {each}")).value
-        found[place, decode_value(payload)] += 1
-    for outcome, chance in law(labels, float(choice.rate)).items():
-        assert abs(found[outcome] / draws - chance) < 4.0 * math.sqrt(chance * (1.0 - chance) / draws)
-
-
-class Told(ExponentialMechanism):
-    """A choice that tells the scores that it is given."""
-
-    def __call__(self, scores, *, random):
-        raise Scores(scores)
-
-
-class Scores(BaseException):
-    pass
-
-
-@pytest.mark.parametrize("ahead", [3, 7_000_000_001])
-@pytest.mark.parametrize("score", [2.0**53, 1 - 2.0**53, 2.0**53 + 3, 1 - 2.0**-53, 2.0**20 - 2.0**-32, 0.1, -1e300])
-def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, ahead):
-    """Added to doubles it would round: of 2**53 and 2**53 - 1, with 3 more, the one is 2 above the other."""
-    choice = Told(sensitivity=1.0, epsilon=1.0)
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), ahead)
-
-    def compared(value):
-        run = _PortfolioObjective(lambda *_: None, lambda _: value, [{}, {}], price)
-        with pytest.raises(Scores) as told:
-            run({}, keyed_source(1))
-        return [Fraction(each) for each in told.value.args[0]]
-
-    found = compared(score)
-    assert found[0] - found[1] == ahead
-    assert 0 <= Fraction(min(max(score, -(2.0**41)), 2.0**41)) - found[1] < 2.0**-11
-    for less in (0.25, 1.0):
-        if Fraction(score) - Fraction(score - less) <= 1:  # rounding counted
-            moved = [before - after for before, after in zip(found, compared(score - less), strict=True)]
-            assert all(0 <= each <= 1 for each in moved)
-
-
-def test_the_runs_of_a_portfolio_and_its_choice_draw_of_sources_of_their_own():
-    drawn = []
-
-    class Drawing(ExponentialMechanism):
-        def __call__(self, scores, *, random):
-            drawn.append(random.bytes(16))
-            return super().__call__(scores, random=random)
-
-    choice = Drawing(sensitivity=1.0, epsilon=1.0)
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0))
-    run = _PortfolioObjective(lambda _, random, __: drawn.append(random.bytes(16)), lambda _: 0.0, [{}, {}], price)
-    run({}, keyed_source(1))
-    assert len(set(drawn)) == len(drawn) == 4
+# What the runs draw and keep
 
 
 @pytest.mark.full
@@ -351,9 +259,7 @@ def test_what_a_design_keeps_beside_a_value_takes_no_room_from_it():
 # Kills
 
 
-def test_a_search_is_not_resumed_at_another_total_though_its_guarantees_have_no_name(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
+def test_a_search_is_not_resumed_at_another_total_though_its_guarantees_have_no_name(tmp_path):
     def kill(result):
         raise KeyboardInterrupt
 
@@ -371,9 +277,7 @@ def test_a_search_is_not_resumed_at_another_total_though_its_guarantees_have_no_
         search(epsilon=1.0, store=again)
 
 
-def test_a_portfolio_is_not_resumed_with_other_settings_which_cost_the_same(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
+def test_a_portfolio_is_not_resumed_with_other_settings_which_cost_the_same(tmp_path):
     def kill(result):
         raise KeyboardInterrupt
 
@@ -385,8 +289,7 @@ def test_a_portfolio_is_not_resumed_with_other_settings_which_cost_the_same(tmp_
 
 @pytest.mark.full
 @pytest.mark.parametrize("killed", [0, 1])
-def test_a_search_that_is_killed_goes_on_and_draws_and_charges_once(tmp_path, monkeypatch, killed):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_a_search_that_is_killed_goes_on_and_draws_and_charges_once(tmp_path, killed):
     alive, written = [False], []
 
     def last(params, random, noise):
@@ -485,8 +388,7 @@ class Elsewhere:
         raise StudyError("cannot run there")
 
 
-def test_an_objective_that_the_executor_refuses_costs_nothing(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_an_objective_that_the_executor_refuses_costs_nothing(tmp_path):
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         budget = ledger.create_budget("b", epsilon=4, delta=1e-6)
         for options in (ONE, {"design": PORTFOLIO}):
@@ -495,8 +397,7 @@ def test_an_objective_that_the_executor_refuses_costs_nothing(tmp_path, monkeypa
         assert float(budget.spent().epsilon) == 0.0
 
 
-def test_a_total_that_no_noise_meets_and_one_that_the_ledger_has_not_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+def test_a_total_that_no_noise_meets_and_one_that_the_ledger_has_not_are_refused(tmp_path):
     with pytest.raises(BudgetError, match="the search"):
         two_stages(never, base=lambda noise: [normal(noise), pure_dp(epsilon=1.0)], **ONE)
     with Ledger.open(tmp_path / "ledger.db") as ledger:
