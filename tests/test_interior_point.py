@@ -14,17 +14,13 @@ import pytest
 
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError
 from dpselect.ordered.interior_points.draws import SecretDraws
-from dpselect.ordered.interior_points.interior_point import (
-    CumulativeInteriorPoint,
-    InteriorPoint,
-    interior_point,
-)
+from dpselect.ordered.interior_points.interior_point import CumulativeInteriorPoint, InteriorPoint, interior_point
 from dpselect.ordered.interior_points.rows import METHODS, binary_search_noise, plan_method
 from dpselect.ordered.interior_points.search_tree import heavy_path
 from dpselect.ordered.interior_points.tree_log_tuning import tuned_cumulative
 from dpselect.privacy import Adjacency, gaussian
 from dpselect.randomness import keyed_source
-from tests.test_tree_log import array, shapes
+from tests.small_trees import array, shapes
 
 UNIT, RATIO = math.log(2.0), Fraction(1, 2)
 ADD, SWAP = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE

@@ -18,7 +18,7 @@ from dpselect.ordered.interior_points.stable_choice import StableChoice
 from dpselect.privacy import Adjacency, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import claims, exact_law, worst_excess
-from tests.test_tree_log import array, multisets
+from tests.small_trees import array, multisets
 
 UNIT, RATIO = math.log(2.0), Fraction(1, 2)
 ADD, SWAP = Adjacency.ADD_OR_REMOVE_ONE, Adjacency.REPLACE_ONE

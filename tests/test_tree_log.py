@@ -14,6 +14,8 @@ import pytest
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered.interior_points.draws import SecretDraws
+from dpselect.ordered.interior_points.interior_point import InteriorPoint
+from dpselect.ordered.interior_points.rows import plan_method
 from dpselect.ordered.interior_points.search_tree import (
     bit_lengths,
     heavy_path,
@@ -23,37 +25,25 @@ from dpselect.ordered.interior_points.search_tree import (
     shared_prefixes,
 )
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
-from dpselect.ordered.interior_points.tree_log import (
-    draw_tree_log,
-    level_bits,
-    node_candidates,
-)
+from dpselect.ordered.interior_points.tree_log import draw_tree_log, level_bits, node_candidates
 from dpselect.ordered.interior_points.tree_log_price import (
     difference_tail,
     difference_tail_steps,
+    iterated_logarithm,
     printed_parameters,
+    printed_rows,
     tree_log_price,
 )
 from dpselect.ordered.interior_points.tree_log_tuning import (
+    affordable_printed,
     cumulative_rows,
     tree_log_rows,
     tuned_cumulative,
     tuned_tree_log,
 )
+from dpselect.privacy import Adjacency
 from dpselect.randomness import keyed_source
-
-UNIT, RATIO = math.log(2.0), Fraction(1, 2)
-WIDE = tuple(Fraction(2) ** k for k in range(14))
-"""Factors exp(epsilon) up to beyond the whole price of the small runs below."""
-
-
-def array(values):
-    return np.array(sorted(values), dtype=np.uint64)
-
-
-def multisets(size, count):
-    return itertools.combinations_with_replacement(range(size), count)
-
+from tests.small_trees import apart, array, cumulative_distance, embedded_parts, embedding, multisets, shapes
 
 # ---------------------------------------------------------------- the tree
 
@@ -73,14 +63,6 @@ def literal_embedding(points, bits):
         labels += [(label, x) for x in other]
         label += 1
     return gamma, low, sorted([*labels, *((bits, x) for x in inside)], reverse=True)
-
-
-def embedding(points, bits):
-    codes = array(points)
-    leaf, gamma, _ = heavy_path(codes, bits)
-    labels = path_labels(codes, leaf, bits)
-    order = np.argsort(labels, kind="stable")[::-1]
-    return gamma, leaf, [(int(labels[i]), int(codes[i])) for i in order]
 
 
 def test_the_embedding_is_the_literal_one():
@@ -129,17 +111,6 @@ def test_gamma_rises_by_at_most_one():
                     assert heavy_path(array([*points, extra]), bits)[1] - before in (0, 1)
 
 
-def apart(first, second):
-    """Elements only in the first, and only in the second, of two multisets."""
-    a, b = Counter(first), Counter(second)
-    return (a - b).total(), (b - a).total()
-
-
-def embedded_parts(points, bits, taken):
-    _, _, found = embedding(points, bits)
-    return [x for _, x in found[:taken]], [label for label, _ in found[taken:]]
-
-
 @pytest.mark.full
 @pytest.mark.theorem("Cohen et al. 2022, Lemma 3.4", exact=True)
 def test_the_embedding_preserves_adjacency():
@@ -161,10 +132,6 @@ def test_a_slice_one_shorter_breaks_adjacency():
     s, _ = embedded_parts([0, 0, 2, 2], 2, 3)
     t, _ = embedded_parts([0, 0, 2, 2, 2], 2, 3)
     assert (sorted(s), sorted(t)) == ([0, 0, 2], [2, 2, 2])
-
-
-def cumulative_distance(first, second, size):
-    return max(abs(sum(x <= y for x in first) - sum(x <= y for x in second)) for y in range(size))
 
 
 def multiset(**counts):
@@ -356,6 +323,49 @@ def test_prices_refuse_what_they_do_not_cover():
         tree_log_price(replace(c, slice_epsilon=0.1), bits=16, distance=1)
 
 
+def test_the_printed_algorithm_is_priced_at_its_depth():
+    for bits, levels in ((3, 0), (8, 1), (64, 2), (256, 2), (1024, 3)):
+        p = affordable_printed(bits, 1.0, 1e-6)
+        price = tree_log_price(p, bits=bits)
+        assert p.levels(bits) == levels
+        assert 0.999 < price.epsilon <= 1.0
+        assert price.delta <= 1e-6
+        assert (p.gate, p.promise, p.deepest) == (p.border // 10, math.ceil(p.border / 2), 2 * p.border)
+        assert p.border == math.ceil(100 / p.epsilon_border * math.log(1 / p.choice.delta))
+    for adjacency in Adjacency:
+        printed = {"domain_size": 2**64, "epsilon": 1, "delta": 1e-6, "method": "tree_log_printed"}
+        g = InteriorPoint(**printed, adjacency=adjacency).guarantee
+        assert 0.99 < g.epsilon(1e-6) <= 1.0
+    assert InteriorPoint(method="tree_log_printed", domain_size=2**64, epsilon=1, delta=1e-6).rows < 1.8e5
+    assert plan_method("tree_log_printed", 2**64, 1.0, 0.0, 0.01, Adjacency.ADD_OR_REMOVE_ONE) is None
+    # what ten times log* times t would be, at this t: ten times log* levels of which two are there
+    p = affordable_printed(64, 1.0, 1e-6)
+    assert tree_log_rows(p, 64, 0.01) < 10 * iterated_logarithm(2**64) * p.border
+
+
+@pytest.mark.parametrize(
+    ("bits", "epsilon", "delta", "rows"),
+    [
+        (16, 1.0, 1e-6, 1.79e7),
+        (32, 1.0, 1e-6, 2.26e7),
+        (64, 1.0, 1e-6, 2.26e7),
+        (256, 1.0, 1e-6, 2.26e7),
+        (1024, 1.0, 1e-6, 2.26e7),
+        (65536, 1.0, 1e-6, 2.26e7),
+        (64, 1.0, 1e-9, 4.54e7),
+        (64, 0.1, 1e-6, 2.26e8),
+    ],
+)
+def test_rows_of_the_theorem_with_its_constants(bits, epsilon, delta, rows):
+    assert printed_rows(domain_size=2**bits, epsilon=epsilon, delta=delta) == pytest.approx(rows, rel=3e-3)
+
+
+def test_iterated_logarithms():
+    found = [iterated_logarithm(1 << bits) for bits in (0, 1, 2, 3, 4, 16, 20, 32, 64, 65536)]
+    assert found == [0, 1, 2, 3, 3, 4, 5, 5, 5, 5]
+    assert iterated_logarithm(3) == 2
+
+
 # ---------------------------------------------------------------- the recursion at work
 
 
@@ -366,21 +376,6 @@ class Watched(SecretDraws):
 
     def visit(self, place):
         self.places.append(place)
-
-
-def shapes(count, bits, rng):
-    top, leaf = 1 << bits, rng.getrandbits(bits)
-    start = rng.randrange(top - count)
-    return {
-        "uniform": [rng.getrandbits(bits) for _ in range(count)],
-        "constant": [leaf] * count,
-        "run": [start + i for i in range(count)],
-        "ends": [0, top - 1] * (count // 2),
-        "powers": [(1 << rng.randrange(bits)) - rng.randrange(2) for _ in range(count)],
-        "straddle": [top // 2 - 1, top // 2] * (count // 2),
-        "path": [leaf ^ (1 << rng.randrange(bits)) for _ in range(count)],
-        "steep": [leaf ^ (1 << max(0, bits - 1 - int(rng.expovariate(0.7)))) for _ in range(count)],
-    }
 
 
 def test_the_printed_algorithm_runs_two_levels_and_every_branch():

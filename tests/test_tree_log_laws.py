@@ -11,65 +11,26 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpselect.ordered.interior_points.search_tree import (
-    heavy_path,
-)
+from dpselect.ordered.interior_points.search_tree import heavy_path
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice
-from dpselect.ordered.interior_points.tree_log import (
-    TreeLogParameters,
-    draw_tree_log,
-    one_heavy_round,
-)
-from dpselect.ordered.interior_points.tree_log_price import (
-    difference_tail,
-    tree_log_price,
-)
+from dpselect.ordered.interior_points.tree_log import one_heavy_round
+from dpselect.ordered.interior_points.tree_log_price import difference_tail, tree_log_price
 from dpselect.ordered.slices.price import swap_of
 from dpselect.privacy import approximate_dp
 from tests.enumerated_draws import claims, exact_law, worst_excess
-from tests.test_tree_log import (
+from tests.small_trees import (
     RATIO,
+    SMALL,
     UNIT,
     WIDE,
     apart,
     array,
     cumulative_distance,
     embedding,
+    law_of,
     multisets,
+    random_data,
 )
-
-SMALL = TreeLogParameters(
-    epsilon_threshold=3 * UNIT,
-    epsilon_heavy=3 * UNIT,
-    epsilon_border=2 * UNIT,
-    rate_base=UNIT,
-    choice=StableChoice(UNIT, 0.004),
-    border=2,
-    deepest=22,
-    threshold=7,
-    heavy_threshold=1,
-    promise=4,
-    base_bits=2,
-)
-"""One level over 16 codes: the bad events have small probabilities, exp(-epsilon) = 1/8 in both tests."""
-
-
-def law_of(points, parameters, bits=4, **caps):
-    codes = array(points)
-    return exact_law(lambda draws: draw_tree_log(codes, bits, parameters, draws), RATIO, **{"laplace_cap": 5, **caps})
-
-
-def random_data(rng, count):
-    """Points that make deep paths, heavy siblings or ties."""
-    leaf = rng.randrange(16)
-    kind = rng.randrange(4)
-    if kind == 0:
-        return [rng.randrange(16) for _ in range(count)]
-    if kind == 1:
-        return [leaf ^ (1 << rng.randrange(4)) for _ in range(count)]
-    if kind == 2:
-        return [leaf if rng.random() < 0.7 else rng.randrange(16) for _ in range(count)]
-    return [rng.choice((leaf, 15 - leaf)) for _ in range(count)]
 
 
 def test_the_audited_price_says_something():
@@ -104,18 +65,12 @@ def test_exact_laws_of_tree_log(kind, pairs):
         assert seen >= {"level 1", "base case", "one heavy round", "heavy node", "heavy leaf", "no stable choice"}
 
 
-CUMULATIVE = TreeLogParameters(
-    epsilon_threshold=3 * UNIT,
-    epsilon_heavy=3 * UNIT,
-    epsilon_border=2 * UNIT,
-    rate_base=UNIT,
+CUMULATIVE = replace(
+    SMALL,
     choice=SupportChoice(4 * UNIT, 8 * UNIT, 0.01, 0.001, 32),
-    border=2,
     deepest=32,
     threshold=9,
-    heavy_threshold=1,
     promise=5,
-    base_bits=2,
 )
 
 

@@ -1,216 +1,29 @@
-"""TreeLog at two levels: what runs, measured line by line; exact laws of the whole recursion; planted defects."""
+"""TreeLog at two levels: its price term by term, exact laws of the whole recursion, planted defects."""
 
 from __future__ import annotations
 
-import dis
-import inspect
 import itertools
 import math
 import random
-import sys
-from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from types import CodeType
 
 import numpy as np
 import pytest
 
-from dpselect.ordered.interior_points import dyadic, search_tree, stable_choice, tree_log
+from dpselect.ordered.interior_points import search_tree, tree_log
 from dpselect.ordered.interior_points.draws import SecretDraws
-from dpselect.ordered.interior_points.interior_point import InteriorPoint, interior_point
-from dpselect.ordered.interior_points.rows import plan_method
 from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
-from dpselect.ordered.interior_points.tree_log import TreeLogParameters, one_heavy_round
-from dpselect.ordered.interior_points.tree_log_price import (
-    difference_tail,
-    iterated_logarithm,
-    printed_rows,
-    tree_log_price,
-)
-from dpselect.ordered.interior_points.tree_log_tuning import affordable_printed, tree_log_rows
-from dpselect.privacy import Adjacency, approximate_dp, pure_dp
+from dpselect.ordered.interior_points.tree_log import one_heavy_round
+from dpselect.ordered.interior_points.tree_log_price import difference_tail, tree_log_price
+from dpselect.privacy import approximate_dp, pure_dp
 from dpselect.randomness import keyed_source
 from tests.enumerated_draws import EnumeratedDraws, Lost, claims, exact_law, noise_tail, worst_excess
-from tests.test_tree_log import RATIO, UNIT, array, embedded_parts, multisets, shapes
-from tests.test_tree_log_laws import law_of, random_data
-
-TWO = TreeLogParameters(
-    epsilon_threshold=3 * UNIT,
-    epsilon_heavy=3 * UNIT,
-    epsilon_border=2 * UNIT,
-    rate_base=UNIT,
-    choice=StableChoice(UNIT, 0.004),
-    border=2,
-    deepest=22,
-    threshold=7,
-    heavy_threshold=1,
-    promise=4,
-    base_bits=1,
-)
-"""Sixteen codes, then four, then two: two levels above a base of two codes."""
+from tests.small_trees import RATIO, TWO, UNIT, array, embedded_parts, law_of, multisets, random_data
 
 FACTORS = tuple(4**k for k in range(11))
-PRINTED = {"domain_size": 2**64, "epsilon": 9.0, "delta": 1e-3, "method": "tree_log_printed"}
-
-
-# ---------------------------------------------------------------- what runs
-
-
-def lines_of(module):
-    """Every line of a module that belongs to the body of a function."""
-
-    def inside(code):
-        yield from (line for _, line in dis.findlinestarts(code) if line is not None and line != code.co_firstlineno)
-        for constant in code.co_consts:
-            if isinstance(constant, CodeType):
-                yield from inside(constant)
-
-    source = inspect.getsource(module)
-    protocols = {k for k, line in enumerate(source.splitlines(), 1) if line.strip() == "..."}
-    whole = compile(source, module.__file__, "exec")
-    functions = [c for c in whole.co_consts if isinstance(c, CodeType)]
-    found = set()
-    for code in functions:
-        methods = [c for c in code.co_consts if isinstance(c, CodeType)]
-        is_class = "__module__" in code.co_names and "__qualname__" in code.co_names
-        for part in methods if is_class else [code]:
-            found.update(inside(part))
-    return found - protocols
-
-
-class Coverage:
-    """The lines of some modules that ran inside the `with` block."""
-
-    def __init__(self, *modules):
-        self.lines = {module.__file__: set() for module in modules}
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self.enter)
-        return self
-
-    def __exit__(self, *error):
-        sys.settrace(self.before)
-
-    def enter(self, frame, event, argument):
-        lines = self.lines.get(frame.f_code.co_filename)
-        if lines is None:
-            return None
-        lines.add(frame.f_lineno)
-
-        def line(frame, event, argument):
-            lines.add(frame.f_lineno)
-            return line
-
-        return line
-
-
-def test_lines_are_counted():
-    """The measure itself: a function that was not called is missing, and one that was is not."""
-    with Coverage(tree_log) as seen:
-        tree_log.level_bits(9)
-    missed = lines_of(tree_log) - seen.lines[tree_log.__file__]
-    body = {line for _, line in dis.findlinestarts(tree_log.level_bits.__code__)} - {
-        tree_log.level_bits.__code__.co_firstlineno
-    }
-    assert body
-    assert not body & missed
-    assert len(missed) > 30
-
-
-def test_every_line_of_the_recursion_runs(monkeypatch):
-    """Two levels, both endings of the heavy round and both failures of a choice, through `interior_point` itself.
-
-    Every line of the four modules is run; the places visited are counted besides, so that none of them is run at the
-    first level only.
-    """
-    visits = Counter()
-    monkeypatch.setattr(SecretDraws, "visit", lambda self, place: visits.update([place]))
-    rng = random.Random(3)
-    rows = InteriorPoint(**PRINTED).rows
-    with Coverage(tree_log, search_tree, stable_choice, dyadic) as seen:
-        for name, points in shapes(rows + rows % 2, 64, rng).items():
-            release = interior_point(points, **PRINTED, random=keyed_source(name))
-            assert min(points) <= release.value <= max(points), name
-        assert visits.keys() >= {"level 1", "level 2", "base case", "one heavy round", "heavy node"}
-        assert visits["base case"] == visits["level 2"] - (visits["one heavy round"] - heavy_at_first(visits))
-        for method in ("tree_log", "dyadic", "cumulative"):
-            for points in ([7] * 4, [2**255 + 3**k for k in range(60)], []):
-                # a failed choice at the second level ends the first one too
-                assert interior_point(points[:4], **PRINTED, random=keyed_source("few")).value is None
-                asked = {"domain_size": 2**256, "epsilon": 1, "delta": 1e-6, "method": method}
-                interior_point(points, **asked, adjacency="replace_one", random=keyed_source("few"))
-        assert visits["no stable choice"] > 0
-        points = [2**255 + k for k in range(200)]
-        interior_point(points, domain_size=2**256, epsilon=4, delta=1e-6, method="dyadic", random=keyed_source("one"))
-        ends = [2**64 - 1] * 400
-        interior_point(ends, domain_size=2**64, epsilon=4, delta=1e-6, method="dyadic", random=keyed_source("ends"))
-        asked = {"domain_size": 2**64, "epsilon": 4, "delta": 1e-6, "method": "cumulative", "adjacency": "replace_one"}
-        assert interior_point([5] * InteriorPoint(**asked).rows, **asked, random=keyed_source("many")).value == 5
-        # the leaf is left over where no sibling fires although the round began: rare, so it is enumerated
-        _, _, places = exact_law(
-            lambda draws: one_heavy_round(array([0, 1, 9]), 4, replace(TWO, gate=0), draws), RATIO, laplace_cap=2
-        )
-        assert places >= {"heavy node", "heavy leaf"}
-        assert TWO.levels(4) == 2
-        # a mass just below a tail needs one step more than its logarithm says to nine digits
-        assert laplace_tail_steps(UNIT, 1 / 12 * (1 - 2e-10)) == 4
-    for module in (tree_log, search_tree, stable_choice, dyadic):
-        missed = lines_of(module) - seen.lines[module.__file__]
-        assert not missed, f"{module.__name__}: lines {sorted(missed)} were not run"
-
-
-def heavy_at_first(visits):
-    """Heavy rounds at the first level: runs that never reached the second."""
-    return visits["level 1"] - visits["level 2"]
-
-
-# ---------------------------------------------------------------- the algorithm as printed
-
-
-def test_the_printed_algorithm_is_priced_at_its_depth():
-    for bits, levels in ((3, 0), (8, 1), (64, 2), (256, 2), (1024, 3)):
-        p = affordable_printed(bits, 1.0, 1e-6)
-        price = tree_log_price(p, bits=bits)
-        assert p.levels(bits) == levels
-        assert 0.999 < price.epsilon <= 1.0
-        assert price.delta <= 1e-6
-        assert (p.gate, p.promise, p.deepest) == (p.border // 10, math.ceil(p.border / 2), 2 * p.border)
-        assert p.border == math.ceil(100 / p.epsilon_border * math.log(1 / p.choice.delta))
-    for adjacency in Adjacency:
-        printed = {"domain_size": 2**64, "epsilon": 1, "delta": 1e-6, "method": "tree_log_printed"}
-        g = InteriorPoint(**printed, adjacency=adjacency).guarantee
-        assert 0.99 < g.epsilon(1e-6) <= 1.0
-    assert InteriorPoint(method="tree_log_printed", domain_size=2**64, epsilon=1, delta=1e-6).rows < 1.8e5
-    assert plan_method("tree_log_printed", 2**64, 1.0, 0.0, 0.01, Adjacency.ADD_OR_REMOVE_ONE) is None
-    # what ten times log* times t would be, at this t: ten times log* levels of which two are there
-    p = affordable_printed(64, 1.0, 1e-6)
-    assert tree_log_rows(p, 64, 0.01) < 10 * iterated_logarithm(2**64) * p.border
-
-
-@pytest.mark.parametrize(
-    ("bits", "epsilon", "delta", "rows"),
-    [
-        (16, 1.0, 1e-6, 1.79e7),
-        (32, 1.0, 1e-6, 2.26e7),
-        (64, 1.0, 1e-6, 2.26e7),
-        (256, 1.0, 1e-6, 2.26e7),
-        (1024, 1.0, 1e-6, 2.26e7),
-        (65536, 1.0, 1e-6, 2.26e7),
-        (64, 1.0, 1e-9, 4.54e7),
-        (64, 0.1, 1e-6, 2.26e8),
-    ],
-)
-def test_rows_of_the_theorem_with_its_constants(bits, epsilon, delta, rows):
-    assert printed_rows(domain_size=2**bits, epsilon=epsilon, delta=delta) == pytest.approx(rows, rel=3e-3)
-
-
-def test_iterated_logarithms():
-    found = [iterated_logarithm(1 << bits) for bits in (0, 1, 2, 3, 4, 16, 20, 32, 64, 65536)]
-    assert found == [0, 1, 2, 3, 3, 4, 5, 5, 5, 5]
-    assert iterated_logarithm(3) == 2
+# ---------------------------------------------------------------- the price
 
 
 def exact_tail(ratio, least):
