@@ -12,6 +12,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -83,13 +84,15 @@ def printers(_: Path, modules: Modules) -> int:
     return sum({"ROUND_CEILING", "ROUND_FLOOR"} <= imported(tree) for tree in modules.values())
 
 
-def files_that_name_a_law(_: Path, modules: Modules) -> int:
-    """Files that import the class of a law, but for the room of the laws, `testing` and `reproduce`."""
+def imports_of_laws(_: Path, modules: Modules) -> int:
+    """Imports of one law's class, summed over files, but for the room of the laws, `testing` and `reproduce`."""
     room = "dpselect.repetitions"
-    own = [node.name for name, tree in modules.items() if name.startswith(room) for node in nodes(tree, ast.ClassDef)]
-    laws = {name for name in own if not name.startswith("_")} - {"Repetitions", "FiniteLaw"}
     others = (room, "dpselect.testing", "dpselect.reproduce")
-    return sum(bool(laws & imported(tree)) for name, tree in modules.items() if not name.startswith(others))
+    own = [node.name for name, tree in modules.items() if name.startswith(room) for node in nodes(tree, ast.ClassDef)]
+    laws = {name for name in own if not name.startswith("_")} - {"Repetitions", "FiniteLaw", "Family"}
+    trees = (tree for name, tree in modules.items() if not name.startswith(others))
+    froms = ([n for n in nodes(tree, ast.ImportFrom) if (n.module or "").startswith(room)] for tree in trees)
+    return sum(len({alias.name for node in each for alias in node.names} & laws) for each in froms)
 
 
 def longest_chain(_: Path, modules: Modules) -> int:
@@ -130,10 +133,29 @@ MEASURES: dict[str, Callable[[Path, Modules], int]] = {
     "loops that halve": halving_loops,
     "places that reserve": places_that_reserve,
     "printers of amounts": printers,
-    "files that name a law beside its own": files_that_name_a_law,
+    "imports of a law beside its own file": imports_of_laws,
     "modules on the longest chain of imports": longest_chain,
     "modules loaded by `dpselect account`": loaded_by_account,
 }
+
+
+def definitions(modules: Modules) -> Counter[str]:
+    """The lines of functions and classes at the top of files, by name."""
+    lines: Counter[str] = Counter()
+    for node in (node for tree in modules.values() for node in tree.body):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            lines[node.name] += (node.end_lineno or 0) - min(one.lineno for one in (node, *node.decorator_list)) + 1
+    return lines
+
+
+def print_shared(before: Counter[str], after: Counter[str]) -> None:
+    """What of the growth is in definitions that were there before."""
+    print()
+    for label, kept in (
+        ("lines of definitions that both have", before.keys() & after.keys()),
+        ("lines of those that one alone has", before.keys() ^ after.keys()),
+    ):
+        print(f"{label:<42}", *(f"{sum(each[name] for name in kept):>8,}" for each in (before, after)))
 
 
 def main() -> None:
@@ -141,6 +163,8 @@ def main() -> None:
     trees = [{name_of(file, one): ast.parse(file.read_text()) for file in one.rglob("*.py")} for one in sources]
     for label, measure in MEASURES.items():
         print(f"{label:<42}", *(f"{measure(*pair):>8,}" for pair in zip(sources, trees, strict=True)))
+    if len(trees) == 2:
+        print_shared(*map(definitions, trees))
 
 
 if __name__ == "__main__":
