@@ -172,9 +172,9 @@ def by_default(case: Case) -> float:
     return score(study(case, "default", **({"learner": dict(case.table.image)} if case.table.image else {})))
 
 
-def by_design(design: str, case: Case) -> float:
+def by_design(design: str, case: Case, **parts: Any) -> float:
     """A search for the map, as this design has it."""
-    parts = {"space": space_of(case.table), "search": {"design": design}}
+    parts |= {"space": space_of(case.table), "search": {"design": design}}
     if case.table.image:
         parts["learner"] = dict(case.table.image)
     return score(study(case, design, key="default" if design == "auto" else "", **parts))
@@ -288,6 +288,8 @@ def ways(table: ModelTable, source: Path | None = None) -> Iterator[tuple[str, C
         yield f"{FOR_MAPS}{design}", partial(by_design, design)
         if design != "portfolio":  # which is of what a list names
             yield f"{FOR_RATES}{design}", partial(for_rates, design)
+    scored = {"validation": {"data": "training"}}
+    yield f"{FOR_MAPS}one-stage, all rows score", partial(by_design, "one-stage", **scored)
     yield "ten runs by composition", by_composition
     if source is not None and not table.regression:
         yield FORERUNNER, partial(by_its_forerunner, source)

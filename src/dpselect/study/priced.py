@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -31,6 +31,8 @@ __all__ = ["Price", "Priced", "admit", "price", "price_study"]
 
 _USED: Final = 0.999
 """What of a total is spent at least, as far as rules of whole numbers let it."""
+_SCORES: Final = 0.1
+"""The share of epsilon that scores of rows that train would cost by themselves. See docs/study-file.md."""
 _WHERE: Final = {"executor", "workers", "address", "resources"}
 
 
@@ -39,7 +41,8 @@ class Price:
     """The noise and the guarantees of a study.
 
     `parts` are the guarantees of one run towards a row that trains and towards a row that validates: a row is in one
-    part only, so one run costs it the larger, and the whole search the larger of the two finished curves.
+    part only, so one run costs it the larger, and the whole search the larger of the two finished curves. Where rows
+    that train also score there is one part, with both composed.
     `purchase` are bounds that every row pays for first; `search` has their price too. `portfolio` are the noises of
     candidates, of which `noise` is the first one's, and the price of the choice. `second` is a second stage.
     """
@@ -140,22 +143,51 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
     total, delta = privacy.epsilon, privacy.delta
     purchase = purchase_of(study, recipe.columns)
     beside = None if purchase is None else purchase.guarantee
+    scores = _scores_of_training(study, law, total)
+    run = _run(study, recipe, scores)
     if total is not None:
         noise = least_noise(
-            "the learner",
-            lambda value: SearchPrice((recipe.guarantee(value),), law, beside),
-            epsilon=total,
-            delta=delta,
+            "the learner", lambda value: SearchPrice((run(value),), law, beside), epsilon=total, delta=delta
         )
     else:
         assert privacy.noise_multiplier is not None
         if recipe.noise_name != "noise_multiplier":
             raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
         noise = privacy.noise_multiplier
-        total = SearchPrice((recipe.guarantee(noise),), law, beside).epsilon(delta)
+        total = SearchPrice((run(noise),), law, beside).epsilon(delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    return _finished(study, law, recipe.guarantee(noise), noise, purchase, total)
+    found = _finished(study, law, run(noise), noise, purchase, total)
+    return found if scores is None else replace(found, score_epsilon=scores)
+
+
+def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
+    """Epsilon of the noisy count by which a run scores the rows that trained it; None where others score.
+
+    By default a search of such counts alone would cost a share of the total.
+    """
+    privacy, validation = study.privacy, study.validation
+    if validation.data != "training":
+        return None
+    epsilon = validation.score_epsilon
+    if epsilon is None and total is None:
+        raise StudyError("validation.score_epsilon: needed where [privacy] gives a noise_multiplier and all rows score")
+    if epsilon is None:
+        assert total is not None
+        epsilon = score_epsilon(law, privacy.adjacency, epsilon=_SCORES * total, delta=privacy.delta)
+    return epsilon
+
+
+def _run(study: Study, recipe: Recipe, scores: float | None) -> Callable[[float], Guarantee]:
+    """What one run costs a row that trains, by its noise.
+
+    Claim: a run that trains on rows and then scores the same rows by a noisy count keeps the composition of both.
+    Source: docs/theory/portfolio.md, Theorem 3.
+    """
+    if scores is None:
+        return recipe.guarantee
+    score = NoisyCount(epsilon=scores, adjacency=study.privacy.adjacency).guarantee
+    return lambda noise: compose(recipe.guarantee(noise), score)
 
 
 def _price_portfolio(study: Study, candidates: Sequence[PortfolioCandidate], law: Repetitions) -> Price:
@@ -170,14 +202,16 @@ def _price_two_stages(study: Study, recipe: Recipe, last: Recipe, law: Repetitio
     privacy, validation = study.privacy, study.validation
     assert privacy.epsilon is not None
     first, purchase = first_share(study) * privacy.epsilon, purchase_of(study, recipe.columns)
+    scores = _scores_of_training(study, law, first)
+    run = _run(study, recipe, scores)
     noise = least_noise(
         "the first stage",
-        lambda value: SearchPrice((recipe.guarantee(value),), law),
+        lambda value: SearchPrice((run(value),), law),
         epsilon=first,
         delta=privacy.delta,
         relative=1e-3,
     )
-    parts, scored = [recipe.guarantee(noise)], None
+    parts, scored = [run(noise)], scores
     if validation.data == "private":
         scored = validation.score_epsilon
         if scored is None:

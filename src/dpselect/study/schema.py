@@ -182,14 +182,14 @@ class PrivateBounds(_Strict):
 class Validation(_Strict):
     """`[validation]`: how a run is scored.
 
-    Either a fraction of the private rows, scored by a noisy count whose price is part of the guarantee, or a file that
-    the study declares public.
+    By a fraction of the private rows, or by those that train, with noise whose price is part of the guarantee; or by a
+    file that the study declares public.
     """
 
     metric: Annotated[str | None, AfterValidator(_metric)] = None
     """By what runs are compared; by default accuracy, or the absolute error of a regression."""
-    data: Literal["private", "public", "none"] = "private"
-    """Whether runs are scored on private rows, with noise, on a public file, or (one run) not at all."""
+    data: Literal["private", "training", "public", "none"] = "private"
+    """Whether private rows put aside score a run, all that train, or a public file; of one run, none need."""
     fraction: Annotated[float, Field(gt=0, lt=1)] = 0.2
     """The share of the private rows that validates."""
     source: str | None = None
@@ -202,6 +202,10 @@ class Validation(_Strict):
     def _clashes(self) -> Clashes:
         if (self.data == "public") != (self.source is not None):
             yield "source", 'give source exactly when data = "public"'
+        if self.data == "training" and "fraction" in self.model_fields_set:
+            yield "fraction", 'goes with data = "private": here all rows train and score'
+        if self.data == "training" and self.release_score and "release_score" in self.model_fields_set:
+            yield "release_score", "of rows that trained a score is too good, so that it is not released"
 
 
 class Test(_Strict):

@@ -108,7 +108,7 @@ class Settled:
     @property
     def releases_score(self) -> bool:
         """Whether the winner's score is released, where there is one."""
-        return self.scored and self.study.validation.release_score
+        return self.study.validation.data in ("private", "public") and self.study.validation.release_score
 
     @property
     def shows_score(self) -> bool:

@@ -19,6 +19,7 @@ from dpselect.study.opened import Opened
 from dpselect.study.portfolio import agreement, fitted
 from dpselect.study.priced import Price
 from dpselect.study.row_parts import validation_mask
+from dpselect.study.schema import Study
 from dpselect.study.settled import Settled
 from dpselect.tuning import TrialOutput
 
@@ -45,7 +46,7 @@ class OneModel:
 
 @dataclass(frozen=True, repr=False)
 class StudyObjective:
-    """The objective of a study: trains on one part of the rows, scores on the other.
+    """The objective of a study: trains on one part of the rows, scores on the other, or on the same.
 
     The score is that of the study's metric: with noise when the rows are private, without when they are public
     (`noise` None). One run alone need not be scored (`validation` None). The value is the tuple of weight arrays,
@@ -82,7 +83,7 @@ class StudyObjective:
 
 
 def split(opened: Opened) -> StudyObjective:
-    """One run: on the parts of the private rows, or on all of them, validated by public rows or not at all."""
+    """One run: on the parts of the private rows; or on all of them, scored by these, by public rows or not at all."""
     settled, price, rows = opened.priced.settled, opened.priced.price, opened.rows
     study = settled.study
     held_out, validation, score_rows = np.zeros(len(rows.labels), dtype=bool), None, 1.0
@@ -93,10 +94,9 @@ def split(opened: Opened) -> StudyObjective:
         adjacency, fraction = study.privacy.adjacency, study.validation.fraction
         held_out = validation_mask(rows, fraction=fraction, adjacency=adjacency, salt=study.name)
         validation = (rows.features[held_out], rows.labels[held_out])
-        if adjacency is Adjacency.REPLACE_ONE:
-            score_rows = max(1.0, float(np.sum(held_out)))  # public, as the rows are dealt by their positions
-        else:
-            score_rows = max(1.0, (study.privacy.nominal_rows or 1) * fraction)
+        score_rows = _public_rows(study, validation[1], fraction)
+    elif study.validation.data == "training":
+        validation, score_rows = (rows.features, rows.labels), _public_rows(study, rows.labels, 1.0)
     return StudyObjective(
         train=_training(settled, price),
         training=(rows.features[~held_out], rows.labels[~held_out]),
@@ -107,6 +107,13 @@ def split(opened: Opened) -> StudyObjective:
         shows_score=settled.shows_score,
         keyed=settled.second is not None,
     )
+
+
+def _public_rows(study: Study, labels: Labels, share: float) -> float:
+    """About how many rows score, a public figure."""
+    if study.privacy.adjacency is Adjacency.REPLACE_ONE:
+        return max(1.0, float(len(labels)))  # the rows are dealt by their positions
+    return max(1.0, (study.privacy.nominal_rows or 1) * share)
 
 
 def _training(settled: Settled, price: Price) -> OneModel | Portfolio:

@@ -38,6 +38,7 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What does not go with one run, or with a search, key by key as `task_clashes` has it."""
     design = _table(document, "search").get("design", "auto")
     searched = [key for key in ("space", "repetitions") if document.get(key)]
+    compared = _table(document, "validation").get("data")
     refit, learners = "refit" in document, "learner" in _table(document, "space")
     if learners and (refit or design in ("one-stage", "two-stage") or (design == "auto" and "repetitions" in searched)):
         yield "space.learner", 'only a portfolio chooses among learners: take search.design = "portfolio"'
@@ -52,15 +53,17 @@ def design_clashes(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     elif design == "portfolio" or learners:
         if "repetitions" in searched:
             yield "repetitions", "a portfolio tries each candidate once: leave it out"
-        if _table(document, "validation").get("data") == "public":
+        if compared in ("public", "training"):
             yield "validation.data", 'a portfolio chooses by the rows that train it: "private" or "none"'
         return
     elif (
         design != "two-stage" and not refit and (design == "one-stage" or "repetitions" in searched)
     ) and "space" not in document:
         yield "space", "needed for a search: the parameters that a run draws; without [repetitions] it is one run"
-    if "space" in searched and _table(document, "validation").get("data") == "none":
-        yield "validation.data", "a search compares runs: private or public"
+    if "space" in searched and compared == "none":
+        yield "validation.data", "a search compares runs: private, training or public"
+    if compared == "training" and not searched and design not in ("one-stage", "two-stage"):
+        yield "validation.data", 'of one run nothing is compared, and a figure needs rows aside: "private"'
 
 
 def _two_stages(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

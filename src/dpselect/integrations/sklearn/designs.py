@@ -19,7 +19,7 @@ from dpselect.accounting.planning.portfolio import CHOICE, MOST_CANDIDATES, Port
 from dpselect.accounting.planning.search_prices import SearchPrice, least_last, least_noise, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, number
 from dpselect.integrations.sklearn.distributions import Choices, MixedSpace, finite_choices
-from dpselect.integrations.sklearn.plan import Request, SearchPlan
+from dpselect.integrations.sklearn.plan import Request, SearchPlan, share_of_scores
 from dpselect.integrations.sklearn.scoring import RowScore, Scoring, label_bounds, row_metric
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train, unpack
 from dpselect.privacy import Guarantee
@@ -115,18 +115,19 @@ def plan_two_stages(request: Request, share: float) -> SearchPlan:
     first = (1.0 - number("refit_share", share, above=0.0, below=1.0)) * epsilon
     request.refuse_unpriced()
     law = _FIRST_STAGE if request.repetitions is None else request.repetitions
+    score = None if request.public_scoring else request.score_epsilon
+    if score is None and request.models is not None:
+        score = share_of_scores(request, first, law, delta)
+    training = score if request.models is not None else None
     noise = least_noise(
         "the first stage",
-        lambda value: SearchPrice((request.fit(value),), law),
+        lambda value: SearchPrice(request.parts(value, training)[:1], law),
         epsilon=first,
         delta=delta,
         relative=1e-3,
     )
-    score = None
-    if not request.public_scoring:
-        score = request.score_epsilon
-        if score is None:
-            score = score_epsilon(law, request.fit(noise).adjacency, epsilon=first, delta=delta)
+    if score is None and not request.public_scoring:
+        score = score_epsilon(law, request.fit(noise).adjacency, epsilon=first, delta=delta)
     parts = request.parts(noise, score)
 
     def last(value: float) -> Guarantee:

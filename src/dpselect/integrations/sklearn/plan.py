@@ -22,12 +22,12 @@ from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Space
 
-__all__ = ["Request", "SearchPlan", "make_search_plan"]
+__all__ = ["Request", "SearchPlan", "make_search_plan", "share_of_scores"]
 
 _BY_RULE = ("learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum")
 """Parameters of learners by noisy gradients that are chosen by a rule, or hardly matter beside it."""
-_FOLD_SCORE_SHARE = 0.1
-"""With folds one run's score is paid on top of its models: by default a tenth of the price."""
+_SCORE_SHARE = 0.1
+"""Where one row pays for models of a run and for its score: of the price, by default."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Request:
     """What is asked: an estimator, a space, and how its runs are made and paid.
 
     `final_rows` is the public number of rows of the further run, which trains on all of them; `trained` the share of
-    the rows that trains one model.
+    the rows that trains one model. With `own_scores` the rows that train score too.
     """
 
     estimator: Any
@@ -74,6 +74,14 @@ class Request:
     refit: bool
     final_rows: float | None
     trained: float
+    own_scores: bool = False
+
+    @property
+    def models(self) -> int | None:
+        """How many models of a run a row trains where it scores the run as well; None where it does one of them."""
+        if self.folds is not None:
+            return self.folds - 1  # it is left out by one fold's model, and scores that one
+        return 1 if self.own_scores else None
 
     def fit(self, noise: float | None, combine: Callable[[Guarantee], Guarantee] = lambda g: g) -> Guarantee:
         """What one run's training costs a row that is in it, the parameters being drawn from the space."""
@@ -96,11 +104,10 @@ class Request:
         """What one run costs a row: one guarantee for each thing that a run can do with it."""
         if score_epsilon is None:
             return (self.fit(noise),)
-        if self.folds is None:
+        models = self.models
+        if models is None:
             training = self.fit(noise)
             return training, NoisyCount(epsilon=score_epsilon, adjacency=training.adjacency).guarantee
-        # a row is left out by one fold's model, and scored by that one
-        models = self.folds - 1
 
         def with_score(fit: Guarantee) -> Guarantee:
             return compose(*[fit] * models, NoisyCount(epsilon=score_epsilon, adjacency=fit.adjacency).guarantee)
@@ -145,9 +152,9 @@ def make_search_plan(request: Request) -> SearchPlan:
     law, noise = request.repetitions, None
     if law is not None and not isinstance(law, Repetitions):
         raise TypeError(f"repetitions must be a law from dpselect.repetitions, got {type(law).__name__}")
-    if not request.public_scoring and score is None and request.folds is not None:
-        score = _share_of_fit(request, epsilon, law, delta)
-    training = score if request.folds is not None else None
+    if not request.public_scoring and score is None and request.models is not None:
+        score = share_of_scores(request, epsilon, law, delta)
+    training = score if request.models is not None else None
     if law is None:
         if epsilon is None:
             raise ArgumentError("give repetitions (the law of the number of runs), or epsilon (and delta), or both")
@@ -199,7 +206,7 @@ def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
         delta
     )  # the sharp price beside a further run takes as long as the rest
     one, alone = (rounded_up(each, digits=4) for each in (price.parts[0].epsilon(delta), whole))
-    rows = "" if request.public_scoring else " and all the rows"
+    rows = "" if request.trained == 1.0 else " and all the rows"
     return (
         f"only settings are searched that {type(place.step).__name__} chooses by a rule from public numbers; a run of "
         f"this search is trained at epsilon {one}, and one fit that leaves them alone would have all of {alone}{rows}"
@@ -220,13 +227,14 @@ def _matching_score(request: Request, law: Repetitions, noise: float | None, tar
     return score_epsilon(law, adjacency, epsilon=target, delta=delta if final is None else 0.0)
 
 
-def _share_of_fit(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float:
+def share_of_scores(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float:
+    """The score epsilon where rows pay for models and for scores: a tenth of the total, or of what a model costs."""
     if epsilon is not None and law is not None:
-        return score_epsilon(law, Adjacency.ADD_OR_REMOVE_ONE, epsilon=_FOLD_SCORE_SHARE * epsilon, delta=delta)
+        return score_epsilon(law, Adjacency.ADD_OR_REMOVE_ONE, epsilon=_SCORE_SHARE * epsilon, delta=delta)
     single = request.fit(None).epsilon(delta)
     if not 0.0 < single < math.inf:
         raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
-    return _FOLD_SCORE_SHARE * single
+    return _SCORE_SHARE * single
 
 
 def _refuse_unknown_rows(request: Request) -> None:

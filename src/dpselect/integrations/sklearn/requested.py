@@ -42,8 +42,13 @@ def request_of(search: Any, columns: int | None) -> Request:
         folds = integer("cv", search.cv, at_least=2)
         if public:
             raise ArgumentError("cv and public_validation exclude each other: public rows score, no fold is needed")
-    share = number("validation_fraction", search.validation_fraction, above=0.0, below=1.0)
+    share = 0.0
+    if search.validation_fraction is not None:
+        share = number("validation_fraction", search.validation_fraction, above=0.0, below=1.0)
     one = search.design in ("one-run", "portfolio")
+    own_scores = search.validation_fraction is None and not (public or one or folds)
+    if own_scores and search.release_score:
+        raise ArgumentError("release_score: with validation_fraction=None it is of rows that trained, and too good")
     trained = 1.0 if public or one else 1.0 - share if folds is None else (folds - 1) / folds
     nominal = search.nominal_rows
     if nominal is not None:
@@ -71,6 +76,7 @@ def request_of(search: Any, columns: int | None) -> Request:
         refit=search.refit or search.design == "two-stage",
         final_rows=nominal,
         trained=trained,
+        own_scores=own_scores,
     )
 
 

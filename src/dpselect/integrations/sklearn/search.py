@@ -102,10 +102,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         scoring: on private rows "accuracy" (the default of classifiers), "balanced_accuracy", "neg_log_loss" (each
             row's at most ln 100) or "roc_auc"; with an estimator that has label_bounds "neg_mean_absolute_error",
             "neg_mean_squared_error" or "r2"; or a `RowScore`. On public rows, any.
-        score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; with
-            folds, a tenth of the price.
+        score_epsilon: the epsilon of one run's score. None: what costs a scoring row as much as a training row; where
+            one row pays for both, a tenth of the price.
         public_validation: (X, y) that are public: they score the runs, without noise, and all private rows train.
-        validation_fraction: the share of the rows that is put aside.
+        validation_fraction: the share of the rows that is put aside. None: all rows train, and score what they trained,
+            so that each pays for both.
         cv: None, or a number of folds, at least 2. A run then is one model for each fold and one noisy score of
             them all; a row is charged for cv - 1 models and the score. `best_estimator_` averages the models.
         refit: train a further model with the winner's parameters on all rows, and release it in place of the run's own.
@@ -165,7 +166,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         scoring: Any = None,
         score_epsilon: float | None = None,
         public_validation: tuple[Any, Any] | None = None,
-        validation_fraction: float = 0.2,
+        validation_fraction: float | None = 0.2,
         cv: int | None = None,
         refit: bool = False,
         release_score: bool = False,
@@ -271,7 +272,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 self.scoring,
                 public=public is not None,
                 noise=None if plan.score_epsilon is None else ScoreNoise(plan.score_epsilon, adjacency),
-                rows=max(1.0, nominal * (self.validation_fraction if request.folds is None else 1.0)),
+                rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
                 classes=classes,
             )
         room = self._room(request, settings, scoring, X, classes, public, rehearsed=self.rehearse and not beside)
@@ -290,6 +291,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                     adjacency=adjacency,
                     salt=self.name,
                     fraction=None if request.public_scoring else self.validation_fraction,
+                    own_scores=request.own_scores,
                     folds=request.folds,
                     y=None if beside else y,  # what goes with a row may tell it apart
                 ),

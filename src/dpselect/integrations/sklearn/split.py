@@ -27,9 +27,12 @@ def rows_to_parts(
     salt: str,
     fraction: float | None,
     folds: int | None,
+    own_scores: bool = False,
     y: Any = None,
 ) -> list[Part]:
     """The parts of one run: one pair, or one for each fold; all rows train when nothing is held out.
+
+    With `own_scores` they score as well.
 
     Under add_or_remove_one a row's part is a hash of its content, so that adding or removing a row moves no other. Of
     rows that are the same to the last byte of typed columns of numbers, and of the label in `y`, each has the part of
@@ -41,7 +44,7 @@ def rows_to_parts(
     count = len(labels)
     everything, nothing = np.arange(count), np.arange(0)
     if fraction is None and folds is None:
-        return [(everything, nothing)]
+        return [(everything, everything if own_scores else nothing)]
     replace = adjacency is Adjacency.REPLACE_ONE
     digests = [b""] * count if replace else _with_numbers(_digests(X, labels), _same(X, y))
     words = split_words(digests, adjacency=adjacency, salt=salt)
