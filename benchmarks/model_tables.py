@@ -101,6 +101,11 @@ def table_of(
     return ModelTable(name, dict(zip(kept, X.T, strict=True)), answers, {**target, "columns": facts})
 
 
+def of_second(logits: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.bool_]:
+    """Which rows are of the second of two classes, drawn by the logits of its probability."""
+    return random.random(len(logits)) < 1 / (1 + np.exp(-logits))
+
+
 def placed(name: str, size: tuple[int, int], bound: float, **shape: Any) -> ModelTable:
     """Classes that lie around places of their own, by scikit-learn."""
     rows, columns = size
@@ -137,7 +142,7 @@ def amounts() -> ModelTable:
     random = np.random.default_rng(13)
     X = np.exp(random.normal(2, 1.2, size=(1500, 6)))
     logits = np.log(X) @ np.array([1.5, -1.5, 1.0, -1.0, 0.5, -0.5])
-    y = (random.random(len(X)) < 1 / (1 + np.exp(-logits))).astype(int)
+    y = of_second(logits, random).astype(int)
     return replace(table_of("amounts, 1,500 rows", X, y, classes_of(y), [(0, 400)] * 6), maps=AMOUNTS)
 
 
@@ -154,7 +159,7 @@ def waves() -> ModelTable:
     random = np.random.default_rng(41)
     X = random.normal(size=(5000, 20))
     logits = np.sin(2 * X[:, :5]).sum(axis=1) + np.abs(X[:, 5:10]).sum(axis=1) - 4
-    y = np.where(random.random(len(X)) < 1 / (1 + np.exp(-2 * logits)), "yes", "no")
+    y = np.where(of_second(2 * logits, random), "yes", "no")
     names = [f"w{19 - place:02d}" for place in range(20)]
     return table_of("waves, 5,000 rows", 50 + 10 * X, y, classes_of(y), [(20, 80)] * 20, names)
 
@@ -217,7 +222,7 @@ def sparse() -> ModelTable:
     random = np.random.default_rng(54)
     X = (random.random((2000, 80)) < 0.05).astype(float)
     logits = 2 * X @ random.normal(0, 1.5, 80)
-    y = (random.random(len(X)) < 1 / (1 + np.exp(-logits))).astype(int)
+    y = of_second(logits, random).astype(int)
     return table_of("sparse, 2,000 rows", X, y, classes_of(y), [(0, 1)] * 80)
 
 
