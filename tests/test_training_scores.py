@@ -10,8 +10,9 @@ import scipy.stats
 
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.audit import FiniteSubject, exact_audit
-from dpselect.errors import ArgumentError, StudyError
-from dpselect.integrations.sklearn import PrivateSearchCV
+from dpselect.errors import ArgumentError, BudgetError, StudyError
+from dpselect.integrations.sklearn import PrivateSearchCV, search
+from dpselect.integrations.sklearn.scoring import scoring_of
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.learners import OutputPerturbationClassifier
 from dpselect.mechanisms import NoisyCount
@@ -104,8 +105,8 @@ def test_every_row_pays_for_training_and_scores():
     settled = settle(searched(), Place(Path(), Path("out")))
     score = NoisyCount(epsilon=found.score_epsilon, adjacency=Adjacency.ADD_OR_REMOVE_ONE).guarantee
     assert len(found.parts) == 1
-    assert found.parts[0].epsilon(1e-6) > settled.recipe.guarantee(found.noise).epsilon(1e-6)
-    assert found.parts[0].epsilon(0.0) == math.inf
+    both = compose(settled.recipe.guarantee(found.noise), score)
+    assert found.parts[0].epsilon(1e-6) == both.epsilon(1e-6) > settled.recipe.guarantee(found.noise).epsilon(1e-6)
     assert found.search.epsilon(1e-6) == SearchPrice(found.parts, settled.law).epsilon(1e-6)
     assert 0.999 * MANY["epsilon"] <= found.epsilon <= MANY["epsilon"]
     alone = SearchPrice((score,), settled.law).epsilon(1e-6)
@@ -137,10 +138,18 @@ def test_a_score_epsilon_of_ones_own_and_with_a_noise_multiplier():
 
 @pytest.mark.full
 def test_with_a_second_stage_the_whole_uses_the_total():
-    found = priced(search={"design": "two-stage"}).price
-    assert len(found.parts) == 1
-    assert found.second is not None
-    assert 0.999 * MANY["epsilon"] <= found.epsilon <= MANY["epsilon"]
+    found = priced(search={"design": "two-stage"})
+    stage = found.price.second
+    assert stage is not None
+    both = compose(stage.searched.guarantee(stage.first), NoisyCount(epsilon=found.price.score_epsilon).guarantee)
+    assert [part.epsilon(1e-6) for part in found.price.parts] == [both.epsilon(1e-6)]
+    assert 0.999 * MANY["epsilon"] <= found.price.epsilon <= MANY["epsilon"]
+
+
+@pytest.mark.parametrize("design", ["one-stage", "two-stage"])
+def test_scores_that_leave_nothing_for_training_are_refused_by_name(design):
+    with pytest.raises(BudgetError, match=r"validation\.score_epsilon: scores alone cost epsilon"):
+        priced(search={"design": design}, validation={"data": "training", "score_epsilon": 50.0})
 
 
 # All rows train, and all rows score
@@ -206,12 +215,17 @@ def test_a_search_over_estimators_pays_for_both(design, score_epsilon):
     assert 0.998 * 3.0 <= plan.guarantee.epsilon(0.0) <= 3.0
 
 
-def test_all_rows_of_a_search_over_estimators_train_and_score():
+def test_all_rows_of_a_search_over_estimators_train_and_score(monkeypatch):
     X, labels = np.linspace(-1.0, 1.0, 60)[:, None], np.tile([0, 1], 30)
     own = {"adjacency": Adjacency.ADD_OR_REMOVE_ONE, "salt": "", "fraction": None, "folds": None}
     ((trained, scored),) = rows_to_parts(X, labels, own_scores=True, **own)
     assert trained.tolist() == scored.tolist() == list(range(60))
+    told = []
+    monkeypatch.setattr(
+        search, "scoring_of", lambda *given, **options: told.append(options) or scoring_of(*given, **options)
+    )
     found = search_cv(random=keyed_source("one"), name="own").fit(X, (X[:, 0] > 0).astype(int))
+    assert [options["rows"] for options in told] == [60.0]
     assert found.guarantee_.epsilon(0.0) <= 3.0
     assert not hasattr(found, "best_score_")
     with pytest.raises(ArgumentError, match="release_score: with validation_fraction=None"):

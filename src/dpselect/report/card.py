@@ -128,11 +128,11 @@ def _quality(release: Mapping[str, Any]) -> Iterator[str]:
             "of several on these very rows, so that it will do somewhat worse on others."
         )
     elif release["found"] and release["test"] is None and release["design"] == "two-stage":
-        yield "How good it is was not measured: rows that were held out for the choice trained it in the second stage."
+        yield "How good it is was not measured: the rows that compared settings trained it in the second stage."
     elif release["found"] and release["test"] is None:
         yield (
             "How good it is was not measured: no rows were held out or named for that. A [validation] table in the "
-            "study keeps some for it."
+            'study keeps some for it, unless it says data = "training".'
         )
 
 

@@ -92,16 +92,19 @@ def _stages(settled: Settled, found: Price) -> list[dict[str, Any]] | None:
 def _unmeasured(settled: Settled) -> str | None:
     if settled.releases_score or settled.study.test is not None:
         return None
-    return "nothing will say how good the model is: [validation] keeps some rows for a figure, [test] names public rows"
+    kept = "[validation]" if settled.study.validation.data == "none" else '[validation] data = "private"'
+    return f"nothing will say how good the model is: {kept} keeps some rows for a figure, [test] names public rows"
 
 
 def _pays(settled: Settled, found: Price) -> str | None:
     """What a search pays beside one run, where a rule knows what it looks for: rates and strengths, but not maps."""
     if settled.design != "one-stage" or set(settled.space.describe()) & _UNLIKE:
         return None
-    rows = " and all the rows" if settled.study.validation.data == "private" else ""
+    data = settled.study.validation.data
+    rows = " and all the rows" if data == "private" else ""
+    done = "trained and scored" if data == "training" else "trained"
     one, alone = (rounded_up(each, digits=4) for each in (found.single.epsilon(found.delta), found.epsilon))
     return (
-        f"a run of this search is trained at epsilon {one}; one run alone, which a study without [space] and "
+        f"a run of this search is {done} at epsilon {one}; one run alone, which a study without [space] and "
         f"[repetitions] is, would have all of {alone}{rows}"
     )

@@ -174,7 +174,13 @@ def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> 
         raise StudyError("validation.score_epsilon: needed where [privacy] gives a noise_multiplier and all rows score")
     if epsilon is None:
         assert total is not None
-        epsilon = score_epsilon(law, privacy.adjacency, epsilon=_SCORES * total, delta=privacy.delta)
+        return score_epsilon(law, privacy.adjacency, epsilon=_SCORES * total, delta=privacy.delta)
+    alone = SearchPrice((NoisyCount(epsilon=epsilon, adjacency=privacy.adjacency).guarantee,), law)
+    if total is not None and (price := alone.epsilon(privacy.delta)) >= total:
+        raise BudgetError(
+            f"validation.score_epsilon: scores alone cost epsilon {rounded_up(price)} at delta {privacy.delta:g}, and "
+            f"they and training have {total:g}: lower it"
+        )
     return epsilon
 
 
