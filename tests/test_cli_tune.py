@@ -37,11 +37,11 @@ def own_folder(tmp_path, monkeypatch):
 def price_once(monkeypatch):
     original = dpselect.study.priced.price_study
 
-    def remembered(study, recipe, law):
+    def remembered(study, recipe, law, purchase):
         elsewhere = {"output": True, "runs": True, "privacy": {"ledger", "budget"}}
         facts = study.model_dump_json(exclude=elsewhere)
         if facts not in PRICES:
-            PRICES[facts] = original(study, recipe, law)
+            PRICES[facts] = original(study, recipe, law, purchase)
         return PRICES[facts]
 
     facts_of = dpselect.report.search_facts

@@ -165,7 +165,7 @@ def test_the_price_is_that_of_the_draws_and_of_the_search_composed():
         preparation={"share": 0.2},
     )
     recipe = recipe_of(asked, nominal_rows=None, columns=private(3))
-    found = price_study(asked, recipe, law_of(asked))
+    found = price_study(asked, recipe, law_of(asked), purchase_of(asked, recipe.columns))
     assert found.purchase.epsilon == pytest.approx(0.4)
     assert found.search.epsilon(0.0) <= 6.0
     alone = max(best_of(part, Harmonic(limit=3)).epsilon(0.0) for part in found.parts)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES
 from dpselect.errors import StudyError
 from dpselect.preprocessing.maps import MAPS
 from dpselect.study.columns import Column
+from dpselect.study.designed import combinations, default_map
 from dpselect.study.learners import LEARNERS, Recipe, recipe_of
 from dpselect.study.learners.mapped import map_parameters
 from dpselect.study.learners.recipe import learner_keys
-from dpselect.study.rules import default_map
 from dpselect.study.schema import Learner, Study
 
-__all__ = ["PortfolioCandidate", "candidates_of", "combinations"]
+__all__ = ["PortfolioCandidate", "candidates_of"]
 
 
 @dataclass(frozen=True)
@@ -26,19 +25,6 @@ class PortfolioCandidate:
 
     parameters: Mapping[str, Any]
     recipe: Recipe
-
-
-def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]] | None:
-    """Every combination of the choices of a space, those listed first before others; None where it is no list.
-
-    >>> combinations({"map": {"law": "categorical", "choices": ["cos4", "joint"]}})
-    [{'map': 'cos4'}, {'map': 'joint'}]
-    """
-    listed = [law.get("choices") if law.get("law") == "categorical" else None for law in space.values()]
-    choices = [each for each in listed if isinstance(each, (list, tuple)) and each]
-    if len(choices) < len(listed):
-        return None
-    return [dict(zip(space, found, strict=True)) for found in product(*choices)]
 
 
 def candidates_of(
@@ -77,10 +63,8 @@ def _candidate(
     shared = {key: value for key, value in study.learner.parameters.items() if key in known}
     told = {key: value for key, value in found.items() if key != "learner"}
     alone = study.model_copy(update={"learner": Learner(name=name, **shared, **told), "space": {}})
-    chosen = default_map(alone, several="learner" in found)
-    if chosen is not None:
-        told["map"] = chosen
-        alone = alone.model_copy(update={"learner": Learner(name=name, **shared, **told)})
+    told |= default_map(alone, several="learner" in found)
+    alone = alone.model_copy(update={"learner": Learner(name=name, **shared, **told)})
     try:
         recipe = recipe_of(alone, nominal_rows=nominal_rows, columns=columns)
     except StudyError as error:

@@ -10,20 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any, Final, Literal
 
 from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, TRIALS
-from dpselect.study.candidates import combinations
-from dpselect.study.rules import ALONE, default_map, signals, smooth_map
+from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
+from dpselect.privacy import gaussian
+from dpselect.repetitions import Fixed
 from dpselect.study.schema import Study, Validation
 
-__all__ = ["designed"]
+__all__ = ["combinations", "default_map", "designed", "signals"]
 
 Design = Literal["one-run", "portfolio", "one-stage", "two-stage"]
 
 _ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
+_FEW_SIGNALS: Final = 200.0
+"""n mu below which a classification has directions beside cosines."""
 _TRIAL_SIGNALS: Final = 100.0
 """n mu of one trial from which trials tell candidates apart that really differ, on measured tables.
 Figures: `python -m benchmarks.portfolio_rule`."""
@@ -31,6 +35,10 @@ _MANY_SIGNALS: Final = 5000.0
 """n mu from which noisy sums are a candidate for a table."""
 _ALIKE: Final = frozenset({"direction", "cos4", "joint"})
 """Maps for smooth functions of the columns: a choice among them alone decides little."""
+_ALONE: Final = frozenset({"class_weights"})
+"""Keys of the learner's table that go with the default of all others."""
+_IMAGES: Final = frozenset({"image_shape", "cell", "orientations"})
+"""Keys that say that rows are images, and how their gradients are counted."""
 _BY_RULE: Final = {
     "dp-sgd": frozenset({"learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum"}),
 }
@@ -60,11 +68,49 @@ def designed(study: Study) -> Study:
         return _with(study, design="one-run" if study.repetitions == _ONE_RUN and not study.space else "one-stage")
     if study.space:
         return _with(study, design="one-stage", repetitions=_SEARCH)
-    filled = _with(study, design="one-run", repetitions=_ONE_RUN, validation=_figure(study))
-    chosen = default_map(study)
-    if chosen is not None:
-        filled = filled.model_copy(update={"learner": study.learner.model_copy(update={"map": chosen})})
-    return filled
+    learner = study.learner.model_copy(update=default_map(study))
+    return _with(study, design="one-run", repetitions=_ONE_RUN, validation=_figure(study), learner=learner)
+
+
+def default_map(study: Study, *, several: bool = False) -> dict[str, str]:
+    """The map of the rows where the learner's table leaves all to the rule, as a key of it; none where it does not.
+
+    `several`: for one among several learners, each with the map that it is good with.
+    """
+    told = set(study.learner.parameters)
+    if study.learner.name == "dp-sgd" and told <= _ALONE | _IMAGES:
+        return {"map": "oriented-gradients" if "image_shape" in told else _smooth_map(study)}
+    return {"map": "bins"} if several and study.learner.name == "ridge" and told <= _ALONE else {}
+
+
+def signals(study: Study) -> float | None:
+    """n mu: the public number of rows times the Gaussian differential privacy parameter that the total allows.
+
+    None where one of them is not known.
+    """
+    privacy = study.privacy
+    if privacy.nominal_rows is None or privacy.epsilon is None or privacy.delta == 0.0:
+        return None
+    noise = least_noise(
+        "one run",
+        lambda value: SearchPrice((gaussian(noise_multiplier=value),), Fixed(count=1)),
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+    )
+    return privacy.nominal_rows / noise
+
+
+def combinations(space: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Every combination of the choices of a space, those listed first before others; None where it is no list.
+
+    >>> combinations({"map": {"law": "categorical", "choices": ["cos4", "joint"]}})
+    [{'map': 'cos4'}, {'map': 'joint'}]
+    """
+    listed = [law.get("choices") if law.get("law") == "categorical" else None for law in space.values()]
+    choices = [each for each in listed if isinstance(each, (list, tuple)) and each]
+    if len(choices) < len(listed):
+        return None
+    return [dict(zip(space, found, strict=True)) for found in product(*choices)]
 
 
 def _planned(study: Study) -> tuple[Design, Study]:
@@ -95,8 +141,7 @@ def _planned(study: Study) -> tuple[Design, Study]:
 
 def _first(study: Study, told: Mapping[str, Any]) -> Study:
     """The study of one run of the first candidate; a smooth map stands for the one that the rule chooses."""
-    usual = default_map(study)
-    smooth = {"map": usual} if usual is not None and told["map"] in _ALIKE else {}
+    smooth = default_map(study) if told["map"] in _ALIKE else {}
     return study.model_copy(update={"space": {}, "learner": study.learner.model_copy(update={**told, **smooth})})
 
 
@@ -105,12 +150,21 @@ def _unlike(study: Study) -> dict[str, Any]:
     told = study.learner.parameters
     if "image_shape" in told:
         choices, key = ["oriented-gradients", "standardized"], "map"
-    elif (signals(study) or 0.0) >= _MANY_SIGNALS and set(told) <= ALONE:
+    elif (signals(study) or 0.0) >= _MANY_SIGNALS and set(told) <= _ALONE:
         choices, key = ["dp-sgd", "ridge"], "learner"
     else:
-        first = smooth_map(study)
+        first = _smooth_map(study)
         choices, key = [first, "joint" if first == "cos4" else "cos4"], "map"
     return {key: {"law": "categorical", "choices": choices}}
+
+
+def _smooth_map(study: Study) -> str:
+    """The name of the map of numbers and categories for the default learner.
+
+    For a classification with little signal, n mu below 200, directions beside cosines.
+    """
+    found = None if study.data.task == "regression" else signals(study)
+    return "joint" if found is not None and found < _FEW_SIGNALS else "cos4"
 
 
 def _figure(study: Study) -> Validation:

@@ -17,7 +17,7 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from dpselect.errors import StudyError
-from dpselect.study.rules import signals
+from dpselect.study.designed import signals
 from dpselect.study.schema import SearchDesign, Study
 from dpselect.study.settled import Place, Settled, settle
 

@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from dpselect.errors import StudyError
+from dpselect.privacy import Adjacency
 from dpselect.study.constant import Constant
 from dpselect.study.data import Rows, load
 from dpselect.study.metrics import metrics_for
@@ -81,7 +82,18 @@ def open_rows(priced: Priced) -> Opened:
     if study.privacy.nominal_rows is None and study.privacy.delta >= 1.0 / len(rows.labels):
         raise StudyError("privacy.delta must be below one over the number of rows, which is public under replace_one")
     public = None if settled.public_table is None else load(study.data, settled.public_table, facts)
-    return Opened(priced, rows, public, _public_test(settled))
+    opened = Opened(priced, rows, public, _public_test(settled))
+    _warn_of_bounds(opened)
+    return opened
+
+
+def _warn_of_bounds(opened: Opened) -> None:
+    """Said before anything is drawn or charged. The number of rows is a declared figure, or public by the adjacency."""
+    privacy, purchase = opened.priced.settled.study.privacy, opened.priced.price.purchase
+    rows = len(opened.rows.labels) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows
+    said = None if purchase is None else purchase.too_few(rows)
+    if said is not None:
+        _LOG.warning("warning: %s", said)
 
 
 def _public_test(settled: Settled) -> PublicTest | None:

@@ -65,8 +65,7 @@ class Price:
     @property
     def beside(self) -> Guarantee | None:
         """What every row pays beside the runs: for bounds, and for a run on all rows."""
-        paid = [one.guarantee for one in (self.purchase, self.second) if one is not None]
-        return compose(*paid) if paid else None
+        return _paid(self.purchase, self.second)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,16 +104,16 @@ class Priced:
 
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
+    study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
     if settled.candidates:
-        return Priced(settled, _price_portfolio(settled.study, settled.candidates, settled.law))
+        return Priced(settled, _price_portfolio(study, settled.candidates, law, purchase))
     if settled.second is not None:
-        return Priced(settled, _price_two_stages(settled.study, settled.recipe, settled.second, settled.law))
-    found = price_study(settled.study, settled.recipe, settled.law)
-    total = settled.study.privacy.epsilon
+        return Priced(settled, _price_two_stages(study, settled.recipe, settled.second, law, purchase))
+    found, total = price_study(study, settled.recipe, law, purchase), study.privacy.epsilon
     if total is not None and found.epsilon < _USED * total:
         # one step more or less moves the price by more than that: with the steps as they are, less noise will do
         settled = replace(settled, recipe=settled.recipe.fixed(found.noise))
-        found = price_study(settled.study, settled.recipe, settled.law)
+        found = price_study(study, settled.recipe, law, purchase)
     return Priced(settled, found)
 
 
@@ -137,12 +136,10 @@ def admit(priced: Priced) -> Priced:
     return priced
 
 
-def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
+def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None = None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
     privacy = study.privacy
-    total, delta = privacy.epsilon, privacy.delta
-    purchase = purchase_of(study, recipe.columns)
-    beside = None if purchase is None else purchase.guarantee
+    total, delta, beside = privacy.epsilon, privacy.delta, _paid(purchase)
     scores = _scores_of_training(study, law, total)
     run = _run(study, recipe, scores)
     if total is not None:
@@ -157,8 +154,8 @@ def price_study(study: Study, recipe: Recipe, law: Repetitions) -> Price:
         total = SearchPrice((run(noise),), law, beside).epsilon(delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    found = _finished(study, law, run(noise), noise, purchase, total)
-    return found if scores is None else replace(found, score_epsilon=scores)
+    parts, scores = _parts(study, law, run(noise), scores, epsilon=total, beside=beside)
+    return _finished(study, law, noise, parts, scores, purchase)
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
@@ -196,69 +193,79 @@ def _run(study: Study, recipe: Recipe, scores: float | None) -> Callable[[float]
     return lambda noise: compose(recipe.guarantee(noise), score)
 
 
-def _price_portfolio(study: Study, candidates: Sequence[PortfolioCandidate], law: Repetitions) -> Price:
-    purchase = purchase_of(study, candidates[0].recipe.columns)
-    found = portfolio_price(study, candidates, None if purchase is None else purchase.guarantee)
-    assert study.privacy.epsilon is not None
-    priced = _finished(study, law, found.guarantee, found.noises[0], purchase, study.privacy.epsilon)
-    return replace(priced, portfolio=found)
+def _parts(
+    study: Study,
+    law: Repetitions,
+    training: Guarantee,
+    scores: float | None,
+    *,
+    epsilon: float,
+    beside: Guarantee | None = None,
+) -> tuple[tuple[Guarantee, ...], float | None]:
+    """What one run costs a row, part by part, and epsilon of its score, where rows aside score what the total allows.
 
-
-def _price_two_stages(study: Study, recipe: Recipe, last: Recipe, law: Repetitions) -> Price:
+    `scores` is that of rows that train.
+    """
     privacy, validation = study.privacy, study.validation
-    assert privacy.epsilon is not None
-    first, purchase = first_share(study) * privacy.epsilon, purchase_of(study, recipe.columns)
+    if validation.data != "private":
+        return (training,), scores
+    scores = validation.score_epsilon
+    if scores is None:
+        scores = score_epsilon(law, privacy.adjacency, epsilon=epsilon, delta=privacy.delta, final=beside)
+    return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores
+
+
+def _price_portfolio(
+    study: Study, candidates: Sequence[PortfolioCandidate], law: Repetitions, purchase: Purchase | None
+) -> Price:
+    total, beside = study.privacy.epsilon, _paid(purchase)
+    found = portfolio_price(study, candidates, beside)
+    assert total is not None
+    parts, scores = _parts(study, law, found.guarantee, None, epsilon=total, beside=beside)
+    return _finished(study, law, found.noises[0], parts, scores, purchase, portfolio=found)
+
+
+def _price_two_stages(study: Study, recipe: Recipe, last: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
+    total, delta = study.privacy.epsilon, study.privacy.delta
+    assert total is not None
+    first = first_share(study) * total
     scores = _scores_of_training(study, law, first)
     run = _run(study, recipe, scores)
     noise = least_noise(
-        "the first stage",
-        lambda value: SearchPrice((run(value),), law),
-        epsilon=first,
-        delta=privacy.delta,
-        relative=1e-3,
+        "the first stage", lambda value: SearchPrice((run(value),), law), epsilon=first, delta=delta, relative=1e-3
     )
-    parts, scored = [run(noise)], scores
-    if validation.data == "private":
-        scored = validation.score_epsilon
-        if scored is None:
-            scored = score_epsilon(law, privacy.adjacency, epsilon=first, delta=privacy.delta)
-        parts.append(NoisyCount(epsilon=scored, adjacency=privacy.adjacency).guarantee)
-    beside = None if purchase is None else purchase.guarantee
-    second = second_stage(study, last, (recipe, noise), parts, law, beside)
-    found = Price(noise, scored, tuple(parts), parts[0], 0.0, privacy.delta, purchase, second=second)
-    search = SearchPrice(found.parts, law, found.beside)
-    epsilon = search.epsilon(privacy.delta)
-    _refuse_above(epsilon, study)
-    return replace(found, search=search.guarantee, epsilon=epsilon)
+    parts, scores = _parts(study, law, run(noise), scores, epsilon=first)
+    second = second_stage(study, last, (recipe, noise), parts, law, _paid(purchase))
+    return _finished(study, law, noise, parts, scores, purchase, second=second)
 
 
-def _refuse_above(epsilon: float, study: Study) -> None:
+def _finished(
+    study: Study,
+    law: Repetitions,
+    noise: float,
+    parts: tuple[Guarantee, ...],
+    scored: float | None,
+    purchase: Purchase | None,
+    *,
+    portfolio: PortfolioPrice | None = None,
+    second: SecondStage | None = None,
+) -> Price:
+    """With the price of all of it; raises `BudgetError` where that is above the total."""
     privacy = study.privacy
+    search = SearchPrice(parts, law, _paid(purchase, second))
+    epsilon = search.epsilon(privacy.delta)
     if privacy.epsilon is not None and epsilon > privacy.epsilon:
         raise BudgetError(
             f"the search costs epsilon {rounded_up(epsilon)} at delta {privacy.delta:g}, above the total "
             f"{privacy.epsilon:g}: raise epsilon or lower validation.score_epsilon"
         )
+    return Price(noise, scored, parts, search.guarantee, epsilon, privacy.delta, purchase, portfolio, second)
 
 
-def _finished(
-    study: Study, law: Repetitions, training: Guarantee, noise: float, purchase: Purchase | None, total: float
-) -> Price:
-    """With the noise of the score; raises `BudgetError` where the whole is above the total."""
-    privacy, validation = study.privacy, study.validation
-    delta = privacy.delta
-    beside = None if purchase is None else purchase.guarantee
-    parts = [training]
-    scored = None
-    if validation.data == "private":
-        scored = validation.score_epsilon
-        if scored is None:
-            scored = score_epsilon(law, privacy.adjacency, epsilon=total, delta=delta, final=beside)
-        parts.append(NoisyCount(epsilon=scored, adjacency=privacy.adjacency).guarantee)
-    search = SearchPrice(tuple(parts), law, beside)
-    epsilon = search.epsilon(delta)
-    _refuse_above(epsilon, study)
-    return Price(noise, scored, search.parts, search.guarantee, epsilon, delta, purchase)
+def _paid(*ones: Purchase | SecondStage | None) -> Guarantee | None:
+    """What every row pays for these altogether; None where there is none."""
+    paid = [one.guarantee for one in ones if one is not None]
+    return compose(*paid) if paid else None
 
 
 def _fingerprint(settled: Settled) -> str:

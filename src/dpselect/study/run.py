@@ -13,10 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.study.forecast import left_unsearched, lost_by_searching
-from dpselect.study.opened import Opened, open_rows
+from dpselect.study.opened import open_rows
 from dpselect.study.prepared import prepared
 from dpselect.study.priced import admit, price
 from dpselect.study.schema import Study
@@ -70,7 +69,6 @@ def run_study(
             _LOG.warning("note: %s", said)
     begins("reading the rows")
     opened = open_rows(priced)
-    _warn_of_bounds(opened)
     run = prepared(opened)
     begins("searching" if settled.design in ("one-stage", "two-stage") else "training")
     watching = Watching(progress, operator_progress, random)
@@ -81,12 +79,3 @@ def run_study(
 
 def _silent(stage: str) -> None:
     """Nobody is told."""
-
-
-def _warn_of_bounds(opened: Opened) -> None:
-    """Said before anything is drawn or charged. The number of rows is a declared figure, or public by the adjacency."""
-    privacy, purchase = opened.priced.settled.study.privacy, opened.priced.price.purchase
-    rows = len(opened.rows.labels) if privacy.adjacency is Adjacency.REPLACE_ONE else privacy.nominal_rows
-    said = None if purchase is None else purchase.too_few(rows)
-    if said is not None:
-        _LOG.warning("warning: %s", said)

@@ -40,7 +40,7 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.repetitions import Fixed, Repetitions
 from dpselect.study import Study, parse_study, run_study
-from dpselect.study.bounds import purchase_of
+from dpselect.study.bounds import Purchase
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.priced import Price
 from dpselect.testing import loaded_predictions
@@ -156,9 +156,9 @@ class LearnerContract:
 def unpriced() -> Iterator[None]:
     """Studies whose price and page, which take seconds, are made up: neither says anything of the model."""
 
-    def price(study: Study, recipe: Recipe, law: Repetitions) -> Price:  # noqa: ARG001
+    def price(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:  # noqa: ARG001
         part = recipe.guarantee(1.0)
-        return Price(1.0, 1.0, (part,), part, 1e3, 1e-5, purchase_of(study, recipe.columns))
+        return Price(1.0, 1.0, (part,), part, 1e3, 1e-5, purchase)
 
     with (
         patch.object(dpselect.study.priced, "price_study", price),
