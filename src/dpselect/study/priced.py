@@ -138,24 +138,38 @@ def admit(priced: Priced) -> Priced:
 
 def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None = None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
+    searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase))
+    return _finished(study, law, *searched, purchase)
+
+
+def _searched(
+    what: str,
+    study: Study,
+    recipe: Recipe,
+    law: Repetitions,
+    total: float | None,
+    beside: Guarantee | None = None,
+    relative: float = 1e-4,
+) -> tuple[float, tuple[Guarantee, ...], float | None]:
+    """The noise of runs with which their search and what is paid `beside` meet a total, and the `_parts` of one run."""
     privacy = study.privacy
-    total, delta, beside = privacy.epsilon, privacy.delta, _paid(purchase)
     scores = _scores_of_training(study, law, total)
     run = _run(study, recipe, scores)
+
+    def whole(noise: float) -> SearchPrice:
+        return SearchPrice((run(noise),), law, beside)
+
     if total is not None:
-        noise = least_noise(
-            "the learner", lambda value: SearchPrice((run(value),), law, beside), epsilon=total, delta=delta
-        )
+        noise = least_noise(what, whole, epsilon=total, delta=privacy.delta, relative=relative)
     else:
         assert privacy.noise_multiplier is not None
         if recipe.noise_name != "noise_multiplier":
             raise StudyError(f"privacy.noise_multiplier: learner {recipe.kind!r} has none; give epsilon")
         noise = privacy.noise_multiplier
-        total = SearchPrice((run(noise),), law, beside).epsilon(delta)
+        total = whole(noise).epsilon(privacy.delta)
         if not total < float("inf"):
             raise BudgetError("privacy: nothing is guaranteed at this noise_multiplier and delta")
-    parts, scores = _parts(study, law, run(noise), scores, epsilon=total, beside=beside)
-    return _finished(study, law, noise, parts, scores, purchase)
+    return noise, *_parts(study, law, run(noise), scores, total, beside)
 
 
 def _scores_of_training(study: Study, law: Repetitions, total: float | None) -> float | None:
@@ -194,13 +208,7 @@ def _run(study: Study, recipe: Recipe, scores: float | None) -> Callable[[float]
 
 
 def _parts(
-    study: Study,
-    law: Repetitions,
-    training: Guarantee,
-    scores: float | None,
-    *,
-    epsilon: float,
-    beside: Guarantee | None = None,
+    study: Study, law: Repetitions, training: Guarantee, scores: float | None, total: float, beside: Guarantee | None
 ) -> tuple[tuple[Guarantee, ...], float | None]:
     """What one run costs a row, part by part, and epsilon of its score, where rows aside score what the total allows.
 
@@ -211,30 +219,23 @@ def _parts(
         return (training,), scores
     scores = validation.score_epsilon
     if scores is None:
-        scores = score_epsilon(law, privacy.adjacency, epsilon=epsilon, delta=privacy.delta, final=beside)
+        scores = score_epsilon(law, privacy.adjacency, epsilon=total, delta=privacy.delta, final=beside)
     return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores
 
 
 def _price_portfolio(
     study: Study, candidates: Sequence[PortfolioCandidate], law: Repetitions, purchase: Purchase | None
 ) -> Price:
-    total, beside = study.privacy.epsilon, _paid(purchase)
-    found = portfolio_price(study, candidates, beside)
-    assert total is not None
-    parts, scores = _parts(study, law, found.guarantee, None, epsilon=total, beside=beside)
-    return _finished(study, law, found.noises[0], parts, scores, purchase, portfolio=found)
+    found = portfolio_price(study, candidates, _paid(purchase))
+    assert study.privacy.epsilon is not None
+    parts = _parts(study, law, found.guarantee, None, study.privacy.epsilon, _paid(purchase))
+    return _finished(study, law, found.noises[0], *parts, purchase, portfolio=found)
 
 
 def _price_two_stages(study: Study, recipe: Recipe, last: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
-    total, delta = study.privacy.epsilon, study.privacy.delta
-    assert total is not None
-    first = first_share(study) * total
-    scores = _scores_of_training(study, law, first)
-    run = _run(study, recipe, scores)
-    noise = least_noise(
-        "the first stage", lambda value: SearchPrice((run(value),), law), epsilon=first, delta=delta, relative=1e-3
-    )
-    parts, scores = _parts(study, law, run(noise), scores, epsilon=first)
+    assert study.privacy.epsilon is not None
+    first = first_share(study) * study.privacy.epsilon
+    noise, parts, scores = _searched("the first stage", study, recipe, law, first, relative=1e-3)
     second = second_stage(study, last, (recipe, noise), parts, law, _paid(purchase))
     return _finished(study, law, noise, parts, scores, purchase, second=second)
 
