@@ -109,7 +109,7 @@ def exact_law(labels, rate):
 
 
 def portfolio_run(labels, choice):
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), AHEAD)
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), (AHEAD,))
     settings = Settings(None, None, None, None, None, None)
     table = TrialRows(np.zeros((len(labels), 1)), np.array(labels), {})
     compared = agreement_of(Says(), None, np.array([0, 1]))

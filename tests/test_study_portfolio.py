@@ -133,7 +133,7 @@ def test_the_price_is_the_composition_and_uses_the_total():
     again = compose(compose(*parts, found.portfolio.last), found.portfolio.choice.guarantee)
     assert found.epsilon == pytest.approx(again.epsilon(1e-6), rel=1e-9)
     squares = np.array([part.gaussian_mu**2 for part in (*parts, found.portfolio.last)])
-    assert found.portfolio.ahead == math.floor(HEAD_START / parts[0].gaussian_mu)
+    assert found.portfolio.starts[0] == math.floor(HEAD_START / parts[0].gaussian_mu)
     assert squares / np.sum(squares) == pytest.approx([*[TRIALS / 3] * 3, 1.0 - TRIALS], abs=0.01)
 
 

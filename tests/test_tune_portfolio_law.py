@@ -44,7 +44,7 @@ def test_a_portfolio_draws_by_the_law_that_is_priced():
     """Trials at their noise, the score in steps of its sensitivity with the head start, the last run at its noise."""
     labels = [0, 1, 1]
     choice = ExponentialMechanism(sensitivity=2.0, epsilon=1.0, monotonic=True)
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), AHEAD)
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), (AHEAD,))
     run = _PortfolioObjective(
         partial(answer, labels), lambda value: 2.0 * labels.count(value), [{"told": 0.5}, {"told": 2.0}], price
     )
@@ -72,7 +72,7 @@ class Scores(BaseException):
 def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, ahead):
     """Added to doubles it would round: of 2**53 and 2**53 - 1, with 3 more, the one is 2 above the other."""
     choice = Told(sensitivity=1.0, epsilon=1.0)
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), ahead)
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), (ahead,))
 
     def compared(value):
         run = _PortfolioObjective(lambda *_: None, lambda _: value, [{}, {}], price)

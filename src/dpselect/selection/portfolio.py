@@ -39,6 +39,7 @@ class Portfolio:
             for place, (fit, noise) in enumerate(zip(self.fits, self.price.trials, strict=True))
         ]
         found = [float(self.agreement(model, *rows)[0]) for model in models]
-        found[0] += self.price.ahead * float(self.price.choice.sensitivity)
+        for rank, start in enumerate(self.price.starts):
+            found[rank] += start * float(self.price.choice.sensitivity)
         place = self.price.choice(found, random=random.spawn("choice")).value
         return self.fits[place](self.price.noises[place], random.spawn("last"), rows), (np.array(float(place)),)

@@ -89,5 +89,12 @@ def portfolio_price(
         raise StudyError("privacy.noise_multiplier: a portfolio has a noise for each candidate; give epsilon")
     compared = agreement(target, candidates[0].recipe.shared.get("class_weights"))
     choice = the_choice(compared, privacy.epsilon / CHOICE, privacy.adjacency)
-    makes = [each.recipe.guarantee for each in candidates]
-    return portfolio_of(makes, choice, epsilon=privacy.epsilon, delta=privacy.delta, beside=beside)
+    return portfolio_of(
+        [each.recipe.guarantee for each in candidates],
+        choice,
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        beside=beside,
+        weights=[each.weights for each in candidates],
+        rows=candidates[0].recipe.nominal_rows,
+    )

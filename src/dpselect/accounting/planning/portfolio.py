@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,7 +20,16 @@ from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Guarantee, compose, gaussian, worst_of
 from dpselect.repetitions import Fixed
 
-__all__ = ["CHOICE", "HEAD_START", "MOST_CANDIDATES", "TRIALS", "PortfolioPrice", "covering", "portfolio_of"]
+__all__ = [
+    "CHOICE",
+    "HEAD_START",
+    "MOST_CANDIDATES",
+    "OPTIMISM",
+    "TRIALS",
+    "PortfolioPrice",
+    "covering",
+    "portfolio_of",
+]
 
 CHOICE: Final = 10.0
 """The choice has a part of epsilon: one over this."""
@@ -30,6 +39,8 @@ TRIALS: Final = 0.1
 HEAD_START: Final = 7.0
 """By so many standard deviations of a Gaussian count as private as a trial another candidate must be ahead of the first
 to be as likely. Its figures: `python -m benchmarks.portfolio_rule`."""
+OPTIMISM: Final = 0.5
+"""So many rows more does a trial fit by chance for each of its weights, at most. Its figures: the same command."""
 _LEAST: Final = 1e-9
 """What a trial is taken to cost at least, so that the head start of one that costs nothing is a number."""
 
@@ -38,8 +49,8 @@ _LEAST: Final = 1e-9
 class PortfolioPrice:
     """The noise of each candidate's trial, the choice, and the noise of each as the last run; public.
 
-    `training` are the guarantees of the trials, `last` one that the last run has whichever candidate it trains. `ahead`
-    is the head start of the first candidate, in rows.
+    `training` are the guarantees of the trials, `last` one that the last run has whichever candidate it trains.
+    `starts` are the head starts of the candidates, in rows; none where there are none.
     """
 
     trials: tuple[float, ...]
@@ -47,7 +58,7 @@ class PortfolioPrice:
     choice: ExponentialMechanism
     noises: tuple[float, ...]
     last: Guarantee
-    ahead: int = 0
+    starts: tuple[int, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -68,10 +79,13 @@ def portfolio_of(
     epsilon: float,
     delta: float,
     beside: Guarantee | None = None,
+    weights: Sequence[int] = (),
+    rows: float | None = None,
 ) -> PortfolioPrice:
     """The least noises with which candidates, of which `makes` say what a training costs at a noise, meet a total.
 
-    Raises `BudgetError` where none does.
+    `weights` are how many each candidate's model has, and `rows` the public number of rows, where these are known; only
+    head starts depend on them. Raises `BudgetError` where no noise does.
     """
 
     def offer(scale: float) -> PortfolioPrice:
@@ -82,8 +96,7 @@ def portfolio_of(
         training, finals = (
             tuple(make(noise) for make, noise in zip(makes, found, strict=True)) for found in (trials, last)
         )
-        ahead = math.floor(HEAD_START / max(_Cost(training[0]).epsilon(delta), _LEAST))
-        return PortfolioPrice(trials, training, choice, last, covering(finals), ahead)
+        return PortfolioPrice(trials, training, choice, last, covering(finals))
 
     found = least_noise(
         "the candidates",
@@ -91,7 +104,19 @@ def portfolio_of(
         epsilon=epsilon,
         delta=delta,
     )
-    return offer(found)
+    price = offer(found)
+    ahead = math.floor(HEAD_START / max(_Cost(price.training[0]).epsilon(delta), _LEAST))
+    chance = [_by_chance(*each, rows) for each in zip(price.training, weights, strict=True)] if weights else [0.0]
+    return replace(price, starts=(ahead, *(-math.ceil(max(0.0, each - chance[0])) for each in chance[1:])))
+
+
+def _by_chance(training: Guarantee, weights: int, rows: float | None) -> float:
+    """By how many of the rows that train it a model is better than by others, at most, expected.
+
+    A training moves by at most its delta at epsilon 0 with one row. Source: docs/theory/portfolio.md, Lemma 2.
+    """
+    most = OPTIMISM * weights
+    return most if rows is None else min(most, rows * training.delta(0.0))
 
 
 def covering(guarantees: Sequence[Guarantee]) -> Guarantee:

@@ -81,7 +81,8 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         design: "one-stage" is the search above. "one-run": the estimator as it is, once, on all rows, at the total
             (`param_distributions` is empty). "portfolio": two to four combinations of lists, each tried once on all
             rows at a small share of the total; the one that fits these rows best, by the exponential mechanism, is
-            trained again with nearly all of the total; those listed first are the default, which has a head start.
+            trained again with nearly all of the total; those listed first are the default, which has a head start. List
+            models of about equally many weights: one with many more fits the rows that train it better than others.
             "two-stage": a search with 30 per cent of epsilon, then one run on all rows with a noise of its own; a
             `learning_rate` that was searched changes as the learner's rule does. The last two need `epsilon`, and
             release no score.
