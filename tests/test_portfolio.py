@@ -151,6 +151,42 @@ def test_a_plan_pays_for_the_last_run_of_the_dearest_candidate():
         assert price.guarantee.pure_epsilon == pytest.approx(whole, rel=1e-12)
 
 
+def started(weights, rows=None):
+    choice = the_choice(agreement(CLASSES), 0.3, ADD)
+    make = [lambda noise: gaussian(noise_multiplier=noise)] * 3
+    return portfolio_of(make, choice, epsilon=3.0, delta=1e-6, weights=weights, rows=rows)
+
+
+def test_what_a_candidate_fits_by_chance_is_taken_off_where_it_is_more_than_the_first_ones():
+    """About half a row a weight, and no more than its privacy lets the rows that train it matter."""
+    found = started((100, 301, 40))
+    ahead = found.starts[0]
+    assert ahead > 0
+    assert found.starts == (ahead, -101, 0)
+    assert started(()).starts == (ahead,)
+    most = 500 * found.training[1].delta(0.0)
+    assert 20 < most < 50
+    assert started((10, 301, 40), rows=500).starts == (ahead, -math.ceil(most - 5), -15)
+    assert started((301, 9000, 40), rows=500).starts == (ahead, 0, 0)
+
+
+@pytest.mark.theorem("docs/theory/portfolio.md, Lemma 2", exact=True, sharp=True)
+def test_a_training_fits_its_own_rows_by_no_more_than_its_delta_at_epsilon_0():
+    """All tables of up to three labels; attained by the first label, and a profile read at epsilon 0.1 is refuted."""
+    gaps, wrong = [], []
+    for size in (1, 2, 3):
+        for labels in itertools.product((0, 1), repeat=size):
+            for place, label in enumerate(labels):
+                rest = [*labels[:place], *labels[place + 1 :]]
+                here, without = trained(0.5, list(labels)), trained(0.5, rest)
+                most = finite_guarantee(here, without)
+                gaps.append((float(here[label] - without[label]), most.delta(0.0)))
+                wrong.append(most.delta(0.1))
+    assert all(gap <= most for gap, most in gaps)
+    assert max(gap / most for gap, most in gaps) > 0.999
+    assert any(gap > most for (gap, _), most in zip(gaps, wrong, strict=True))
+
+
 def chosen(adjacency, before, after, **changed):
     """The law of a choice alone between candidates with these sums on two neighbours, and what it claims."""
     right = the_choice(agreement(CLASSES), 1.0, adjacency)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpselect.accounting.planning.portfolio import HEAD_START, TRIALS
+from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS
 from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
@@ -135,6 +135,29 @@ def test_the_price_is_the_composition_and_uses_the_total():
     squares = np.array([part.gaussian_mu**2 for part in (*parts, found.portfolio.last)])
     assert found.portfolio.starts[0] == math.floor(HEAD_START / parts[0].gaussian_mu)
     assert squares / np.sum(squares) == pytest.approx([*[TRIALS / 3] * 3, 1.0 - TRIALS], abs=0.01)
+
+
+def test_a_candidate_with_more_weights_is_put_back():
+    """Of 4 columns and 3 classes: (4 * 4 + 1) * 3 weights of cosines, 5 * 3 centred, (4 * 16 + 1) * 3 of bins."""
+    starts = priced().price.portfolio.starts
+    assert starts[1:] == (0, -(65 * 3 - 17 * 3) // 2)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("optimism", "expected"), [(0.0, "bins"), (OPTIMISM, "cos4")])
+def test_what_is_fitted_by_chance_alone_is_not_taken_for_better(tmp_path, monkeypatch, optimism, expected):
+    """Labels that no column tells anything of, at a budget that lets bins learn them by heart."""
+    random = np.random.default_rng(8)
+    X, y = random.uniform(size=(600, 6)), random.integers(2, size=600)
+    np.savez(tmp_path / "rows.npz", **{f"x{place}": X[:, place] for place in range(6)}, y=y)
+    monkeypatch.setattr("dpselect.accounting.planning.portfolio.OPTIMISM", optimism)
+    study = parsed(
+        data={"source": "rows.npz", "label": "y", "classes": [0, 1], "bounds": [0, 1]},
+        privacy={"epsilon": 60.0, "delta": 1e-6, "nominal_rows": 600},
+        space={"map": {"law": "categorical", "choices": ["cos4", "bins"]}},
+    )
+    release = run_study(study, base_folder=tmp_path, random=keyed_source(4)).release
+    assert release["parameters"] == {"map": expected}
 
 
 @pytest.mark.full

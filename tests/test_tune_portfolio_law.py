@@ -67,12 +67,12 @@ class Scores(BaseException):
     pass
 
 
-@pytest.mark.parametrize("ahead", [3, 7_000_000_001])
+@pytest.mark.parametrize("starts", [(3,), (7_000_000_001,), (3, -5)])
 @pytest.mark.parametrize("score", [2.0**53, 1 - 2.0**53, 2.0**53 + 3, 1 - 2.0**-53, 2.0**20 - 2.0**-32, 0.1, -1e300])
-def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, ahead):
+def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, starts):
     """Added to doubles it would round: of 2**53 and 2**53 - 1, with 3 more, the one is 2 above the other."""
     choice = Told(sensitivity=1.0, epsilon=1.0)
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), (ahead,))
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), starts)
 
     def compared(value):
         run = _PortfolioObjective(lambda *_: None, lambda _: value, [{}, {}], price)
@@ -81,8 +81,9 @@ def test_a_head_start_does_not_drive_the_scores_of_neighbours_apart(score, ahead
         return [Fraction(each) for each in told.value.args[0]]
 
     found = compared(score)
-    assert found[0] - found[1] == ahead
-    assert 0 <= Fraction(min(max(score, -(2.0**41)), 2.0**41)) - found[1] < 2.0**-11
+    behind = starts[1] if len(starts) > 1 else 0
+    assert found[0] - found[1] == starts[0] - behind
+    assert 0 <= Fraction(min(max(score, -(2.0**41)), 2.0**41)) + behind - found[1] < 2.0**-11
     for less in (0.25, 1.0):
         if Fraction(score) - Fraction(score - less) <= 1:  # rounding counted
             moved = [before - after for before, after in zip(found, compared(score - less), strict=True)]
