@@ -29,7 +29,7 @@ def price_once(monkeypatch):
     """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
     original = dpselect.study.priced.price_study
 
-    def remembered(study, recipe, law, purchase):
+    def remembered(study, recipe, law, purchase=None):
         facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
         if facts not in PRICES:
             PRICES[facts] = original(study, recipe, law, purchase)
