@@ -37,12 +37,14 @@ from benchmarks.better_models import (
 from benchmarks.model_tables import ModelTable, tables
 from dpselect.accounting import calibrate
 from dpselect.privacy import gaussian
-from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT
+from dpselect.study.forecast import SIGNALS, SIGNALS_A_WEIGHT, designs_of_studies
 
 HELD_OUT: Final = ("waves", "orders", "rents")
 WITHOUT_NOISE: Final = "by default, hardly private"
 LARGE: Final = 1000.0
 SEEDS: Final = 3
+EARLY: Final = 5
+"""Splits of the tables learnt by which the others are foretold, as a check."""
 LOSS: Final = "what noise costs one run"
 LEAST: Final = 0.005
 """Smaller differences are noise of what was measured."""
@@ -79,9 +81,9 @@ def gains(found: list[dict[str, Any]], table: ModelTable) -> Iterator[tuple[str,
     }
     for (way, epsilon, seed), score in scores.items():
         for kind, start in (("maps", FOR_MAPS), ("rates", FOR_RATES)):
-            if way.startswith(start) and (DEFAULT, epsilon, seed) in scores:
-                gain = score - scores[DEFAULT, epsilon, seed]
-                yield way.removeprefix(start), kind, signals(table, epsilon), gain
+            design = way.removeprefix(start)
+            if way.startswith(start) and design in designs_of_studies() and (DEFAULT, epsilon, seed) in scores:
+                yield design, kind, signals(table, epsilon), score - scores[DEFAULT, epsilon, seed]
 
 
 def losses(found: list[dict[str, Any]], table: ModelTable) -> Iterator[tuple[float, float]]:
@@ -165,6 +167,16 @@ def held_out(found: list[dict[str, Any]], named: list[ModelTable], shipped: dict
                 )
 
 
+def within(found: list[dict[str, Any]], named: list[ModelTable], shipped: dict[str, Any]) -> str:
+    """How many releases of these tables came to lie where `shipped` says, by task."""
+    told = []
+    for task in ("classification", "regression"):
+        lines = list(held_out(found, [table for table in named if task_of(table) == task], shipped))[2:]
+        counts = [list(map(int, line.split("|")[-2].split(" of "))) for line in lines]
+        told.append(f"{sum(inside for inside, _ in counts)} of {sum(count for _, count in counts)} of {task}s")
+    return ", ".join(told)
+
+
 def interval(place: int, ends: tuple[float, ...]) -> str:
     low = ends[place - 1] if place else 0.0
     return f"from {low:g}" if place == len(ends) else f"{low:g} to {ends[place]:g}"
@@ -190,6 +202,9 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     shipped = fitted(found, learnt)
     lines = list(held_out(found, [table for table in named if table not in learnt], shipped))
     print(json.dumps(shipped, indent=1), *lines, sep="\n")
+    print("within, of the tables held out:", within(found, [table for table in named if table not in learnt], shipped))
+    early, late = ([each for each in found if (each["seed"] < EARLY) == first] for first in (True, False))
+    print("within, of the tables learnt, late splits by early ones:", within(late, learnt, fitted(early, learnt)))
     if asked.to is not None:
         asked.to.write_text(json.dumps(shipped, indent=1) + "\n", encoding="utf-8")
     if asked.page is not None:

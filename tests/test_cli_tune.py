@@ -37,7 +37,7 @@ def own_folder(tmp_path, monkeypatch):
 def price_once(monkeypatch):
     original = dpselect.study.priced.price_study
 
-    def remembered(study, recipe, law, purchase=None):
+    def remembered(study, recipe, law, purchase):
         elsewhere = {"output": True, "runs": True, "privacy": {"ledger", "budget"}}
         facts = study.model_dump_json(exclude=elsewhere)
         if facts not in PRICES:

@@ -29,7 +29,7 @@ def price_once(monkeypatch):
     """Prices are functions of public facts; building loss distributions again for every test would take minutes."""
     original = dpselect.study.priced.price_study
 
-    def remembered(study, recipe, law, purchase=None):
+    def remembered(study, recipe, law, purchase):
         facts = study.model_dump_json(include={"privacy", "validation", "learner", "repetitions", "data"})
         if facts not in PRICES:
             PRICES[facts] = original(study, recipe, law, purchase)
@@ -211,7 +211,8 @@ def run_price(tmp_path):
     from dpselect.study.priced import price_study
 
     study = inline(STUDY)
-    return price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study)).search.statement(delta=1e-5).epsilon
+    priced = price_study(study, recipe_of(study, nominal_rows=120.0), law_of(study), None)
+    return priced.search.statement(delta=1e-5).epsilon
 
 
 @pytest.mark.full

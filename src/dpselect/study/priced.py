@@ -136,7 +136,7 @@ def admit(priced: Priced) -> Priced:
     return priced
 
 
-def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None = None) -> Price:
+def price_study(study: Study, recipe: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
     """Calibrate the noise of training and of the score; raises `BudgetError` when no noise meets the total."""
     searched = _searched("the learner", study, recipe, law, study.privacy.epsilon, _paid(purchase))
     return _finished(study, law, *searched, purchase)
