@@ -206,7 +206,7 @@ class TestVerdicts:
         ((*SAYS, "--quick", "--claim-epsilon", 1), "--quick or --draws"),
         ((*SAYS, "--claim-epsilon", 1, "--claim", "pure:epsilon=1"), "--claim or --claim-epsilon"),
         ((*SAYS, "--claim-delta", 0.1), "--claim-delta goes with"),
-        ((*SAYS, "--claim", "puer:epsilon=1"), "unknown name 'puer'"),
+        ((*SAYS, "--claim", "puer:epsilon=1"), "unknown base 'puer'"),
         ((*SAYS, "--claim-epsilon", -1), "--claim-epsilon must be"),
         ((*SAYS[:3], "--claim-epsilon", 1), "--data and --neighbour"),
         (("mechanisms_of_test:says", "--data", "[17", "--neighbour", 0, "--claim-epsilon", 1), "--data is not JSON"),

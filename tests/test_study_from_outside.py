@@ -98,12 +98,12 @@ def test_their_names_are_in_the_schema_and_in_messages():
         (
             "learner",
             {"name": "deep"},
-            "learner.name: .*unknown name 'deep'.*dp-sgd, output-perturbation, ridge, test-halved",
+            "learner.name: .*unknown learner 'deep'.*dp-sgd, output-perturbation, ridge, test-halved",
         ),
         (
             "validation",
             {"metric": "f1"},
-            "validation.metric: .*unknown name 'f1'.*absolute-error, accuracy, .*test-halves",
+            "validation.metric: .*unknown metric 'f1'.*absolute-error, accuracy, .*test-halves",
         ),
     ):
         with pytest.raises(StudyError, match=said):

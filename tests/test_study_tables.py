@@ -177,13 +177,13 @@ def test_each_row_is_encoded_by_itself_and_within_the_unit_cube(facts):
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"kind": "day", "bounds": (0, 1)}, "unknown name 'day'; one of date, duration, number"),
+        ({"kind": "day", "bounds": (0, 1)}, "unknown kind 'day'; one of date, duration, number"),
         ({"bounds": ("0", 1)}, "must be numbers, without quotation marks"),
         ({"kind": "date", "bounds": (0, 1)}, "two finite dates"),
         ({"kind": "date", "bounds": ("2001-01-01", "2000-01-01")}, "two finite dates, the lower one first"),
         ({"bounds": (0, 1), "missing": 2}, "missing must be a number within the bounds"),
         ({"bounds": (0, 1), "missing": "mean"}, "without quotation marks"),
-        ({"bounds": (0, 1), "scale": "cubic"}, "unknown name 'cubic'; one of bins, linear, log"),
+        ({"bounds": (0, 1), "scale": "cubic"}, "unknown scale 'cubic'; one of bins, linear, log"),
         ({"bounds": (0, 1), "scale": "bins"}, "bins:SIZE"),
         ({"bounds": (0, 1), "scale": "bins:1"}, "size from 2 to"),
         ({"bounds": (0, 1), "scale": "log:2"}, "has no size"),

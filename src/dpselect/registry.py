@@ -48,7 +48,7 @@ class Registry(Generic[Thing]):
         """The thing of this name; raises `ArgumentError`, which lists the names."""
         things = self._all()
         if name not in things:
-            raise ArgumentError(f"{self._kind}: unknown name {name!r}; one of {', '.join(sorted(things))}")
+            raise ArgumentError(f"unknown {self._kind} {name!r}; one of {', '.join(sorted(things))}")
         return things[name]
 
     def facts(self, name: str) -> Mapping[str, Any]:
