@@ -7,6 +7,7 @@ import pytest
 
 from dpselect.cli.described import parse_settings
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.ledger import Ledger
 from dpselect.privacy.bases import base_named
 from dpselect.repetitions import law_named
 from dpselect.study import check_study, load_study, parse_study
@@ -295,3 +296,30 @@ def test_a_folder_that_cannot_be_made_is_found_beforehand(tmp_path):
     """Root may write everywhere, by the permissions; nobody makes folders in /proc."""
     with pytest.raises(StudyError, match=r"output.folder '/proc/x' is not writable: nothing can be made in '/proc'"):
         check_study(parse_study(changed("output.folder", "/proc/x")), base_folder=tmp_path)
+
+
+def test_a_budget_of_another_adjacency_is_refused_before_a_store_is_made(tmp_path):
+    with Ledger.open(tmp_path / "money.db") as ledger:
+        ledger.create_budget("b", epsilon=9, delta=1e-3, adjacency="replace_one")
+    document = changed("output.folder", str(tmp_path / "out"))
+    document["privacy"] |= {"ledger": "money.db", "budget": "b"}
+    with pytest.raises(StudyError, match=r"privacy.adjacency: add_or_remove_one here, but budget 'b' is under replace"):
+        check_study(parse_study(document), base_folder=tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_adjacency_that_a_learner_does_not_know_is_said_with_its_key(tmp_path):
+    document = changed("privacy.adjacency", "replace_one")
+    with pytest.raises(
+        StudyError, match=r"^privacy.adjacency: .* replace_one; take the other one, or another learner.name"
+    ):
+        check_study(parse_study(document), base_folder=tmp_path)
+
+
+def test_a_misspelt_key_of_a_column_is_said_once_whatever_the_column_is_called():
+    document = changed("data.columns", {"left? (min)": {"catgories": ["no", "yes"]}})
+    with pytest.raises(StudyError) as caught:
+        parse_study(document)
+    assert [line.split(":")[0] for line in str(caught.value).splitlines()[1:]] == [
+        "  data.columns.left? (min).catgories"
+    ]

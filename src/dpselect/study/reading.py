@@ -124,7 +124,7 @@ def _known(where: str, what: str, wrong: Mapping[str, str]) -> bool:
     table = where.rpartition(".")[0]
     named = {key.rpartition(".")[2] for key in wrong if key.rpartition(".")[0] == table} - {""}
     above = any(f"{where}.".startswith(f"{key}.") for key in wrong)
-    if re.fullmatch(r"data\.columns\.\w+", where) and "exactly one of bounds and categories" in what:
+    if where.startswith("data.columns.") and "exactly one of bounds and categories" in what:
         above |= any(key.startswith(f"{where}.") for key in wrong)  # one of them is probably misspelt
     return above or any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", what) for name in named)
 

@@ -143,7 +143,7 @@ def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:
 def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     data, tested = study.data, None if study.test is None else study.test.source
     check.of(lambda: _check_folder(place), "output.folder")
-    check.of(lambda: _check_budget(study, place), "privacy.ledger", "privacy.budget")
+    check.of(lambda: _check_budget(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
     check.of(lambda: _check_key(study, place), "output.key_variable")
     executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
@@ -267,8 +267,14 @@ def _trained_rows(study: Study) -> float | None:
 
 
 def _check_budget(study: Study, place: Place) -> None:
-    with budget_of(study, place):
-        pass  # it is there
+    """It is there, and counts under the study's adjacency: a search that is refused later has made its store."""
+    asked = study.privacy.adjacency
+    with budget_of(study, place) as named:
+        if named is not None and named[1].adjacency is not asked:
+            raise StudyError(
+                f"privacy.adjacency: {asked.value} here, but budget {named[1].name!r} is under "
+                f"{named[1].adjacency.value}: take that, or another privacy.budget"
+            )
 
 
 def _check_key(study: Study, place: Place) -> None:

@@ -130,7 +130,7 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     try:
         problems += _wrong_values(recipe, searched)
     except AdjacencyError as error:
-        problems.append(str(error))
+        problems.append(f"privacy.adjacency: {error}; take the other one, or another learner.name")
     if problems:
         raise StudyError("\n  ".join(problems))
     return recipe
