@@ -15,7 +15,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 __all__ = ["Surroundings", "result_of", "silence"]
 
@@ -74,12 +74,16 @@ class Surroundings:
 def _discard_output(undo: ExitStack) -> None:
     # a file, because some programs ask their output for its descriptor
     null = open(os.devnull, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed by undo)
-    undo.enter_context(null)
-    undo.enter_context(contextlib.redirect_stdout(null))
-    undo.enter_context(contextlib.redirect_stderr(null))
+    undo.callback(_show_output, null, sys.stdout, sys.stderr, logging.root.manager.disable)
     undo.enter_context(warnings.catch_warnings(action="ignore"))
-    undo.callback(logging.disable, logging.root.manager.disable)
+    sys.stdout = sys.stderr = null
     logging.disable(sys.maxsize)
+
+
+def _show_output(null: TextIO, stdout: TextIO, stderr: TextIO, disabled: int) -> None:
+    sys.stdout, sys.stderr = stdout, stderr
+    logging.disable(disabled)
+    null.close()
 
 
 _silence: Final = Surroundings(_discard_output)
