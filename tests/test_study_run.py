@@ -241,7 +241,7 @@ def test_a_changed_study_is_found_before_a_row_is_read(tmp_path, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         run(tmp_path)
     monkeypatch.setattr("dpselect.study.opened.load", lambda *_: pytest.fail("a row was read"))
-    with pytest.raises(StudyError, match="the study has changed"):
+    with pytest.raises(StudyError, match=r"the study has changed .* was begun: learner.steps; it"):
         run(tmp_path, changed("learner.steps", 21), resume=True)
     with pytest.raises(StudyError, match="by --resume"):
         run(tmp_path)

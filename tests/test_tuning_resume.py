@@ -136,8 +136,19 @@ def test_a_changed_study_is_not_resumed(tmp_path, drawn, monkeypatch, change):
     search_killed_at(1, monkeypatch, store=tmp_path / "s.db")
     if "ledger" in change:
         change = {"ledger": budget_at(tmp_path / "b.db")}
-    with pytest.raises(StudyError, match="changed"):
+    named = {"payload_bytes": "shape", "slots": "shape", "ledger": "options", "declare_score": "options"}
+    named |= {"constant_runs": "options"}
+    changes = ", ".join(sorted({named.get(name, name) for name in change}))
+    with pytest.raises(StudyError, match=f"changed .* was begun: {changes}"):
         search(store=tmp_path / "s.db", resume=True, **change)
+
+
+def test_of_several_fingerprints_the_one_that_changed_is_named(tmp_path, drawn, monkeypatch):
+    drawn(2)
+    marks = {"code": "1", "table": "people"}
+    search_killed_at(1, monkeypatch, store=tmp_path / "s.db", fingerprint=marks)
+    with pytest.raises(StudyError, match="was begun: code; it"):
+        search(store=tmp_path / "s.db", resume=True, fingerprint={**marks, "code": "2"}, base=pure_dp(epsilon=0.4))
 
 
 def test_a_key_in_a_variable(tmp_path, monkeypatch, state):

@@ -101,6 +101,11 @@ class Priced:
             fingerprint=_fingerprint(settled),
         )
 
+    @property
+    def mark(self) -> str:
+        """The name of this search in a ledger of its own."""
+        return hashlib.sha256(json.dumps(_fingerprint(self.settled), sort_keys=True).encode()).hexdigest()
+
 
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
@@ -269,12 +274,14 @@ def _paid(*ones: Purchase | SecondStage | None) -> Guarantee | None:
     return compose(*paid) if paid else None
 
 
-def _fingerprint(settled: Settled) -> str:
-    """What must not change before a resume: all of the study but its place, how it is executed, and words for people.
+def _fingerprint(settled: Settled) -> dict[str, str]:
+    """What must not change before a resume, key by key: not the study's place, how it is executed, words for people.
 
     The order of the columns is part of it, because weights belong to columns by it, and so is the way to split the
     rows; `tune` adds the order of the space.
     """
     document = settled.study.model_dump(mode="json", exclude={"output": True, "runs": _WHERE, "card": True})
-    text = json.dumps([document, list(settled.columns), SPLIT], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    parts = {"the columns or their order": list(settled.columns), "the parts of the rows": SPLIT}
+    for name, table in document.items():
+        parts |= {f"{name}.{key}": table[key] for key in table} if isinstance(table, dict) else {name: table}
+    return {name: json.dumps(value, sort_keys=True) for name, value in parts.items()}

@@ -82,7 +82,7 @@ def _spender(priced: Priced) -> Iterator[Spender]:
 
 def _own_budget(ledger: Ledger, priced: Priced) -> Budget:
     """One that has room for this search; raises `BudgetError` where another study was charged."""
-    price, name = priced.price, priced.store.fingerprint
+    price, name = priced.price, priced.mark
     try:
         there = {budget.name: budget for budget in ledger.budgets()}
     except LedgerMissingError:

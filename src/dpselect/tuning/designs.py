@@ -163,7 +163,7 @@ def by_design(
         delta=request.delta,
         store=replace(
             store,
-            fingerprint=f"{store.fingerprint}{json.dumps(found.described)}",
+            fingerprint={**store.marks, "design and price": json.dumps(found.described)},
             payload_bytes=store.payload_bytes + _AROUND,
         ),
         execution=execution,

@@ -29,7 +29,8 @@ class SearchStore:
       `example`, a value like those that runs return but made without the data, is checked against it at once.
     - `slots`: room for trials, by default the law's limit, or its 0.999 quantile where the limit is above 10,000 or
       missing. More runs than slots take another round of slots, which the number of writes then shows.
-    - `fingerprint`: public text, such as a study file, that must not change before a resume. Nothing drawn from data.
+    - `fingerprint`: public text, such as a study file, that must not change before a resume; or several texts by name,
+      of which a resume that is refused names those that changed. Nothing drawn from data.
 
     Raises `ArgumentError` or `TypeError` for values out of range.
 
@@ -43,13 +44,18 @@ class SearchStore:
     payload_bytes: int = 1 << 16
     example: Any = None
     slots: int | None = None
-    fingerprint: str = ""
+    fingerprint: str | Mapping[str, str] = ""
 
     def __post_init__(self) -> None:
         flag("resume", self.resume)
         integer("payload_bytes", self.payload_bytes, at_least=1)
         if self.slots is not None:
             integer("slots", self.slots, at_least=1)
+
+    @property
+    def marks(self) -> dict[str, str]:
+        """What must not change, by name."""
+        return dict(self.fingerprint) if isinstance(self.fingerprint, Mapping) else {"fingerprint": self.fingerprint}
 
     @classmethod
     def of(cls, store: str | os.PathLike[str] | SearchStore | None) -> SearchStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -102,7 +102,8 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
         execution=execution,
         declare_score=bool(request.declare_score),
         proposal=proposal,
-        fingerprint=_digest(
+        fingerprint=_fingerprint(
+            store.marks,
             {
                 "dpselect": _version(),
                 "replays": REPLAYS,
@@ -111,11 +112,10 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
                 "repetitions": repetitions.describe(),
                 "shape": [shape.slots, shape.payload_bytes],
                 "options": [bool(execution.constant_runs), bool(request.declare_score), has_ledger],
-                "caller": str(store.fingerprint),
                 **({} if request.beside is None else {"beside": _described(request.beside)}),
                 **({} if proposal is None else {"proposal": proposal.describe()}),
                 **({} if execution.limits is None else {"limits": execution.limits.describe()}),
-            }
+            },
         ),
     )
 
@@ -158,3 +158,8 @@ def _digest(description: Any) -> str:
     except (TypeError, ValueError):
         raise TypeError("space, base and repetitions must have JSON-able descriptions") from None
     return hashlib.sha256(b"dpselect study " + text.encode()).hexdigest()
+
+
+def _fingerprint(*described: Mapping[str, Any]) -> str:
+    """A digest of each part, in groups: where one has changed, what changes in later ones follows from it."""
+    return json.dumps([{name: _digest(part) for name, part in parts.items()} for parts in described], sort_keys=True)

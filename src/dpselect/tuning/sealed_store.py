@@ -135,8 +135,13 @@ class SealedStore:
             row = _row(connection, path, fingerprint, keys.variable)
             if row["format"] != _FORMAT:
                 raise StudyError(f"{path} was written by another version of dpselect")
-            if row["fingerprint"] != fingerprint or row["key_variable"] != keys.variable:
-                raise StudyError(f"the study has changed since the search in {path} was begun; it cannot be resumed")
+            names = [] if row["key_variable"] == keys.variable else ["key_variable"]
+            if row["fingerprint"] != fingerprint or names:
+                shown = ", ".join(names + _changes(row["fingerprint"], fingerprint))
+                raise StudyError(
+                    f"the study has changed since the search in {path} was begun{shown and f': {shown}'}; it cannot be "
+                    "resumed unless it is changed back"
+                )
             yield cls(connection, shape, keys, row)
         finally:
             connection.close()
@@ -229,6 +234,16 @@ class SealedStore:
                 self._connection.execute(statement, values)
         except sqlite3.OperationalError as error:  # a full disk: what was committed before is still there
             raise StudyError(f"the store cannot be written: {error}") from None
+
+
+def _changes(before: str, now: str) -> list[str]:
+    """Names of the parts that differ, of the first group where any does; none where there are no parts."""
+    try:
+        groups = zip(json.loads(before), json.loads(now), strict=True)
+        found = [[name for name in old | new if old.get(name) != new.get(name)] for old, new in groups]
+    except (TypeError, ValueError, AttributeError):
+        return []
+    return next(filter(None, found), [])
 
 
 def _damaged() -> StudyError:
