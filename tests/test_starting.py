@@ -18,7 +18,7 @@ from dpselect.ledger import Ledger
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source, system_source
 from dpselect.repetitions import Fixed
-from dpselect.tuning import JoblibExecutor, ProcessExecutor, Uniform, tune
+from dpselect.tuning import JoblibExecutor, Preparation, ProcessExecutor, Uniform, tune
 from dpselect.tuning.trial import decode_value, encode_value
 from tests.budgets import budget_at, charges
 
@@ -274,3 +274,15 @@ def test_an_executor_says_so_when_its_workers_end_while_they_start(monkeypatch):
     monkeypatch.setattr(executors._Pool, "_receive", staticmethod(lambda worker: None))
     with pytest.raises(StartingProcessError, match="drawn and charged nothing"):
         search(executor=ProcessExecutor(workers=1))
+
+
+def test_what_was_charged_for_a_preparation_is_not_denied_when_workers_end_while_they_start(tmp_path, monkeypatch):
+    from dpselect.tuning import executors
+
+    monkeypatch.setattr(executors._Pool, "_receive", staticmethod(lambda worker: None))
+    budget = budget_at(tmp_path / "budget.db")
+    prepared = Preparation(lambda random: objective, pure_dp(epsilon=0.25))
+    options = {"space": {"x": Uniform(0.0, 1.0)}, "base": pure_dp(epsilon=0.25), "repetitions": Fixed(count=2)}
+    with pytest.raises(StartingProcessError, match="the price is charged, and a store can be resumed"):
+        tune(prepared, executor=ProcessExecutor(workers=1), ledger=budget, **options)
+    assert budget.spent().epsilon > 0

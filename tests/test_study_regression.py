@@ -148,6 +148,7 @@ def test_a_label_that_is_missing_or_no_number_is_refused_before_anything_is_char
     with pytest.raises(ContentError, match="column 'rent' has a label that is missing or no number") as caught:
         run(tmp_path)
     assert not cell or cell not in str(caught.value).replace("missing or no number", "")
+    assert "a decimal comma is declared by data.decimal" in str(caught.value)
     assert not (tmp_path / "out").exists()
 
 

@@ -296,7 +296,9 @@ def _check_folder(place: Place) -> None:
     if place.resume:
         return
     if (folder / RELEASE).exists():
-        raise StudyError(f"{shown} already holds a release: choose another folder")
+        raise StudyError(
+            f"{shown} already holds a release: choose another folder; a search that was killed ends by --resume"
+        )
     if place.store.exists() and place.store.stat().st_size:
         raise StudyError(f"{place.store} already holds a search: go on with it by --resume, or choose another folder")
 

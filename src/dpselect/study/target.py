@@ -40,14 +40,15 @@ class Target:
         """
         if self.bounds is None:
             return positions(cells, self.classes)
+        kind = KINDS["number"]
         try:
-            numbers = KINDS["number"].read(cells, None)
+            numbers = kind.read(cells, None)
         except TypeError as error:
             raise ContentError(f"column {name!r} {error}") from None
         if np.isnan(numbers).any():
             raise ContentError(
                 f"column {name!r} has a label that is missing or no number: leave such rows out of the source, since "
-                "nothing can be learnt from them"
+                f"nothing can be learnt from them{kind.hint}"
             )
         return np.clip(numbers, *self.bounds)
 

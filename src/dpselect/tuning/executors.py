@@ -31,8 +31,8 @@ __all__ = ["Attempt", "Executor", "ExecutorLostError", "InlineExecutor", "Proces
 _STARTED: Final = "started"
 _READY: Final = "ready"
 _NOT_STARTED: Final = (
-    "a worker process ended while it was being started; this call has drawn and charged nothing. Such a process runs "
-    f"the script from the top, and a search that begins there again is refused: {HOW_TO_START}"
+    "a worker process ended while it was being started. Such a process runs the script from the top, and a search that "
+    f"begins there again is refused: {HOW_TO_START}"
 )
 _UNLOADABLE: Final = (
     "a worker process could not load the objective; import what it needs in a module the worker can reach, and try "
@@ -141,7 +141,7 @@ class ProcessExecutor:
     arguments. `quiet` points their standard output and error at the null device; `threads` limits the numerical
     libraries in each. `start_method` is "spawn" or "forkserver"; a script that calls `tune` needs the usual
     `if __name__ == "__main__":` guard. Without it `tune` raises `StartingProcessError`, in each worker and here, before
-    anything is drawn or charged; `JoblibExecutor` needs no guard.
+    anything is drawn or charged (with a `Preparation`, after that); `JoblibExecutor` needs no guard.
 
     A worker that dies loses its trial, which the tuner replays; it is replaced by a fresh one.
     """

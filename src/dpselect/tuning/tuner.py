@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, SupportsFloat, cast
 
-from dpselect.errors import expect, public_text
+from dpselect.errors import StartingProcessError, expect, public_text
 from dpselect.privacy import Guarantee, Payment, Receipt, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.nothing_found import warn_if_nothing_found
@@ -209,8 +209,14 @@ def tune(
             begun = begin()
             objective = _made(objective, keyed_source(preparation_key(begun.master)))
         job = Job(cast(Objective, objective), plan.space, plan.shape.payload_bytes, execution.limits)
-        with (executor or InlineExecutor()).session(job) as session:
-            search = _run_trials(plan, begun or begin(), opened, session)
+        try:
+            with (executor or InlineExecutor()).session(job) as session:
+                search = _run_trials(plan, begun or begin(), opened, session)
+        except StartingProcessError as error:
+            paid = "the price is charged, and a store can be resumed: that charges nothing again"
+            raise StartingProcessError(
+                f"{error}; {'this call has drawn and charged nothing' if begun is None else paid}"
+            ) from None
         if execution.pad_seconds is not None:
             _wait_for_a_multiple(float(execution.pad_seconds), since=started)
         if release is not None:

@@ -104,9 +104,13 @@ def _duckdb() -> dict[str, SqlType]:
     date = replace(finite, number=f"CASE WHEN isfinite({{0}}) THEN CAST({days} AS BIGINT) * 86400000000 END")
 
     def within(kind: str) -> SqlType:
-        """The range in which microseconds fit; isfinite itself fails for seconds out of it."""
+        """The range in which microseconds fit; isfinite itself fails for seconds out of it.
+
+        Version 2.0.1 takes seconds and milliseconds to epoch_us by way of nanoseconds, which fails after the year 2262.
+        """
         ends = (f"CAST('290000-01-01{era}' AS {kind})" for era in (" (BC)", ""))
-        return replace(finite, number=f"CASE WHEN {{0}} BETWEEN {' AND '.join(ends)} THEN epoch_us({{0}}) END")
+        ticks = "epoch_us(TRY_CAST({0} AS TIMESTAMP))"
+        return replace(finite, number=f"CASE WHEN {{0}} BETWEEN {' AND '.join(ends)} THEN {ticks} END")
 
     return {
         **_named(whole, "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"),

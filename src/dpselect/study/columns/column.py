@@ -166,19 +166,19 @@ class Column(BaseModel):
 
     def numbers(self, name: str, cells: Any, *, empty: bool = False) -> Array:
         """The cells as numbers, NaN where one is missing, shape (cells,). Raises `ContentError` as `encode` does."""
+        kind = KINDS[self.kind]
         try:
-            values = KINDS[self.kind].read(cells, self.format)
+            values = kind.read(cells, self.format)
         except TypeError as error:
             raise ContentError(f"column {name!r} {error}") from None
         lost = np.isnan(values)
         if self.missing is None and lost.any():
             raise ContentError(
                 f"column {name!r} has a cell that is missing or no {self.kind}, and the study declares nothing for it: "
-                f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds'
+                f'missing = a value within the bounds, or "{INDICATOR}"; or categories in place of bounds{kind.hint}'
             )
         if len(values) and lost.all() and not (empty and sum(category(cell) != "" for cell in cells) < _TELLING):
-            comma = "; a decimal comma is declared by data.decimal or --decimal" if self.kind == "number" else ""
-            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}{comma}")
+            raise ContentError(f"column {name!r} has no cell that can be read as a {self.kind}{kind.hint}")
         return values
 
     def features(self, values: Array) -> Array:

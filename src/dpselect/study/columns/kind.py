@@ -30,13 +30,15 @@ class ColumnKind:
     declares is read in the same way. `takes_format` says whether the kind knows a `format`.
 
     `written(number, form)` is a bound as a study would declare it, and `widest` holds the bounds of any column of this
-    kind where a study declares nothing narrower: for bounds that are bought.
+    kind where a study declares nothing narrower: for bounds that are bought. `hint` ends the errors about cells that
+    cannot be read, whatever they are.
     """
 
     read: Callable[[Any, str | None], Array]
     takes_format: bool = False
     written: Callable[[float, str | None], str | float] = _as_it_is
     widest: tuple[float, float] = (-1e15, 1e15)
+    hint: str = ""
 
 
 def each_cell(cells: Any, one: Callable[[Any], float]) -> Array:

@@ -34,4 +34,4 @@ def _number(cell: Any) -> float:
     return _TRUTH[text] if text in _TRUTH else float("nan" if "_" in text else text)
 
 
-KINDS.register("number")(ColumnKind(_read))
+KINDS.register("number")(ColumnKind(_read, hint="; a decimal comma is declared by data.decimal or --decimal"))
