@@ -157,7 +157,7 @@ def test_the_same_key_gives_the_same_release(tmp_path):
 @pytest.mark.full
 def test_a_folder_that_holds_a_release_is_refused(tmp_path):
     run(tmp_path)
-    with pytest.raises(StudyError, match="already holds a release: .* --resume"):
+    with pytest.raises(StudyError, match=r"already holds a release: .* --resume"):
         run(tmp_path)
 
 
