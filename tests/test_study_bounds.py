@@ -104,7 +104,7 @@ def test_what_cannot_be_bought_is_refused(column, said):
         ({"columns": {"zeta": {"bounds": [0, 1]}}, "preparation": {"share": 0.1}}, StudyError, "no column"),
         ({"preparation": {"epsilon": 1.0, "share": 0.1}}, StudyError, "not both"),
         ({"preparation": {"share": 1.0}}, StudyError, "preparation.share"),
-        ({"preparation": {"epsilon": 2.1}, "privacy": LITTLE}, BudgetError, "no noise"),
+        ({"preparation": {"epsilon": 2.1}, "privacy": LITTLE}, BudgetError, "preparation.epsilon: must be below"),
     ],
 )
 def test_a_preparation_that_does_not_fit_is_refused(tmp_path, table, tables, error, said):

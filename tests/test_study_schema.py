@@ -86,6 +86,7 @@ def test_a_wrong_key_is_named(path, value, named):
         ("learner.noise_multiplier", 1.0, "learner.noise_multiplier"),
         ("space.steps", {"law": "categorical", "choices": [1, 2]}, "space.steps"),
         ("space.momentums", {"law": "categorical", "choices": [1, 2]}, "space.momentums"),
+        ("space.map", {"law": "uniform", "low": 0, "high": 1}, "space.map: no such map"),
         ("privacy.adjacency", "replace_one", "replace_one"),
     ],
 )
@@ -93,6 +94,21 @@ def test_learner_and_space_are_checked_against_the_learner(path, value, named):
     study = parse_study(changed(path, value))
     with pytest.raises(StudyError, match=named):
         recipe_of(study, nominal_rows=150.0)
+
+
+@pytest.mark.parametrize(
+    ("law", "said"),
+    [
+        ({"law": "log_uniform", "low": 1}, "missing a required argument: 'high'"),
+        ({"law": "log_uniform", "low": 1, "high": 2, "hi": 3}, "got an unexpected keyword argument 'hi'"),
+        ({"law": "categorial", "choices": ["cos4"]}, "law must be one of categorical, "),
+    ],
+)
+def test_a_law_with_wrong_settings_names_them_and_nothing_else(tmp_path, law, said):
+    with pytest.raises(StudyError, match=f"map.*: {said}") as caught:
+        check_study(parse_study(changed("space.map", law)), base_folder=tmp_path, folder=tmp_path / "out")
+    assert "__init__" not in str(caught.value)
+    assert law["law"] != "categorial" or "no such map" not in str(caught.value)
 
 
 def test_files_that_are_no_studies(tmp_path):
@@ -240,7 +256,7 @@ key_variable = "DPSELECT_KEY_THAT_IS_ABSENT"
 SAID = (
     "nmae: unknown key; there are card, data, learner, name, ",
     "data.class_shares: 'maybe' is none of data.classes",
-    "data: no such column: 'mvoed'; there are 'age', 'job', 'pay.gross', 'wealth', 'moved'",
+    "data.label: no such column: 'mvoed'; there are 'age', 'job', 'pay.gross', 'wealth', 'moved'",
     "data.columns.age: bounds must be two finite numbers, the lower one first",
     "data.columns.job.category: unknown key; there are bounds, categories, ",
     'data.columns.pay.gross: a name with a dot is one name in quotation marks: "pay.gross"',
@@ -261,7 +277,7 @@ SAID = (
     "repetitions: unknown law 'harmonical'; one of ",
     "runs.workers: executor = 'loky' needs at least 2 workers",
     "already holds a release",
-    "DPSELECT_KEY_THAT_IS_ABSENT",
+    "output.key_variable: the environment variable DPSELECT_KEY_THAT_IS_ABSENT must hold the key",
 )
 
 

@@ -46,7 +46,8 @@ class GeneralisedExponentialMechanism(Mechanism):
         epsilon: the price, at most 2**40 and at least 2**-10.
         failure_probability: what the accuracy statement allows; it tunes the penalty and costs nothing.
 
-    >>> GeneralisedExponentialMechanism(sensitivities=[0.1, 1e6], epsilon=1.0)([90.0, 95.0]).value
+    >>> mechanism = GeneralisedExponentialMechanism(sensitivities=[0.1, 1e6], epsilon=1.0, failure_probability=1e-12)
+    >>> mechanism([90.0, 95.0]).value
     0
     """
 

@@ -113,6 +113,8 @@ def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
         return Purchase(names, epsilon, share, privacy.adjacency, enough)
 
     if asked.epsilon is not None:
+        if privacy.epsilon is not None and asked.epsilon >= privacy.epsilon:
+            raise BudgetError("preparation.epsilon: must be below privacy.epsilon, which is for all of the study")
         return bought(_of_total(asked.epsilon, privacy.delta, len(names), privacy.adjacency), None)
     if privacy.epsilon is None:
         raise StudyError("preparation.epsilon: needed for private bounds where [privacy] gives a noise_multiplier")

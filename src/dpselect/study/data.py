@@ -43,9 +43,11 @@ class Rows:
 def plan_columns(data: Data, table: Table) -> dict[str, Column]:
     """The feature columns in file order with their public facts. Raises `StudyError` naming what is missing."""
     special = {data.label, *([data.row_key] if data.row_key else [])}
-    missing = [name for name in (*special, *data.columns) if name not in table.columns]
-    if missing:
-        raise StudyError(f"data: {absent(missing, table.columns)}")
+    named = {"data.label": {data.label}, "data.row_key": special - {data.label}, "data.columns": data.columns}
+    missing = {key: [name for name in names if name not in table.columns] for key, names in named.items()}
+    if any(missing.values()):
+        keys = ", ".join(key for key, names in missing.items() if names)
+        raise StudyError(f"{keys}: {absent([name for names in missing.values() for name in names], table.columns)}")
     if data.bounds is None:
         return {name: data.columns[name] for name in table.columns if name in data.columns}
     shared = Column(bounds=data.bounds)

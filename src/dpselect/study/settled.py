@@ -279,7 +279,10 @@ def _check_budget(study: Study, place: Place) -> None:
 
 def _check_key(study: Study, place: Place) -> None:
     if study.output.key_variable is not None and not (place.resume and place.store.exists()):
-        key_place(study.output.key_variable).check()  # a search that is done needs it no longer
+        try:
+            key_place(study.output.key_variable).check()  # a search that is done needs it no longer
+        except StudyError as error:
+            raise StudyError(f"output.key_variable: {error}") from None
 
 
 def _check_folder(place: Place) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Final, Protocol
 
 from dpselect.errors import ArgumentError, expect, integer, number
@@ -209,9 +210,10 @@ def parse_space(description: Mapping[str, Mapping[str, Any]]) -> Space:
         if law not in DISTRIBUTIONS:
             raise ArgumentError(f"space parameter {name!r}: law must be one of {', '.join(DISTRIBUTIONS)}, got {law!r}")
         try:
-            parameters[name] = DISTRIBUTIONS[law](**{key: value for key, value in settings.items() if key != "law"})
+            given = signature(DISTRIBUTIONS[law]).bind(**{key: settings[key] for key in settings if key != "law"})
+            parameters[name] = DISTRIBUTIONS[law](*given.args, **given.kwargs)
         except (TypeError, ValueError) as error:
-            raise ArgumentError(f"space parameter {name!r}: {str(error).replace('__init__() ', '')}") from None
+            raise ArgumentError(f"space parameter {name!r}: {error}") from None
     return Space(parameters)
 
 

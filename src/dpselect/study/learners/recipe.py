@@ -20,6 +20,7 @@ from dpselect.study.learners.mapped import MappedLearner, map_for, map_parameter
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
 from dpselect.tuning import parse_space
+from dpselect.tuning.space import LAW_NAMES
 
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
 
@@ -193,7 +194,8 @@ def _wrong_keys(study: Study, kind: StudyLearner) -> Iterator[tuple[str, str, st
     for table, name in _maps(study):
         if not isinstance(name, str) or name not in MAPS:
             maps = list(MAPS)  # any of them may be meant
-            yield table, "map", f"no such map; one of {', '.join(MAPS)}"
+            if table == "learner" or study.space["map"].get("law") in LAW_NAMES:  # `space_of` names another law
+                yield table, "map", f"no such map; one of {', '.join(MAPS)}"
     in_learner, in_space = known | map_parameters(*maps), known - kind.priced
     for table, names, here in (("learner", shared, in_learner), ("space", study.space, in_space)):
         for name in names:
