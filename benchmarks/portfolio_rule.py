@@ -2,11 +2,12 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.portfolio_rule [--quick] [--seeds 5] [--only TABLE ...]
 
-A portfolio of a table's maps is run on the same splits and with the same draws under several head starts of the
-default, and with several numbers of rows by which a candidate is put back for each weight that it has more, whatever
-the rule would have; shown is what it gains over one default run on the split, in thousandths of accuracy or R2: the
-mean and its standard error, by n mu of one trial. `HEAD_START` and `OPTIMISM` are figures with which nothing is lost
-anywhere and little of what is gained; `_TRIAL_SIGNALS` the n mu of one trial from which something is gained with them.
+A portfolio of a table's maps is run on the same splits and with the same draws under several rules, whatever study
+would be made of it: what of the squares the trials share, how many times another trial's share the first one has, its
+head start, and by how many rows a candidate is put back for each weight that it has more. Shown is what it gains over
+one default run on the split, in thousandths of accuracy or R2: the mean and its standard error, by n mu of the first
+trial. `TRIALS`, `FIRST`, `HEAD_START` and `OPTIMISM` are figures with which nothing is lost anywhere and little of what
+is gained; `_TRIAL_SIGNALS` the n mu of the first trial from which something is gained with them.
 `--quick` is four small tables, epsilon 1 and 3 and two splits.
 """
 
@@ -16,10 +17,10 @@ import argparse
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 from unittest.mock import patch
 
 import numpy as np
@@ -36,20 +37,50 @@ from benchmarks.better_models import (
 )
 from benchmarks.model_tables import ModelTable, tables
 from benchmarks.planner import signals
+from benchmarks.unseen_tables import tailed
 from dpselect.accounting.planning import portfolio
 from dpselect.study import designed
 
-RULES: Final = (*((start, 0.5) for start in (0.0, 2.0, 4.0, 7.0, 10.0)), *((7.0, each) for each in (0.0, 0.25, 1.0)))
-"""Head starts of the default, and rows for each weight that a candidate has more."""
-ENDS: Final = (25.0, 50.0, 100.0, 200.0, 400.0)
-"""The ends of the groups of n mu of one trial."""
+
+@dataclass(frozen=True)
+class Rule:
+    """What the trials share, how many times another's share the first has, its head start, and rows for each weight."""
+
+    trials: float = portfolio.TRIALS
+    first: float = portfolio.FIRST
+    start: float = portfolio.HEAD_START
+    optimism: float = portfolio.OPTIMISM
+
+    def __str__(self) -> str:
+        return f"{self.trials:g}, {self.first:g}, {self.start:g}, {self.optimism:g}"
+
+    def signals(self, table: ModelTable, epsilon: float) -> float:
+        """n mu of the first trial of a portfolio of the table's maps."""
+        with self.in_force():
+            return signals(table, epsilon) * math.sqrt(portfolio.trial_shares(len(table.maps))[0])
+
+    def in_force(self) -> Any:
+        named = {"TRIALS": self.trials, "FIRST": self.first, "HEAD_START": self.start, "OPTIMISM": self.optimism}
+        return patch.multiple(portfolio, **named)
+
+
+SHIPPED: Final = Rule()
+RULES: Final = (
+    SHIPPED,
+    Rule(trials=0.1, first=1.0, start=7.0),
+    Rule(first=1.0),
+    Rule(trials=0.1),
+    Rule(trials=0.25),
+    Rule(start=0.0),
+    Rule(start=7.0),
+    Rule(optimism=0.0),
+    Rule(optimism=1.0),
+)
+"""The rule that is shipped first, then the one before it, and what differs from it in one figure."""
+ENDS: Final = (50.0, 100.0, 200.0, 400.0, 800.0)
+"""The ends of the groups of n mu of the first trial."""
 QUICK: Final = ("wine", "breast cancer", "amounts", "orders")
-USUAL: Final = ("digits", *QUICK, "diabetes", "Friedman, 1,500", "incomes", "waves", "rents")
-
-
-def of_a_trial(table: ModelTable, epsilon: float) -> float:
-    """n mu of one trial of a portfolio of the table's maps."""
-    return signals(table, epsilon) * math.sqrt(portfolio.TRIALS / len(table.maps))
+USUAL: Final = ("digits", *QUICK, "diabetes", "Friedman, 1,500", "incomes", "waves", "rents", "tailed")
 
 
 def gains(case: Case) -> Iterator[float]:
@@ -60,9 +91,9 @@ def gains(case: Case) -> Iterator[float]:
         parts = {"space": space_of(case.table), "search": {"design": "portfolio"}}
         if case.table.image:
             parts["learner"] = dict(case.table.image)
-        for start, optimism in RULES:
-            with patch.multiple(portfolio, HEAD_START=start, OPTIMISM=optimism):
-                yield score(study(here, f"portfolio-{start:g}-{optimism:g}", key="portfolio", **parts)) - default
+        for place, rule in enumerate(RULES):
+            with rule.in_force():
+                yield score(study(here, f"portfolio-{place}", key="portfolio", **parts)) - default
 
 
 def shown(values: list[float]) -> str:
@@ -72,8 +103,8 @@ def shown(values: list[float]) -> str:
 
 def lines(found: dict[tuple[str, float], tuple[float, list[list[float]]]]) -> Iterator[str]:
     """A row for each group of n mu of a trial, and one for each table and epsilon."""
-    heads = " | ".join(f"head start {start:g}, {optimism:g} a weight" for start, optimism in RULES)
-    yield f"| n mu of a trial | {heads} | releases |"
+    heads = " | ".join(map(str, RULES))
+    yield f"| n mu of the first trial | {heads} | releases |"
     yield "|---" * (2 + len(RULES)) + "|"
     for place in range(len(ENDS) + 1):
         low, high = (0.0, *ENDS)[place], (*ENDS, math.inf)[place]
@@ -82,7 +113,7 @@ def lines(found: dict[tuple[str, float], tuple[float, list[list[float]]]]) -> It
             row = " | ".join(shown(list(column)) for column in zip(*rows, strict=True))
             yield f"| {low:g} to {high:g} | {row} | {len(rows)} |"
     yield ""
-    yield f"| table, epsilon | n mu of a trial | {heads} |"
+    yield f"| table, epsilon | n mu of the first trial | {heads} |"
     yield "|---" * (2 + len(RULES)) + "|"
     for (name, epsilon), (size, rows) in sorted(found.items(), key=lambda each: each[1][0]):
         row = " | ".join(shown(list(column)) for column in zip(*rows, strict=True))
@@ -105,13 +136,13 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.simplefilter("ignore")
     found: dict[tuple[str, float], tuple[float, list[list[float]]]] = {}
     with without_reports(), state_of_its_own():
-        for table in tables():
+        for table in (*tables(), tailed()):
             if table.name.startswith(names):
                 for epsilon in epsilons:
                     rows = [list(gains(Case(table, epsilon, seed, Path()))) for seed in range(seeds)]
-                    found[table.name, epsilon] = of_a_trial(table, epsilon), rows
-    shipped = f"head start {portfolio.HEAD_START:g}, {portfolio.OPTIMISM:g} a weight"
-    print(f"as shipped: {shipped}, n mu of a trial from {designed._TRIAL_SIGNALS:g}\n")
+                    found[table.name, epsilon] = SHIPPED.signals(table, epsilon), rows
+    print("trials' share, times another's that the first has, head start, rows a weight; the first rule is shipped")
+    print(f"a portfolio from n mu of the first trial {designed._TRIAL_SIGNALS:g}\n")
     print(*lines(found), sep="\n")
 
 

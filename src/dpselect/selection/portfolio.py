@@ -24,12 +24,15 @@ Fit = Callable[[float, RandomSource, Rows], Any]
 class Portfolio:
     """Tries every candidate on the rows, chooses, and trains that one. Nothing is drawn but from the source.
 
-    `fits` train the candidates; `agreement` gives first, of a model, rows and labels, the sum that is compared.
+    `fits` train the candidates; `agreement` gives first, of a model, rows and labels, the sum that is compared. `size`
+    says of a trial's model alone how many weights it has, if that is known, and `rows` is the public number of rows.
     """
 
     fits: Sequence[Fit]
     price: PortfolioPrice
     agreement: Callable[[Any, Any, Any], NDArray[np.int64]]
+    size: Callable[[Any], float | None] = lambda _: None
+    rows: float | None = None
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource, rows: Rows) -> tuple[Any, tuple[Array, ...]]:  # noqa: ARG002
         """The model of the last run, and its place among the candidates."""
@@ -39,7 +42,7 @@ class Portfolio:
             for place, (fit, noise) in enumerate(zip(self.fits, self.price.trials, strict=True))
         ]
         found = [float(self.agreement(model, *rows)[0]) for model in models]
-        for rank, start in enumerate(self.price.starts):
+        for rank, start in enumerate(self.price.starts([self.size(model) for model in models], self.rows)):
             found[rank] += start * float(self.price.choice.sensitivity)
         place = self.price.choice(found, random=random.spawn("choice")).value
         return self.fits[place](self.price.noises[place], random.spawn("last"), rows), (np.array(float(place)),)

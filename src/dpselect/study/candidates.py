@@ -21,11 +21,10 @@ __all__ = ["PortfolioCandidate", "candidates_of"]
 
 @dataclass(frozen=True)
 class PortfolioCandidate:
-    """What tells a candidate from the others, how it is trained, and how many weights its model has; public."""
+    """What tells a candidate from the others, and how it is trained; public."""
 
     parameters: Mapping[str, Any]
     recipe: Recipe
-    weights: int = 0
 
 
 def candidates_of(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final, Literal
 
-from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, TRIALS
+from dpselect.accounting.planning.portfolio import MOST_CANDIDATES, trial_shares
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.privacy import gaussian
 from dpselect.repetitions import Fixed
@@ -28,8 +28,8 @@ _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
 _FEW_SIGNALS: Final = 200.0
 """n mu below which a classification has directions beside cosines."""
-_TRIAL_SIGNALS: Final = 100.0
-"""n mu of one trial from which trials tell candidates apart that really differ, on measured tables.
+_TRIAL_SIGNALS: Final = 200.0
+"""n mu of the first trial from which trials tell candidates apart that really differ, on measured tables.
 Figures: `python -m benchmarks.portfolio_rule`."""
 _MANY_SIGNALS: Final = 5000.0
 """n mu from which noisy sums are a candidate for a table."""
@@ -133,8 +133,8 @@ def _planned(study: Study) -> tuple[Design, Study]:
     unlike, size = not {each.get("map") for each in listed} <= {None, *_ALIKE}, signals(study)
     if size is None or not (unlike or set(space) == {"map"}):
         return "one-stage", study
-    of_a_trial = size * math.sqrt(TRIALS / len(listed))
-    if unlike and len(listed) > 1 and of_a_trial >= _TRIAL_SIGNALS:
+    of_first = size * math.sqrt(trial_shares(len(listed))[0])
+    if unlike and len(listed) > 1 and of_first >= _TRIAL_SIGNALS:
         return "portfolio", kept
     return "one-run", _first(study, listed[0])
 

@@ -24,7 +24,7 @@ from dpselect.study.metrics.row_metric import FINE_STEPS, RowMetric
 from dpselect.study.schema import Study
 from dpselect.study.target import Target
 
-__all__ = ["agreement", "fitted", "portfolio_price", "the_choice"]
+__all__ = ["agreement", "fitted", "portfolio_price", "size", "the_choice"]
 
 Array = NDArray[np.float64]
 
@@ -35,6 +35,14 @@ _REACH: Final = 0.3
 def fitted(recipe: Recipe, noise: float, random: RandomSource, rows: Rows) -> Any:
     """A candidate of a study, trained."""
     return recipe.estimator(noise, {}, random).fit(*rows)
+
+
+def size(model: Any) -> int | None:
+    """How many weights a model of this package has, or a linear one of scikit-learn's; None of others."""
+    fitted = getattr(model, "weights_", None)
+    if fitted is None and hasattr(model, "coef_"):
+        fitted = (model.coef_, getattr(model, "intercept_", 0.0))
+    return None if fitted is None else sum(np.size(each) for each in fitted)
 
 
 def agreement(target: Target, class_weights: Sequence[float] | None = None) -> RowMetric:
@@ -95,6 +103,4 @@ def portfolio_price(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
         beside=beside,
-        weights=[each.weights for each in candidates],
-        rows=candidates[0].recipe.nominal_rows,
     )

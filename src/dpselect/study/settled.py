@@ -176,7 +176,6 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     models = check.of(lambda: [_largest(each.recipe, space, features) for each in candidates], "data")
     if models is None:
         return None
-    sized = [replace(each, weights=_size(model)) for each, model in zip(candidates, models, strict=True)]
     largest = max(models, key=_size)
     bought = 16 * sum(column.private for column in columns.values())
     return Settled(
@@ -193,7 +192,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         recipe=candidates[0].recipe,
         metric=metric,
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
-        candidates=tuple(sized) if portfolio else (),
+        candidates=tuple(candidates) if portfolio else (),
         second=replace(candidates[0].recipe, nominal_rows=study.privacy.nominal_rows) if two else None,
     )
 

@@ -16,7 +16,7 @@ from dpselect.selection.portfolio import Portfolio
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
-from dpselect.study.portfolio import agreement, fitted
+from dpselect.study.portfolio import agreement, fitted, size
 from dpselect.study.priced import Price
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
@@ -120,4 +120,5 @@ def _training(settled: Settled, price: Price) -> OneModel | Portfolio:
     if price.portfolio is None:
         return OneModel(settled.recipe, price.noise)
     compared = agreement(settled.study.data.target, settled.recipe.shared.get("class_weights"))
-    return Portfolio([partial(fitted, each.recipe) for each in settled.candidates], price.portfolio, compared.cells)
+    fits = [partial(fitted, each.recipe) for each in settled.candidates]
+    return Portfolio(fits, price.portfolio, compared.cells, size, settled.recipe.nominal_rows)

@@ -1,7 +1,8 @@
 """What a portfolio costs: trials of a few candidates, the choice among them, and one run more of the chosen one.
 
 A trial has a small part of the total, the last run nearly all of it, so that whichever candidate is chosen is trained
-almost as one run alone. The theorem and its proof are in docs/theory/portfolio.md.
+almost as one run alone. The first candidate's trial has more than the others': a candidate that is ahead of it with
+more noise is so with less. The theorem and its proof are in docs/theory/portfolio.md.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dpselect.repetitions import Fixed
 
 __all__ = [
     "CHOICE",
+    "FIRST",
     "HEAD_START",
     "MOST_CANDIDATES",
     "OPTIMISM",
@@ -29,18 +31,24 @@ __all__ = [
     "PortfolioPrice",
     "covering",
     "portfolio_of",
+    "trial_shares",
 ]
 
 CHOICE: Final = 10.0
 """The choice has a part of epsilon: one over this."""
 MOST_CANDIDATES: Final = 4
-TRIALS: Final = 0.1
-"""What of the squares that train the trials share equally; the last run has the rest."""
-HEAD_START: Final = 7.0
-"""By so many standard deviations of a Gaussian count as private as a trial another candidate must be ahead of the first
-to be as likely. Its figures: `python -m benchmarks.portfolio_rule`."""
+TRIALS: Final = 0.15
+"""What of the squares that train the trials share; the last run has the rest."""
+FIRST: Final = 8.0
+"""So many times another trial's share has that of the first candidate.
+The figures of these two and of the next two: `python -m benchmarks.portfolio_rule`."""
+HEAD_START: Final = 3.5
+"""By so many standard deviations of a Gaussian count as private as the first one's trial another candidate must be
+ahead of it to be as likely."""
 OPTIMISM: Final = 0.5
-"""So many rows more does a trial fit by chance for each of its weights, at most. Its figures: the same command."""
+"""So many rows more does a trial fit by chance for each of its weights, at most."""
+_MOST_BACK: Final = 2.0**40
+"""Rows: scores in steps reach no further, so that sums are exact."""
 _LEAST: Final = 1e-9
 """What a trial is taken to cost at least, so that the head start of one that costs nothing is a number."""
 
@@ -50,7 +58,7 @@ class PortfolioPrice:
     """The noise of each candidate's trial, the choice, and the noise of each as the last run; public.
 
     `training` are the guarantees of the trials, `last` one that the last run has whichever candidate it trains.
-    `starts` are the head starts of the candidates, in rows; none where there are none.
+    `ahead` is the head start of the first candidate, in rows.
     """
 
     trials: tuple[float, ...]
@@ -58,7 +66,20 @@ class PortfolioPrice:
     choice: ExponentialMechanism
     noises: tuple[float, ...]
     last: Guarantee
-    starts: tuple[int, ...] = ()
+    ahead: int = 0
+
+    def starts(self, weights: Sequence[float | None], rows: float | None = None) -> tuple[int, ...]:
+        """The head starts of candidates whose trials fitted so many weights, in rows: whole numbers.
+
+        What more weights than the first one's fit by chance is taken off, where both are known; a trial fits no more
+        than its privacy lets so many public `rows` matter. Nothing but the trials' outputs may be behind the arguments.
+        Source: docs/theory/portfolio.md, Lemma 2.
+        """
+        chance = [0.0 if each is None else min(OPTIMISM * each, _MOST_BACK) for each in weights]
+        if rows is not None:
+            chance = [min(each, rows * part.delta(0.0)) for each, part in zip(chance, self.training, strict=True)]
+        known = weights[0] is not None
+        return (self.ahead, *(-math.ceil(max(0.0, each - chance[0])) if known else 0 for each in chance[1:]))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -79,20 +100,17 @@ def portfolio_of(
     epsilon: float,
     delta: float,
     beside: Guarantee | None = None,
-    weights: Sequence[int] = (),
-    rows: float | None = None,
 ) -> PortfolioPrice:
     """The least noises with which candidates, of which `makes` say what a training costs at a noise, meet a total.
 
-    `weights` are how many each candidate's model has, and `rows` the public number of rows, where these are known; only
-    head starts depend on them. Raises `BudgetError` where no noise does.
+    Raises `BudgetError` where no noise does.
     """
 
     def offer(scale: float) -> PortfolioPrice:
-        def noises(share: float) -> tuple[float, ...]:
-            return tuple(_noise(make, scale, share, delta) for make in makes)
+        def noises(shares: Sequence[float]) -> tuple[float, ...]:
+            return tuple(_noise(make, scale, share, delta) for make, share in zip(makes, shares, strict=True))
 
-        trials, last = noises(TRIALS / len(makes)), noises(1.0 - TRIALS)
+        trials, last = noises(trial_shares(len(makes))), noises([1.0 - TRIALS] * len(makes))
         training, finals = (
             tuple(make(noise) for make, noise in zip(makes, found, strict=True)) for found in (trials, last)
         )
@@ -106,17 +124,13 @@ def portfolio_of(
     )
     price = offer(found)
     ahead = math.floor(HEAD_START / max(_Cost(price.training[0]).epsilon(delta), _LEAST))
-    chance = [_by_chance(*each, rows) for each in zip(price.training, weights, strict=True)] if weights else [0.0]
-    return replace(price, starts=(ahead, *(-math.ceil(max(0.0, each - chance[0])) for each in chance[1:])))
+    return replace(price, ahead=ahead)
 
 
-def _by_chance(training: Guarantee, weights: int, rows: float | None) -> float:
-    """By how many of the rows that train it a model is better than by others, at most, expected.
-
-    A training moves by at most its delta at epsilon 0 with one row. Source: docs/theory/portfolio.md, Lemma 2.
-    """
-    most = OPTIMISM * weights
-    return most if rows is None else min(most, rows * training.delta(0.0))
+def trial_shares(candidates: int) -> tuple[float, ...]:
+    """What of the squares that train each trial has, the first candidate's first."""
+    other = TRIALS / (FIRST + candidates - 1)
+    return (FIRST * other, *[other] * (candidates - 1))
 
 
 def covering(guarantees: Sequence[Guarantee]) -> Guarantee:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
 
 from dpselect.accounting.planning.portfolio import CHOICE, MOST_CANDIDATES, PortfolioPrice, portfolio_of
 from dpselect.accounting.planning.search_prices import SearchPrice, least_last, least_noise, score_epsilon
@@ -26,7 +27,7 @@ from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.repetitions import Fixed, ZeroTruncatedPoisson
 from dpselect.selection.portfolio import Portfolio
-from dpselect.study.portfolio import agreement, the_choice
+from dpselect.study.portfolio import agreement, size, the_choice
 from dpselect.study.target import Target
 from dpselect.tuning import Space, TrialOutput
 
@@ -161,6 +162,11 @@ def _asked(request: Request, total: Guarantee) -> Guarantee:
     return total
 
 
+def _size(model: Any) -> int | None:
+    """How many weights the last step of a fitted estimator has, where that can be told."""
+    return size(model[-1] if isinstance(model, Pipeline) else model)
+
+
 @dataclass(frozen=True, repr=False)
 class PortfolioRun:
     """The objective of a portfolio: the packed model of the last run, and the place of its candidate."""
@@ -180,7 +186,8 @@ class PortfolioRun:
             return train(self.estimator, candidate, replace(self.settings, noise=noise), (*rows, beside), source)
 
         fits = [partial(fit, candidate) for candidate in self.candidates]
-        model, (place,) = Portfolio(fits, self.price, self.scoring.total)(params, random, (X, y))
+        choice = Portfolio(fits, self.price, self.scoring.total, _size, self.settings.nominal_rows)
+        model, (place,) = choice(params, random, (X, y))
         return TrialOutput(0.0, (pack(model), place))
 
     @property
