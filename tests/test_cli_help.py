@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 import dpselect
 from dpselect.cli.app import app
-from dpselect.cli.commands import COMMANDS as LINES, Later
-from dpselect.cli.examples import EXAMPLES
+from dpselect.cli.commands import COMMANDS as LINES, EXAMPLES, Later
 from tests.test_cli import toml
 from tests.test_study_schema import STUDY
 

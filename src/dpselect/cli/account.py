@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from dpselect.accounting.best_of_k.search_bound import BOUNDS
 from dpselect.cli.described import BASE_HELP, LAW_HELP, base_of
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_ratio, priced
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.numerics import rounded_down, rounded_up
@@ -75,9 +74,14 @@ def account(
         raise ArgumentError("give either --base or --opacus")
     if opacus is not None and noise_parameter is not None:
         raise ArgumentError("--noise-parameter needs --base, whose noise multiplier it gives")
-    rests_on = _must_hold() if opacus is not None else ()
+    rests_on: tuple[str, ...] = ()
+    if opacus is not None:
+        from dpselect.integrations.opacus.state import CALLER_ENSURES
+
+        rests_on = (f"must hold: {CALLER_ENSURES}",)
     kind: dict[str, Any] = {"ratio": parse_ratio(proposal_ratio), "subset": subset, "sampling_rate": sampling_rate}
-    if repetitions is None and any(value is not None for value in kind.values()):
+    given = {name: value for name, value in kind.items() if value is not None}
+    if repetitions is None and given:
         raise ArgumentError("--proposal-ratio, --subset and --sampling-rate go with --repetitions")
     if optuna is not None:
         if repetitions is not None or bound is not None:
@@ -99,8 +103,8 @@ def account(
         raise ArgumentError("--study-name, --noise-parameter, --planned and the declarations go with --optuna")
     single = _one_run(base, opacus, adjacency)(None)
     if repetitions is not None:
-        total, bound_name, law = priced(single, repetitions, bound=bound, **kind)
-        _print_search(single, total, bound_name, {"repetitions": law, **_given(kind)}, rests_on, delta, as_json)
+        total, bound_name, law = priced(single, repetitions, bound=bound, **given)
+        _print_search(single, total, bound_name, {"repetitions": law, **given}, rests_on, delta, as_json)
     elif opacus is not None:
         _print_training(single, rests_on, delta, as_json)
     else:
@@ -117,16 +121,6 @@ def _read_study(optuna: str, name: str | None) -> PastStudy:
         raise ContentError(f"--optuna: {error}") from None
     except OSError as error:
         raise ArgumentError(f"--optuna: {optuna!r} cannot be read: {error.strerror or 'not readable'}") from None
-
-
-def _must_hold() -> tuple[str, ...]:
-    from dpselect.integrations.opacus.state import CALLER_ENSURES
-
-    return (f"must hold: {CALLER_ENSURES}",)
-
-
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _one_run(base: str | None, opacus: Path | None, adjacency: str) -> Callable[[float | None], Guarantee]:
@@ -166,13 +160,14 @@ def _print_search(
         **search,
         **({"rests_on": rests_on} if rests_on else {}),
     }
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
-    typer.echo(f"epsilon {rounded_up(upper)} at delta {delta:g} for the whole search ({statement.theorem})")
     below = f"; no valid bound is below {rounded_down(lower)}" if lower > 0.0 else ""
-    typer.echo(f"epsilon {rounded_up(single.epsilon(delta))} for one run{below}")
-    _print_list("it rests on:", rests_on)
+    print_result(
+        result,
+        as_json,
+        f"epsilon {rounded_up(upper)} at delta {delta:g} for the whole search ({statement.theorem})",
+        f"epsilon {rounded_up(single.epsilon(delta))} for one run{below}",
+        *_listed("it rests on:", rests_on),
+    )
 
 
 def _print_training(single: Guarantee, rests_on: Sequence[str], delta: float, as_json: bool) -> None:
@@ -185,11 +180,8 @@ def _print_training(single: Guarantee, rests_on: Sequence[str], delta: float, as
         "base": dict(single.terms),
         "rests_on": rests_on,
     }
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
-    typer.echo(f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for this training ({statement.theorem})")
-    _print_list("it rests on:", rests_on)
+    said = f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for this training ({statement.theorem})"
+    print_result(result, as_json, said, *_listed("it rests on:", rests_on))
 
 
 def _print_study(name: str, priced: StudyPrice, delta: float, as_json: bool) -> None:
@@ -205,19 +197,19 @@ def _print_study(name: str, priced: StudyPrice, delta: float, as_json: bool) -> 
         "rests_on": priced.rests_on,
         "missing_for_best_of_fixed": priced.missing,
     }
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
     counted = ", ".join(f"{count} {state}" for state, count in priced.counts.items() if count)
-    typer.echo(f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for the whole search: {priced.rule}")
-    typer.echo(f"study {name!r}: {counted}")
-    _print_list("it rests on:", priced.rests_on)
-    _print_list("missing for the price of the best of a fixed number:", priced.missing)
+    print_result(
+        result,
+        as_json,
+        f"epsilon {rounded_up(statement.epsilon)} at delta {delta:g} for the whole search: {priced.rule}",
+        f"study {name!r}: {counted}",
+        *_listed("it rests on:", priced.rests_on),
+        *_listed("missing for the price of the best of a fixed number:", priced.missing),
+    )
 
 
-def _print_list(title: str, lines: Sequence[str]) -> None:
-    if lines:
-        typer.echo("\n".join([title, *(f"- {line}" for line in lines)]))
+def _listed(title: str, lines: Sequence[str]) -> list[str]:
+    return [title, *(f"- {line}" for line in lines)] if lines else []
 
 
 def _finite(value: float) -> float | None:

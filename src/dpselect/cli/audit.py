@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from dpselect.audit import Audit, FiniteSubject, OneRunAudit, audit as black_box, audit_outputs, exact_audit, sampled
 from dpselect.audit.entry import Auditable, function_of_data, resolve_entry, subject_of, where_it_failed
 from dpselect.cli.described import BASE_HELP, base_of
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
 from dpselect.randomness import RandomSource, keyed_source
@@ -104,7 +104,7 @@ def audit(
     except KeyboardInterrupt:
         typer.echo("dpselect: interrupted; nothing is said about the claim", err=True)
         raise typer.Exit(_INTERRUPTED) from None
-    typer.echo(json.dumps(found.describe()) if as_json else "\n".join(found.lines()))
+    print_result(found.describe(), as_json, *found.lines())
     if found.violated:
         raise typer.Exit(1)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.gate.certificates import verify_certificate
@@ -45,20 +45,19 @@ def plan(
     found = plan_gate(
         tasks=tasks, consultations=consultations, failure_probability=failure_probability, discordant=discordant
     )
-    if as_json:
-        typer.echo(json.dumps(found.describe()))
-        return
-    typer.echo(f"{tasks} tasks, {consultations} asks with even stakes, each at level {rounded_up(found.level)}")
+    lines = [f"{tasks} tasks, {consultations} asks with even stakes, each at level {rounded_up(found.level)}"]
     first = found.smallest_gain[0]
     if first is None:
-        typer.echo("no gain is believable: take more tasks, fewer asks or larger stakes")
-        return
-    typer.echo(f"accepted: observed gains from {rounded(first)} ({discordant:.0%} of the tasks discordant)")
-    for power, gain in ((50, found.half_power), (90, found.ninety_power)):
-        typer.echo(f"a true gain of {rounded(gain)} is accepted with {power} per cent" if gain else _never(power))
-    later = [gain for gain in found.after_accepts[1:5] if gain is not None]
-    if later:
-        typer.echo(f"after accepts in a row, observed gains from {', '.join(map(rounded, later))}")
+        lines.append("no gain is believable: take more tasks, fewer asks or larger stakes")
+    else:
+        lines.append(f"accepted: observed gains from {rounded(first)} ({discordant:.0%} of the tasks discordant)")
+        for power, gain in ((50, found.half_power), (90, found.ninety_power)):
+            what = f"a true gain of {rounded(gain)}" if gain else "no true gain"
+            lines.append(f"{what} is accepted with {power} per cent")
+        later = [gain for gain in found.after_accepts[1:5] if gain is not None]
+        if later:
+            lines.append(f"after accepts in a row, observed gains from {', '.join(map(rounded, later))}")
+    print_result(found.describe(), as_json, *lines)
 
 
 @gate_app.command()
@@ -113,17 +112,16 @@ def create(
         rules=rules,
         key_variable=key_variable,
     )
-    terms = made.terms
-    if as_json:
-        typer.echo(json.dumps({"gate": name_of(to) or to, **terms.fields(), "claim": terms.claim}))
-        return
+    terms, name = made.terms, name_of(to) or to
     clustered = f" in {terms.units} clusters" if clusters is not None else ""
     repeated = f", {terms.repeats} outcomes each" if terms.repeats > 1 else ""
-    typer.echo(
-        f"{name_of(to) or to}: {terms.tasks} tasks{clustered}{repeated}, test {terms.test}, margin {terms.margin:g}"
+    print_result(
+        {"gate": name, **terms.fields(), "claim": terms.claim},
+        as_json,
+        f"{name}: {terms.tasks} tasks{clustered}{repeated}, test {terms.test}, margin {terms.margin:g}",
+        f"accepted means: {terms.claim}",
+        f"all of it but for a probability of {terms.failure_probability:g}, however often it is asked",
     )
-    typer.echo(f"accepted means: {terms.claim}")
-    typer.echo(f"all of it but for a probability of {terms.failure_probability:g}, however often it is asked")
 
 
 @gate_app.command()
@@ -156,13 +154,13 @@ def ask(
         outcomes = read_outcomes(candidate, *columns, form=form)
         again = None if incumbent is None else read_outcomes(incumbent, *columns, form=form)
         name = None if content is None else hashlib.sha256(content.read_bytes()).digest()
-        accepted = place.ask(outcomes, _stake(stake), candidate=name, incumbent=again)
+        accepted = place.ask(outcomes, stake_of(stake), candidate=name, incumbent=again)
     except ContentError as malformed:
         raise ArgumentError(f"{malformed}; nothing was charged") from None
     except OSError as unreadable:  # not status 1, which could be taken for an answer
         raise ArgumentError(f"{unreadable.filename} cannot be read; nothing was charged") from None
     verdict = "accepted" if accepted else "rejected"
-    typer.echo(json.dumps({"verdict": verdict}) if as_json else verdict)
+    print_result({"verdict": verdict}, as_json, verdict)
     if exit_code and not accepted:
         raise typer.Exit(1)
 
@@ -190,30 +188,25 @@ def advise(
     found = advise_gate(
         tasks=tasks, purse=purse, wins=wins, losses=losses, development_tasks=count, typical_gain=typical_gain
     )
-    if as_json:
-        typer.echo(json.dumps(found.describe()))
-        return
     verdict = "ask" if found.ask else "do not ask yet: improve the candidate further, or drop it"
-    typer.echo(f"{verdict}; {rounded(100.0 * found.chance, digits=3)} per cent chance of being accepted")
-    if found.ask:
-        typer.echo(f"stake {rounded_down(found.stake)}")
+    chance = f"{verdict}; {rounded(100.0 * found.chance, digits=3)} per cent chance of being accepted"
+    stake = [f"stake {rounded_down(found.stake)}"] if found.ask else []
+    print_result(found.describe(), as_json, chance, *stake)
 
 
 @gate_app.command()
 def status(gate: _Where, as_json: AsJson = False) -> None:
     """The purse, and what has been asked. Costs nothing."""
     found = Gate.open(gate).status()
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
     state = "retired" if found["retired"] else "open" if found["open"] else "the purse is empty"
-    typer.echo(f"{state}: {rounded_down(found['purse'])} left of {found['failure_probability']:g}")
-    typer.echo(f"asked {found['asked']}, accepted {found['accepted']}; {found['tasks']} tasks, test {found['test']}")
-    for one in found["asks"]:
-        typer.echo(f"{one['ask']}. {one['verdict']}, stake {rounded_up(one['stake'])}")
+    lines = [
+        f"{state}: {rounded_down(found['purse'])} left of {found['failure_probability']:g}",
+        f"asked {found['asked']}, accepted {found['accepted']}; {found['tasks']} tasks, test {found['test']}",
+        *(f"{one['ask']}. {one['verdict']}, stake {rounded_up(one['stake'])}" for one in found["asks"]),
+    ]
     if found["restored"]:
-        typer.echo(f"older copies were restored: {found['restored']}; answers that they lacked stay charged")
-    typer.echo(f"accepted means: {found['claim']}")
+        lines.append(f"older copies were restored: {found['restored']}; answers that they lacked stay charged")
+    print_result(found, as_json, *lines, f"accepted means: {found['claim']}")
 
 
 @gate_app.command()
@@ -260,12 +253,10 @@ def verify(
         raise ContentError("the certificate says something else than the gate's record")
     accepted = sum(one["verdict"] == "accepted" for one in document["asks"])
     trusted = public_key is not None
-    if as_json:
-        found = {"valid": True, "asked": len(document["asks"]), "accepted": accepted, "key_checked": trusted}
-        typer.echo(json.dumps({**found, "claim": terms.claim}))
-        return
-    typer.echo(f"valid: {len(document['asks'])} asks, {accepted} accepted; accepted means: {terms.claim}")
-    if not trusted:
+    found = {"valid": True, "asked": len(document["asks"]), "accepted": accepted, "key_checked": trusted}
+    said = f"valid: {len(document['asks'])} asks, {accepted} accepted; accepted means: {terms.claim}"
+    print_result({**found, "claim": terms.claim}, as_json, said)
+    if not (trusted or as_json):
         sys.stderr.write(f"dpselect: whose key {terms.public_key} is, was not checked (--public-key or --gate)\n")
 
 
@@ -274,16 +265,3 @@ def _document(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         raise ContentError(f"{path.name} is not a JSON document") from None
-
-
-def _stake(text: str | None) -> Any:
-    if text in (None, "all"):
-        return text
-    try:
-        return float(str(text))
-    except ValueError:
-        raise ArgumentError(f'--stake must be a number or "all", got {str(text)[:40]!r}') from None
-
-
-def _never(power: int) -> str:
-    return f"no true gain is accepted with {power} per cent"

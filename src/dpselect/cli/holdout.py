@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from dpselect.cli.holdout_server import invite, revoke, serve, submit
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
@@ -111,14 +111,8 @@ def create(
             purse, label = record.budget(budget), f"holdout {named}"
             made = Holdout.create(to, rows, request, spender=purse, label=label, key_variable=key_variable)
     found = {"holdout": named if name_of(to) else to, **made.terms.describe()}
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    typer.echo(
-        f"{found['holdout']}: {found['rows']} rows, {', '.join(request.metrics)}, mechanism {found['mechanism']}"
-    )
-    typer.echo(found["validity"])
-    _echo_privacy(found["row_privacy"])
+    said = f"{found['holdout']}: {found['rows']} rows, {', '.join(request.metrics)}, mechanism {found['mechanism']}"
+    print_result(found, as_json, said, found["validity"], _row_privacy(found))
 
 
 @holdout_app.command()
@@ -143,19 +137,17 @@ def score(
     place = Holdout.open(holdout)
     ids, values = read_columns(predictions, [place.terms.id_column, prediction_column], form=form)
     found = place.score(ids=ids, predictions=values, claim=claim, column=prediction_column, metric=metric)
-    if as_json:
-        typer.echo(json.dumps(found.describe()))
-        return
     name = place.terms.of(metric)[0].name
     if found.agrees:
-        typer.echo(f"yes: {name} {claim:g} is confirmed")
+        lines = [f"yes: {name} {claim:g} is confirmed"]
     else:
-        typer.echo(f"{'no: ' if claim is not None else ''}{name} {found.value:.4g}")
+        lines = [f"{'no: ' if claim is not None else ''}{name} {found.value:.4g}"]
     if found.interval is not None:
         low, high = found.interval
-        typer.echo(f"the population's {name} is between {low:.4g} and {high:.4g}")
+        lines.append(f"the population's {name} is between {low:.4g} and {high:.4g}")
     again = "asked before, not charged again; " if found.repeated else ""
-    typer.echo(f"{again}{found.questions_left} questions left, {found.answers_left} of them with a score")
+    left = f"{again}{found.questions_left} questions left, {found.answers_left} of them with a score"
+    print_result(found.describe(), as_json, *lines, left)
 
 
 @holdout_app.command()
@@ -169,14 +161,15 @@ def status(
     if place is None or (file is not None and holdout is not None):
         raise ArgumentError("give the holdout's file once")
     found = Holdout.open(place).status()
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    state = "open" if found["open"] else "used up"
-    typer.echo(f"{state}: {found['asked']} questions asked, {found['answered']} answered with a score")
-    typer.echo(f"{found['questions_left']} questions left, {found['answers_left']} of them with a score")
-    typer.echo(found["validity"])
-    _echo_privacy(found["row_privacy"])
+    print_result(
+        found,
+        as_json,
+        f"{'open' if found['open'] else 'used up'}: {found['asked']} questions asked, "
+        f"{found['answered']} answered with a score",
+        f"{found['questions_left']} questions left, {found['answers_left']} of them with a score",
+        found["validity"],
+        _row_privacy(found),
+    )
 
 
 @holdout_app.command()
@@ -236,22 +229,18 @@ def plan(
         "reason": choice.reason,
         "row_privacy": None if chosen.row_privacy is None else chosen.row_privacy.describe(delta=delta),
     }
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
     few = "" if chosen.answers == chosen.questions else f", at most {chosen.answers} of them answered by a score"
-    typer.echo(f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}")
+    lines = [f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}"]
     if chosen.error is None:
-        typer.echo(f"quartiles of the {name} on {chosen.fields()['subsample_size']} fresh rows")
+        lines.append(f"quartiles of the {name} on {chosen.fields()['subsample_size']} fresh rows")
     else:
-        typer.echo(f"certified error: {chosen.error:.4f} ({choice.reason})")
-        for other, plan in choice.further.items():
-            typer.echo(f"certified error of the {other}: {plan.error:.4f}")
-    typer.echo(f"for comparison, one question to fresh rows: {found['one_question_error']:.4f}")
-    typer.echo(f"fresh rows for every question (splitting): {found['splitting_error']:.4f}")
+        lines.append(f"certified error: {chosen.error:.4f} ({choice.reason})")
+        lines += [f"certified error of the {other}: {plan.error:.4f}" for other, plan in choice.further.items()]
+    lines.append(f"for comparison, one question to fresh rows: {found['one_question_error']:.4f}")
+    lines.append(f"fresh rows for every question (splitting): {found['splitting_error']:.4f}")
     if even is not None:
-        typer.echo(f"break-even: splitting is as exact up to {even} questions")
-    _echo_privacy(found["row_privacy"])
+        lines.append(f"break-even: splitting is as exact up to {even} questions")
+    print_result(found, as_json, *lines, _row_privacy(found))
 
 
 def _answers(given: int | None, questions: int, mechanism: str) -> int:
@@ -261,10 +250,8 @@ def _answers(given: int | None, questions: int, mechanism: str) -> int:
     return questions if mechanism in ("gaussian", "blocks") else min(10, questions)
 
 
-def _echo_privacy(promise: Any) -> None:
+def _row_privacy(found: Mapping[str, Any]) -> str:
+    promise = found["row_privacy"]
     if promise is None:
-        typer.echo("nothing is promised to a row (--epsilon would)")
-    else:
-        typer.echo(
-            f"a row: epsilon {rounded_up(promise['epsilon'])} at delta {rounded_up(promise['delta'])}, replace-one"
-        )
+        return "nothing is promised to a row (--epsilon would)"
+    return f"a row: epsilon {rounded_up(promise['epsilon'])} at delta {rounded_up(promise['delta'])}, replace-one"

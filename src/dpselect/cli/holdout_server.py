@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import urllib.parse
@@ -12,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result, stake_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout.server import HoldoutClient, ServerSettings, Submitters, serve as run_server
 
@@ -98,7 +97,7 @@ def invite(
             max_bytes=max_bytes,
             rate=rate,
         )
-    typer.echo(json.dumps({"submitter": name, "token": token}) if as_json else token)
+    print_result({"submitter": name, "token": token}, as_json, token)
 
 
 def revoke(
@@ -138,7 +137,7 @@ def submit(
             name,
             file,
             claim=claim,
-            stake=_stake(stake),
+            stake=stake_of(stake),
             candidate=named,
             column=prediction_column,
             metric=metric,
@@ -147,10 +146,7 @@ def submit(
         raise ArgumentError(str(malformed)) from None
     except FileNotFoundError as absent:
         raise ArgumentError(f"{absent.filename} cannot be read") from None
-    if as_json:
-        typer.echo(json.dumps(found))
-        return
-    typer.echo(found["verdict"] if "verdict" in found else _score(found, claim))
+    print_result(found, as_json, found["verdict"] if "verdict" in found else _score(found, claim))
 
 
 def _score(found: dict[str, Any], claim: float | None) -> str:
@@ -161,12 +157,3 @@ def _score(found: dict[str, Any], claim: float | None) -> str:
         lines.append(f"on fresh rows it is between {low:.4g} and {high:.4g}")
     again = "asked before, not charged again; " if found["repeated"] else ""
     return "\n".join([*lines, f"{again}{found['questions_left']} questions left, {found['answers_left']} with a score"])
-
-
-def _stake(text: str | None) -> float | str | None:
-    if text in (None, "all"):
-        return text
-    try:
-        return float(str(text))
-    except ValueError:
-        raise ArgumentError(f'stake must be a number or "all", got {str(text)[:40]!r}') from None

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
 from dpselect.numerics import rounded_down, rounded_up
@@ -59,7 +59,8 @@ def create(
             partition=partition,
             delta_each=delta_each,
         )
-        _print(_described(budget), as_json, f"budget {name!r}: epsilon {epsilon} at delta {delta} ({accounting})")
+        said = f"budget {name!r}: epsilon {epsilon} at delta {delta} ({accounting})"
+        print_result(_described(budget), as_json, said)
 
 
 @ledger_app.command()
@@ -79,11 +80,9 @@ def show(
         if plot is not None and budget is not None:
             _plot(record, budget, plot)
     result = {"budgets": described, "sequence": head.sequence, "head": head.head}
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
-    _table(described)
-    typer.echo(f"entry {head.sequence}, head {head.head}")
+    if not as_json:
+        _table(described)
+    print_result(result, as_json, f"entry {head.sequence}, head {head.head}")
 
 
 @ledger_app.command()
@@ -100,7 +99,7 @@ def verify(
         record.verify(named)
         head = record.head()
     result = {"verified": True, "sequence": head.sequence, "head": head.head}
-    _print(result, as_json, f"{head.sequence} entries verified, head {head.head}")
+    print_result(result, as_json, f"{head.sequence} entries verified, head {head.head}")
 
 
 @ledger_app.command(name="export")
@@ -123,15 +122,10 @@ def import_(
     with source.open(encoding="utf-8") as lines, import_lines(lines, ledger) as record:
         head = record.head()
     result = {"sequence": head.sequence, "head": head.head}
-    _print(result, as_json, f"{head.sequence} entries imported, head {head.head}")
-
-
-def _print(result: dict[str, Any], as_json: bool, sentence: str) -> None:
-    typer.echo(json.dumps(result) if as_json else sentence)
+    print_result(result, as_json, f"{head.sequence} entries imported, head {head.head}")
 
 
 def _described(budget: Budget) -> dict[str, Any]:
-    spent, remaining = budget.spent(), budget.remaining()
     return {
         "name": budget.name,
         "parent": budget.parent,
@@ -139,8 +133,8 @@ def _described(budget: Budget) -> dict[str, Any]:
         "adjacency": budget.adjacency.value,
         "epsilon": float(budget.epsilon),
         "delta": float(budget.delta),
-        "spent": _amounts(spent),
-        "remaining": _amounts(remaining),
+        "spent": _amounts(budget.spent()),
+        "remaining": _amounts(budget.remaining()),
         "refunded_epsilon": float(budget.refunded()),
     }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,7 +12,7 @@ from dpselect.errors import ArgumentError
 if TYPE_CHECKING:
     from dpselect.storage import CsvForm
 
-__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form"]
+__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form", "print_result", "stake_of"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
@@ -30,3 +31,18 @@ def csv_form(delimiter: str | None, encoding: str | None) -> CsvForm:
         return CsvForm(delimiter or ",", encoding or "utf-8", skipinitialspace=True, declared_by="--encoding")
     except LookupError:
         raise ArgumentError(f"--encoding: unknown encoding {encoding!r}; such as utf-8 or latin-1") from None
+
+
+def stake_of(text: str | None) -> float | Literal["all"] | None:
+    """What is staked of a gate's purse: a number or "all"; `ArgumentError` for anything else."""
+    if text is None or text == "all":
+        return None if text is None else "all"
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentError(f'--stake must be a number or "all", got {text[:40]!r}') from None
+
+
+def print_result(found: Any, as_json: bool, *lines: str) -> None:
+    """Print a result: one JSON object, or lines for people."""
+    typer.echo(json.dumps(found) if as_json else "\n".join(lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ from dpselect.accounting import calibrate, plan as weigh, plan_subset
 from dpselect.accounting.planning.plan import Goal, LawPlan
 from dpselect.accounting.planning.plan_subset import SAMPLING_RATES, SubsetOption
 from dpselect.cli.described import LAW_HELP, base_of, law_of, parse_settings
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.search_price import RATIO_HELP, SUBSET_HELP, parse_final_rows, parse_ratio, searched, two_numbers
 from dpselect.errors import ArgumentError
 from dpselect.numerics import rounded_up
@@ -65,6 +64,13 @@ def plan(
         return base_of(base, adjacency=adjacency, **{str(parameter): noise})
 
     known = base_of(base, adjacency=adjacency) if fixed else single
+    wanted: dict[str, Any] = {
+        "expected_quantile": expected_quantile,
+        "success": two_numbers("success", "CHANCE:WANTED", success),
+        "mean_runs": mean_runs,
+        "runs_99": runs_99,
+        "max_runs": max_runs,
+    }
     ratio = parse_ratio(proposal_ratio)
     if ratio is not None and (repetitions is None or subset is not None):
         raise ArgumentError("proposal_ratio: the noise is planned for one law: give repetitions, and no subset")
@@ -76,50 +82,27 @@ def plan(
             epsilon=epsilon,
             delta=delta,
             repetitions=None if repetitions is None else law_of(repetitions),
-            expected_quantile=expected_quantile,
-            success=two_numbers("success", "CHANCE:WANTED", success),
-            mean_runs=mean_runs,
-            runs_99=runs_99,
-            max_runs=max_runs,
             sampling_rates=_rates(sampling_rates),
             final_rows=parse_final_rows(subset),
+            **wanted,
         )
-        if as_json:
-            rows = [_subset_row(option, str(parameter)) for option in options]
-            typer.echo(json.dumps({"delta": delta, "final_rows": subset, "options": rows}))
-        else:
-            _print_subset(options, str(parameter))
+        rows = [_subset_row(option, str(parameter)) for option in options]
+        table = _subset_table(options, str(parameter))
+        print_result({"delta": delta, "final_rows": subset, "options": rows}, as_json, *table)
         return
     if repetitions is not None:
         _noise_for(repetitions, known, str(parameter), ratio, epsilon=epsilon, delta=delta, as_json=as_json)
         return
-    goal = Goal(
-        expected_quantile=expected_quantile,
-        success=two_numbers("success", "CHANCE:WANTED", success),
-        mean_runs=mean_runs,
-        runs_99=runs_99,
-        max_runs=max_runs,
-    )
-    found = weigh(
-        base=known,
-        delta=delta,
-        epsilon=epsilon,
-        expected_quantile=goal.expected_quantile,
-        success=goal.success,
-        mean_runs=mean_runs,
-        runs_99=runs_99,
-        max_runs=max_runs,
-    )
+    found = weigh(base=known, delta=delta, epsilon=epsilon, **wanted)
     if plot is not None:
         from dpselect.report.trade_off import write_trade_off  # matplotlib takes a second to import
 
         noise = found.best.noise
         guarantee = known if isinstance(known, Guarantee) else single(noise if noise is not None else 1.0)
-        write_trade_off(plot, guarantee, families(), goal, delta=delta)
-    if as_json:
-        typer.echo(json.dumps({"delta": delta, "options": [_row(option, parameter) for option in found.options]}))
-        return
-    _print_table(found, parameter, goal)
+        write_trade_off(plot, guarantee, families(), Goal(**wanted), delta=delta)
+    weighed = [_row(option, parameter) for option in found.options]
+    utility = "quantile" if wanted["success"] is None else "success"
+    print_result({"delta": delta, "options": weighed}, as_json, *_table(found, parameter, utility))
 
 
 def _rates(text: str) -> list[float]:
@@ -156,15 +139,13 @@ def _noise_for(
         "expected_quantile": law.expected_quantile(),
         "repetitions": law.describe(),
     }
-    if as_json:
-        typer.echo(json.dumps(result))
-        return
-    whole = rounded_up(result["epsilon"])
-    typer.echo(f"{parameter} {float(noise)!r} gives epsilon {whole} at delta {delta:g} for the whole search")
+    whole, one = (rounded_up(result[name]) for name in ("epsilon", "single_run_epsilon"))
     limit = "no hard limit" if law.limit is None else f"at most {law.limit}"
-    typer.echo(
-        f"one run alone: epsilon {rounded_up(result['single_run_epsilon'])}; runs: mean {law.mean:.4g}, "
-        f"99th percentile {result['runs_99']}, {limit}"
+    print_result(
+        result,
+        as_json,
+        f"{parameter} {float(noise)!r} gives epsilon {whole} at delta {delta:g} for the whole search",
+        f"one run alone: epsilon {one}; runs: mean {law.mean:.4g}, 99th percentile {result['runs_99']}, {limit}",
     )
 
 
@@ -196,7 +177,7 @@ def _subset_row(option: SubsetOption, parameter: str) -> dict[str, Any]:
     }
 
 
-def _print_subset(options: tuple[SubsetOption, ...], parameter: str) -> None:
+def _subset_table(options: tuple[SubsetOption, ...], parameter: str) -> list[str]:
     lines = [["law", "subset", parameter, "epsilon", "mean runs", "work", "most work"]]
     for option in options:
         rate = "all rows, no final run" if option.sampling_rate is None else f"{option.sampling_rate:g}"
@@ -204,12 +185,10 @@ def _print_subset(options: tuple[SubsetOption, ...], parameter: str) -> None:
         amounts = [rounded_up(amount, digits=5) for amount in (option.noise, option.epsilon)]
         numbers = [*amounts, f"{option.law.mean:.2f}", f"{option.work:.2f}", most]
         lines.append([option.family, rate, *numbers])
-    _print_lines(lines)
-    typer.echo("work: runs expected, each counted by the share of the rows that it sees")
+    return [*_aligned(lines), "work: runs expected, each counted by the share of the rows that it sees"]
 
 
-def _print_table(found: LawPlan, parameter: str | None, goal: Goal) -> None:
-    utility = "quantile" if goal.success is None else "success"
+def _table(found: LawPlan, parameter: str | None, utility: str) -> list[str]:
     planned = found.best.noise is not None
     head = ["law", *([str(parameter)] if planned else []), "epsilon", utility, "mean", "99 %", "limit"]
     rows = []
@@ -218,11 +197,10 @@ def _print_table(found: LawPlan, parameter: str | None, goal: Goal) -> None:
         noise = [rounded_up(option.noise, digits=5)] if option.noise is not None else []
         ends = [f"{mean:.2f}", str(high), "none" if limit is None else str(limit)]
         rows.append([option.family, *noise, rounded_up(option.epsilon, digits=5), f"{option.utility:.4f}", *ends])
-    _print_lines([head, *rows])
+    return _aligned([head, *rows])
 
 
-def _print_lines(lines: list[list[str]]) -> None:
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        cells = [cell.ljust(widths[i]) if i == 0 else cell.rjust(widths[i]) for i, cell in enumerate(line)]
-        typer.echo("  ".join(cells).rstrip())
+def _aligned(lines: list[list[str]]) -> list[str]:
+    """Columns of equal width, the first one's words to the left."""
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return ["  ".join([line[0].ljust(first), *map(str.rjust, line[1:], others)]).rstrip() for line in lines]

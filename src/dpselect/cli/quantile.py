@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
@@ -135,15 +134,12 @@ def quantile(
     }
     if receipt is not None:
         result["receipt"] = {"sequence": receipt.sequence, "head": receipt.head, "identifier": receipt.identifier}
-    if as_json:
-        typer.echo(json.dumps(result))
-    else:
-        for row in rows:
-            typer.echo(
-                f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)"
-            )
-        spent = f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}"
-        typer.echo(f"{spent}, adjacency {result['adjacency']}")
+    lines = [
+        f"q {row['q']:g}: {row['value']}  (rank off by at most {row['rank_error_95']:.0f}, all 95 % sure)"
+        for row in rows
+    ]
+    spent = f"epsilon {rounded_up(result['epsilon'])}, delta {rounded_up(delta or 0.0)}"
+    print_result(result, as_json, *lines, f"{spent}, adjacency {result['adjacency']}")
     if plot is not None:  # last: what was paid for is on the screen already
         _draw(plot, column, [(row["q"], value) for row, value in zip(rows, release.value, strict=True)], category)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result
 
 __all__ = ["report"]
 
@@ -24,4 +23,4 @@ def report(
     from dpselect.study import remake_report  # scikit-learn takes a second to import
 
     place = remake_report(folder, output)
-    typer.echo(json.dumps({"report": str(place)}) if as_json else f"look at {place}")
+    print_result({"report": str(place)}, as_json, f"look at {place}")

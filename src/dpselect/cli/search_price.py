@@ -18,7 +18,6 @@ __all__ = [
     "parse_final_rows",
     "parse_ratio",
     "priced",
-    "run_price",
     "searched",
     "two_numbers",
 ]
@@ -66,11 +65,23 @@ def searched(
     return adaptive_best_of(base, law, lower_ratio=ratio[0], upper_ratio=ratio[1], bound=bound)
 
 
-def run_price(
-    base: Guarantee, repetitions: str, *, bound: str | None, ratio: tuple[float, float] | None
+def priced(
+    base: Guarantee,
+    repetitions: str,
+    *,
+    bound: str | None = None,
+    ratio: tuple[float, float] | None = None,
+    subset: str | None = None,
+    sampling_rate: float | None = None,
 ) -> tuple[Guarantee, str, dict[str, Any]]:
-    """The guarantee of the search, the name of the bound, and a description of the law."""
+    """The guarantee of the search, the name of the bound, and a description of the law.
+
+    With `subset` the final run after a search on a subset is counted in.
+    """
+    if (subset is None) != (sampling_rate is None):
+        raise ArgumentError("subset and sampling_rate go together")
     name, settings = parse_settings(repetitions)
+    described: dict[str, Any]
     if name == GRID:
         count = settings.get("count")
         if set(settings) != {"count"} or not isinstance(count, int) or count < 1:
@@ -81,25 +92,11 @@ def run_price(
             raise ArgumentError(f"bound {bound!r} does not price a grid: its candidates differ; use composition")
         # exact for releasing all candidates, an upper bound for releasing the best: no lower value is known
         total = replace(compose(*[base] * count), lower_profile=None)
-        return total, "composition", {"law": GRID, "count": count}
-    law = law_of(repetitions)
-    return searched(base, law, ratio=ratio, bound=bound), bound or "smallest", law.describe()
-
-
-def priced(
-    base: Guarantee,
-    repetitions: str,
-    *,
-    bound: str | None = None,
-    ratio: tuple[float, float] | None = None,
-    subset: str | None = None,
-    sampling_rate: float | None = None,
-) -> tuple[Guarantee, str, dict[str, Any]]:
-    """As `run_price`, and with the final run after a search on a subset where one is asked for."""
-    if (subset is None) != (sampling_rate is None):
-        raise ArgumentError("subset and sampling_rate go together")
-    total, name, law = run_price(base, repetitions, bound=bound, ratio=ratio)
+        bound, described = "composition", {"law": GRID, "count": count}
+    else:
+        law = law_of(repetitions)
+        total, described = searched(base, law, ratio=ratio, bound=bound), law.describe()
     if subset is not None and sampling_rate is not None:
         rows = parse_final_rows(subset)
         total = tune_on_subset(search=total, final=base, sampling_rate=sampling_rate, final_rows=rows)
-    return total, name, law
+    return total, bound or "smallest", described

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from dpselect.cli.forecast import forecast_in_words
-from dpselect.cli.options import AsJson
+from dpselect.cli.options import AsJson, print_result
 from dpselect.cli.progress import law_in_words, showing
 from dpselect.cli.stopping import status_of, terminable
 from dpselect.errors import ArgumentError, NothingFoundWarning
@@ -76,7 +75,7 @@ def tune(
         from dpselect.study import forecast_study
 
         expected = forecast_study(parsed, base_folder=base_folder, folder=output)
-        typer.echo(json.dumps(expected) if as_json else forecast_in_words(expected))
+        print_result(expected, as_json, _forecast(expected))
         return
     law = law_of(parsed)
     if check:
@@ -86,7 +85,7 @@ def tune(
             if shown.stage is not None:
                 shown.stage("finding the price")
             found = check_study(parsed, base_folder=base_folder, folder=output, resume=resume)
-        typer.echo(json.dumps(found) if as_json else _checked(found, law_in_words(law)))
+        print_result(found, as_json, _checked(found, law_in_words(law)))
         return
     if operator_progress:
         sys.stderr.write("warning: trial counts are shown; no privacy guarantee covers whoever sees them\n")
@@ -111,7 +110,7 @@ def tune(
         sys.stderr.write(f"warning: {nothing_found(law.zero_probability)}\n")
     if finished.key_variable is not None:
         sys.stderr.write(f"drop the environment variable {finished.key_variable} now: it holds the key\n")
-    typer.echo(json.dumps(finished.release) if as_json else _released(finished.release, finished.folder))
+    print_result(finished.release, as_json, _released(finished.release, finished.folder))
 
 
 def _bounds(preparation: dict[str, Any] | None) -> list[str]:
@@ -221,3 +220,41 @@ def _released(release: dict[str, Any], folder: Path) -> str:
         f"look at {folder / 'report.html'}",
     ]
     return "\n".join(lines)
+
+
+def _forecast(found: dict[str, Any]) -> str:
+    """A table of the designs, with what it rests on."""
+    measured, loss = found["measured"], found["loss_to_noise"]
+    lacks = "not measured" if loss is None else _figures(loss)
+    score = "R2" if found["task"] == "regression" else "accuracy"
+    lines = [("design", "gain over one run", "releases measured", "")]
+    for each in found["designs"]:
+        chosen = "this study" if each["design"] == found["design"] else ""
+        lines.append((each["design"], _gain(each), str(each["releases"] or ""), chosen))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rows = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        [
+            f"study {found['study']!r}: {found['rows']:.0f} rows at epsilon {rounded_up(found['epsilon'])} and "
+            f"delta {rounded_up(found['delta'])} (n mu = {found['signals']:.0f}), "
+            f"{found['weights']} weights; no row was read",
+            f"in thousandths of {score}, the median and where all but a tenth at either end lie:",
+            f"one default run lacks to the same run without noise: {lacks}",
+            f"a search for {found['space']}:",
+            *rows,
+            f"why {found['design']}: {found['why']}",
+            f"measured by {measured['made_by']} on {measured['date']}, on {len(measured['tables'])} tables",
+            "how hard your table is cannot be known from public facts, so that no score is foretold",
+        ]
+    )
+
+
+def _gain(each: dict[str, Any]) -> str:
+    if each["median"] is None:
+        return "not measured"
+    return _figures(each) if each["releases"] else "0"
+
+
+def _figures(of: dict[str, Any]) -> str:
+    low, median, high = (f"{1000 * of[key]:+.0f}" for key in ("low", "median", "high"))
+    return f"{median}, {low} to {high}"
