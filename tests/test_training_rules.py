@@ -18,11 +18,9 @@ from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.integrations.sklearn import PrivateSearchCV
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.learners.clipped_gradients import LinearRegression, clipped_gradient_sum
-from dpselect.learners.dp_sgd import schedule_by, steps_by
 from dpselect.learners.fixed_point import STEP
 from dpselect.learners.rows import targets_of, unit_rows
 from dpselect.learners.scikit_learn_checks import EXPECTED_FAILED_REGRESSOR_CHECKS
-from dpselect.learners.training_rules import CLASSIFICATION, REGRESSION
 from dpselect.preprocessing import Cosines, OrientedGradients
 from dpselect.privacy import compose, gaussian
 from dpselect.randomness import keyed_source
@@ -30,7 +28,7 @@ from dpselect.repetitions import Fixed
 from dpselect.study import parse_study
 from dpselect.study.learners import recipe_of
 
-RULES = [(DPSGDClassifier, CLASSIFICATION), (DPSGDRegressor, REGRESSION)]
+LEARNERS = [DPSGDClassifier, DPSGDRegressor]
 
 
 def by_hand(learner, n, mu):
@@ -42,13 +40,13 @@ def by_hand(learner, n, mu):
     return reach, min(max(math.ceil(reach / (2 * 0.1)), 40), 300), 0.1
 
 
-@pytest.mark.parametrize(("learner", "rule"), RULES)
+@pytest.mark.parametrize("learner", LEARNERS)
 @pytest.mark.parametrize("n", [1, 90, 1437, 26_049, 10**7])
 @pytest.mark.parametrize("mu", [0.03, 0.24, 0.65, 1.5, 9.0])
-def test_steps_and_rate_are_those_of_the_formulae(learner, rule, n, mu):
+def test_steps_and_rate_are_those_of_the_formulae(learner, n, mu):
     _, steps, clip = by_hand(learner, n, mu)
     model = learner(noise_multiplier=math.sqrt(steps) / mu, nominal_rows=n)
-    found = schedule_by(rule, model, 1.0)
+    found = model._schedule(1.0)
     # a whole number of steps more or less changes mu by half its share, and so what the formulae ask for
     assert abs(found.steps - steps) <= 1
     reached = math.sqrt(found.steps) / model.noise_multiplier
@@ -58,21 +56,21 @@ def test_steps_and_rate_are_those_of_the_formulae(learner, rule, n, mu):
     assert (found.averaged_share, found.momentum) == (0.5, 0.0)
 
 
-@pytest.mark.parametrize(("learner", "rule"), RULES)
-def test_more_noise_is_never_less_private(learner, rule):
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_more_noise_is_never_less_private(learner):
     noises = np.geomspace(0.5, 5000.0, 400)
     for n in (None, 150, 4000):
-        steps = [steps_by(rule, learner(noise_multiplier=noise, nominal_rows=n)) for noise in noises]
+        steps = [learner(noise_multiplier=noise, nominal_rows=n)._steps() for noise in noises]
         spent = np.sqrt(steps) / noises
         assert np.all(np.diff(spent) < 0)
         assert min(steps) >= 40
 
 
-@pytest.mark.parametrize(("learner", "rule"), RULES)
-def test_what_is_given_stands(learner, rule):
-    given = schedule_by(rule, learner(noise_multiplier=7.0, steps=3, clip_norm=0.7, averaged_share=0.1), 1.0)
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_what_is_given_stands(learner):
+    given = learner(noise_multiplier=7.0, steps=3, clip_norm=0.7, averaged_share=0.1)._schedule(1.0)
     assert (given.noise_multiplier, given.steps, given.clip_norm, given.averaged_share) == (7.0, 3, 0.7, 0.1)
-    rate = schedule_by(rule, learner(learning_rate=2.5), 1.0)
+    rate = learner(learning_rate=2.5)._schedule(1.0)
     assert (rate.learning_rate, rate.clip_norm) == (2.5, 1.0)
 
 

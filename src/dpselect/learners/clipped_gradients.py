@@ -13,12 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.learners.fixed_point import STEP, exact_products, round_weights, truncate
+from dpselect.learners.fixed_point import STEP, Array, exact_products, round_weights, truncate
 from dpselect.randomness import RandomSource
 
 __all__ = ["HiddenLayerNetwork", "LinearRegression", "Model", "SoftmaxRegression", "clipped_gradient_sum"]
 
-Array = NDArray[np.float64]
 Weights = tuple[Array, ...]
 
 _MOST_ACTIVATION = 16.0

@@ -6,16 +6,16 @@ import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.learners.classifier import Classifier
 from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
 from dpselect.learners.early_stopping import EarlyStopping
-from dpselect.learners.fixed_point import STEP
+from dpselect.learners.fixed_point import STEP, Array
+from dpselect.learners.learner import Classifier, PrivateLearner
 from dpselect.learners.rows import (
     class_numbers,
     labels_of,
@@ -31,7 +31,6 @@ from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["DPSGDClassification"]
 
-Array = NDArray[np.float64]
 Weights = tuple[Array, ...]
 
 _CHUNK = 2**15
@@ -97,51 +96,67 @@ class GradientSchedule:
             yield t + 1, tuple(a / averaged[t + 1] for a in totals[t + 1]) if t + 1 in averaged else None
 
 
-def steps_by(rule: TrainingRule, model: Any) -> int:
-    """The steps of an estimator: its own, or those of the rule."""
-    if model.steps is not None:
-        return integer("steps", model.steps, at_least=1)
-    rows = None if model.nominal_rows is None else number("nominal_rows", model.nominal_rows, at_least=1.0)
-    sampled = float(getattr(model, "sampling_rate", 1.0))
-    return rule.steps_for(rows, number("noise_multiplier", model.noise_multiplier, at_least=0.01) / sampled)
+class NoisyGradients(PrivateLearner):
+    """What is trained by noisy gradients: its own parameters, and those of a rule for the ones that are None."""
 
+    _rule: ClassVar[TrainingRule]
+    noise_multiplier: float
+    sampling_rate: float = 1.0
+    steps: int | None
+    clip_norm: float | None
+    learning_rate: float | None
+    momentum: float = 0.0
+    averaged_share: float
+    intercept_scale: float | None
+    nominal_rows: float | None
+    adjacency: Adjacency | str
 
-def schedule_by(rule: TrainingRule, model: Any, normalizer: float) -> GradientSchedule:
-    """The schedule of an estimator: its own parameters, and the rule's for those that are None.
+    def _rows(self) -> float | None:
+        """The public number of rows."""
+        return None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
 
-    A rate that is given is one for gradients of norm 1, so that they are clipped there by default.
-    """
-    rows, noise, sampled = (
-        model.nominal_rows,
-        float(model.noise_multiplier),
-        float(getattr(model, "sampling_rate", 1.0)),
-    )
-    steps = steps_by(rule, model)
-    clip = rule.clip_norm if model.learning_rate is None else 1.0
-    clip = clip if model.clip_norm is None else number("clip_norm", model.clip_norm, at_least=1e-6, at_most=1e3)
-    mu = sampled * math.sqrt(steps) / noise
-    rate = rule.reach_for(rows, mu) / (clip * steps) if model.learning_rate is None else model.learning_rate
-    return GradientSchedule(
-        noise_multiplier=noise,
-        sampling_rate=sampled,
-        steps=steps,
-        clip_norm=clip,
-        learning_rate=number("learning_rate", rate, above=0.0, at_most=1e6),
-        momentum=number("momentum", getattr(model, "momentum", 0.0), at_least=0.0, below=1.0),
-        averaged_share=number("averaged_share", model.averaged_share, at_least=0.0, at_most=1.0),
-        normalizer=normalizer,
-    )
+    def _steps(self) -> int:
+        if self.steps is not None:
+            return integer("steps", self.steps, at_least=1)
+        noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01)
+        return self._rule.steps_for(self._rows(), noise / float(self.sampling_rate))
 
+    def _work(self, steps: int) -> Guarantee:
+        """What so many steps promise."""
+        return gradient_guarantee(
+            noise_multiplier=self.noise_multiplier,
+            sampling_rate=self.sampling_rate,
+            steps=steps,
+            adjacency=self.adjacency,
+        )
 
-def intercept_by(rule: TrainingRule, model: Any) -> float:
-    """The constant that an estimator appends to rows: its own, or that of the rule."""
-    chosen = rule.intercept_scale if model.learning_rate is None else 1.0
-    scale = chosen if model.intercept_scale is None else model.intercept_scale
-    return number("intercept_scale", scale, above=0.0, at_most=1.0)
+    def _schedule(self, normalizer: float) -> GradientSchedule:
+        """A rate that is given is one for gradients of norm 1, so that they are clipped there by default."""
+        noise, sampled, steps = float(self.noise_multiplier), float(self.sampling_rate), self._steps()
+        clip = self._rule.clip_norm if self.learning_rate is None else 1.0
+        clip = clip if self.clip_norm is None else number("clip_norm", self.clip_norm, at_least=1e-6, at_most=1e3)
+        reach = self._rule.reach_for(self.nominal_rows, sampled * math.sqrt(steps) / noise)
+        rate = reach / (clip * steps) if self.learning_rate is None else self.learning_rate
+        return GradientSchedule(
+            noise_multiplier=noise,
+            sampling_rate=sampled,
+            steps=steps,
+            clip_norm=clip,
+            learning_rate=number("learning_rate", rate, above=0.0, at_most=1e6),
+            momentum=number("momentum", self.momentum, at_least=0.0, below=1.0),
+            averaged_share=number("averaged_share", self.averaged_share, at_least=0.0, at_most=1.0),
+            normalizer=normalizer,
+        )
+
+    def _appended(self) -> float:
+        """The constant that is appended to rows."""
+        chosen = self._rule.intercept_scale if self.learning_rate is None else 1.0
+        scale = chosen if self.intercept_scale is None else self.intercept_scale
+        return number("intercept_scale", scale, above=0.0, at_most=1.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPSGDClassification(Classifier):
+class DPSGDClassification(NoisyGradients, Classifier):
     """A classifier trained by DP-SGD (Abadi et al. 2016): noisy sums of clipped gradients over Poisson samples.
 
     By default full batches, with few enough steps, a bound on gradients and a rate that follow from the public number
@@ -209,6 +224,8 @@ class DPSGDClassification(Classifier):
     True
     """
 
+    _rule = CLASSIFICATION
+
     noise_multiplier: float = 30.0
     sampling_rate: float = 1.0
     steps: int | None = None
@@ -252,20 +269,6 @@ class DPSGDClassification(Classifier):
             raise ArgumentError(f"steps must be the last stop of early_stopping, got {self.steps!r}")
         return self.early_stopping.guarantee(self._work)
 
-    def _work(self, steps: int) -> Guarantee:
-        return gradient_guarantee(
-            noise_multiplier=self.noise_multiplier,
-            sampling_rate=self.sampling_rate,
-            steps=steps,
-            adjacency=self.adjacency,
-        )
-
-    def _steps(self) -> int:
-        return steps_by(CLASSIFICATION, self)
-
-    def _schedule(self, normalizer: float) -> GradientSchedule:
-        return schedule_by(CLASSIFICATION, self, normalizer)
-
     def _model(self, features: int, classes: int) -> Model:
         hidden_units = integer("hidden_units", self.hidden_units, at_least=0, at_most=4096)
         if self.activation not in ("tanh", "relu"):
@@ -274,6 +277,10 @@ class DPSGDClassification(Classifier):
             return SoftmaxRegression(features, classes)
         return HiddenLayerNetwork(features, classes, hidden_units, self.activation)
 
+    def _scores(self, X: Any) -> Array:
+        rows = self._unit_rows(X)
+        return self._scorer.scores(self.weights_, rows)
+
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
         price = self.price()
@@ -281,9 +288,7 @@ class DPSGDClassification(Classifier):
         self._schedule(1.0)
         self._model(1, 1)
         row_norm = number("row_norm", self.row_norm, above=0.0)
-        intercept = intercept_by(CLASSIFICATION, self)
-        nominal = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
-        random = resolve(self.random)
+        intercept, nominal, random = self._appended(), self._rows(), resolve(self.random)
 
         count, features = self._prepare(X)
         labels = labels_of(y, count)

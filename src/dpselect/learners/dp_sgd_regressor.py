@@ -9,10 +9,10 @@ import numpy as np
 
 from dpselect.errors import number
 from dpselect.learners.clipped_gradients import LinearRegression
-from dpselect.learners.dp_sgd import intercept_by, schedule_by, steps_by
-from dpselect.learners.regressor import Regressor, public_bounds
-from dpselect.learners.rows import public_row_count, targets_of, unit_rows
-from dpselect.learners.training_rules import REGRESSION, gradient_guarantee
+from dpselect.learners.dp_sgd import NoisyGradients
+from dpselect.learners.learner import Regressor
+from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
+from dpselect.learners.training_rules import REGRESSION
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource, resolve
 
@@ -20,7 +20,7 @@ __all__ = ["DPSGDRegression"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DPSGDRegression(Regressor):
+class DPSGDRegression(NoisyGradients, Regressor):
     """A linear regression trained by noisy sums of clipped gradients over all rows, as `DPSGDClassifier` trains.
 
     Labels are cut off at their bounds and scaled to [-1, 1]; the loss is half the square of the error. The gradient of
@@ -64,6 +64,8 @@ class DPSGDRegression(Regressor):
     array([8., 3.])
     """
 
+    _rule = REGRESSION
+
     label_bounds: tuple[float, float] | None = None
     noise_multiplier: float = 30.0
     steps: int | None = None
@@ -83,23 +85,17 @@ class DPSGDRegression(Regressor):
         >>> round(DPSGDRegressor(noise_multiplier=40.0, steps=100).guarantee().epsilon(delta=1e-6), 4)
         1.0607
         """
-        return gradient_guarantee(
-            noise_multiplier=self.noise_multiplier,
-            sampling_rate=1.0,
-            steps=steps_by(REGRESSION, self),
-            adjacency=self.adjacency,
-        )
+        return self._work(self._steps())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
         guarantee, bounds, random = self.guarantee(), public_bounds(self.label_bounds), resolve(self.random)
         row_norm = number("row_norm", self.row_norm, above=0.0)
-        intercept = intercept_by(REGRESSION, self)
-        nominal = None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
-        schedule_by(REGRESSION, self, 1.0)
+        intercept, nominal = self._appended(), self._rows()
+        self._schedule(1.0)
         count, features = self._prepare(X)
         targets = targets_of(y, count, bounds)
-        schedule = schedule_by(REGRESSION, self, public_row_count(nominal, count, guarantee.adjacency))
+        schedule = self._schedule(public_row_count(nominal, count, guarantee.adjacency))
         known = ~np.isnan(targets)
         rows = unit_rows(X, row_norm, intercept=intercept)[known]
         self.weights_ = schedule.run(LinearRegression(features + 1), rows, targets[known], random)

@@ -184,7 +184,14 @@ class EarlyStopping:
         """
         check = self.score.guarantee
         together = check is not None and not self.score.disjoint
-        run = self._priced(steps, check if together else None)
+        run = iterative(
+            steps,
+            stops=self.stops,
+            delta=self.delta,
+            shares=self.shares,
+            worst_epsilon=self.worst_epsilon,
+            check=check if together else None,
+        )
         if check is None or together or len(self.stops) == 1:
             return run
         if check.adjacency is not run.adjacency:
@@ -200,18 +207,6 @@ class EarlyStopping:
         if self.worst_epsilon is not None and max(dearer.values()) > run.worst_epsilon:
             raise BudgetError("worst_epsilon is too small for the private looks")
         return replace(run, epsilons=dearer)
-
-    def _priced(
-        self, steps: Callable[[int], Guarantee] | Sequence[Guarantee], check: Guarantee | None
-    ) -> OutputGuarantee:
-        return iterative(
-            steps,
-            stops=self.stops,
-            delta=self.delta,
-            shares=self.shares,
-            worst_epsilon=self.worst_epsilon,
-            check=check,
-        )
 
     def open(self, price: OutputGuarantee, *, random: RandomSource | None = None) -> Run:
         """A run at this price (from `guarantee`), to be used as a context around the training loop.

@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "exact_products", "round_weights", "truncate"]
+__all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "Array", "exact_products", "round_weights", "truncate"]
 
 Array = NDArray[np.float64]
 

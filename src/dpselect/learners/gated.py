@@ -17,7 +17,7 @@ from dpselect.accounting import gated
 from dpselect.accounting.stopping.gated import logistic_error_shift
 from dpselect.errors import ArgumentError, expect, flag, integer, number
 from dpselect.learners.estimators import OutputPerturbationClassifier
-from dpselect.learners.fixed_point import round_weights
+from dpselect.learners.fixed_point import exact_products
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, table_shape, unit_rows
 from dpselect.learners.strongly_convex import LogisticProblem
 from dpselect.mechanisms import Mechanism, discrete_laplace, grid_at_most
@@ -28,8 +28,6 @@ from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource
 
 __all__ = ["GatedLogisticRegression", "GatedRelease"]
-
-Array = NDArray[np.float64]
 
 _ERROR_STEP = 2.0**-30
 _ROUNDING = 2.0**-48
@@ -70,10 +68,11 @@ class GatedRelease(Mechanism):
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_error", number("max_error", self.max_error))
-        object.__setattr__(self, "test_shift", number("test_shift", self.test_shift, above=0.0))
+        self._parsed(
+            max_error=number("max_error", self.max_error), test_shift=number("test_shift", self.test_shift, above=0.0)
+        )
         if self.train_shift is not None:
-            object.__setattr__(self, "train_shift", number("train_shift", self.train_shift, at_least=0.0))
+            self._parsed(train_shift=number("train_shift", self.train_shift, at_least=0.0))
         flag("disjoint", self.disjoint)
         _ = self.guarantee  # checks the rest
 
@@ -183,9 +182,10 @@ class GatedLogisticRegression(Mechanism):
             raise ArgumentError("classes must be two: the test's noise is proved for one weight vector")
         if self.model.nominal_rows is None:
             raise ArgumentError("nominal_rows of the model must be given: the error's shift depends on it")
-        object.__setattr__(self, "features", integer("features", self.features, at_least=1, at_most=2**20))
-        places = integer("nominal_test_rows", self.nominal_test_rows, at_least=1, at_most=2**27)
-        object.__setattr__(self, "nominal_test_rows", places)
+        self._parsed(
+            features=integer("features", self.features, at_least=1, at_most=2**20),
+            nominal_test_rows=integer("nominal_test_rows", self.nominal_test_rows, at_least=1, at_most=2**27),
+        )
         self.model.checked()
         _ = self.gate  # checks the rest
 
@@ -221,11 +221,6 @@ class GatedLogisticRegression(Mechanism):
         return _released
 
 
-def _largest_input(features: int) -> float:
-    """A bound on the sum of the absolute values of a row: a unit row and its constant."""
-    return math.sqrt(features) + 1.0
-
-
 def _score_margin(model: OutputPerturbationClassifier, features: int) -> float:
     """How far one row's score moves at most between the weights from neighbouring tables under the same noise.
 
@@ -235,7 +230,7 @@ def _score_margin(model: OutputPerturbationClassifier, features: int) -> float:
     size = math.sqrt(1.0 + model.fit_intercept)
     problem = LogisticProblem(features, 2, float(model.nominal_rows or 1.0), model.regularization, size)
     replace = parse_adjacency(model.adjacency) is Adjacency.REPLACE_ONE
-    largest = _largest_input(features)
+    largest = math.sqrt(features) + 1.0  # a bound on the sum of a row's absolute values, as of `exact_products`
     # twice half a step of `round_weights`, which is at most twice the quotient under its logarithm
     rounding = 2.0 * 2.0**12 * largest * 2.0**16 / 2.0**53 * largest
     return (problem.sensitivity(replace=replace) * (1.0 + 2.0**-19) * size + rounding) * (1.0 + 2.0**-40)
@@ -253,8 +248,7 @@ class _HeldOut:
         self._places = places
 
     def __call__(self, model: OutputPerturbationClassifier) -> float:
-        weights = round_weights(model.weights_[0], _largest_input(model.weights_[0].shape[0]))
-        scores = (self._rows @ weights)[:, 0]
+        scores = exact_products(self._rows, model.weights_[0])[:, 0]
         terms = np.floor(np.abs(np.tanh(scores / 2.0) - self._signs) / _ERROR_STEP).astype(np.int64)
         missing = (self._places - len(self._rows)) * int(2.0 / _ERROR_STEP)
         return float(Fraction(int(terms.sum()) + missing) * Fraction(_ERROR_STEP) / self._places)

@@ -1,26 +1,27 @@
-"""What the private learners share: rows by name and shape, and copies that leave their source of noise behind.
+"""What the private learners share: rows by name and shape, predictions from released weights, copies without noise.
 
 Nothing here needs scikit-learn. `estimators` makes the public estimators of these.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
+from dpselect.learners.fixed_point import Array, exact_products
 from dpselect.learners.parameters import Parameterised
 from dpselect.learners.rows import column_names, same_names, table_shape, unit_rows
 from dpselect.privacy import Guarantee
 
-__all__ = ["PrivateLearner"]
-
-Array = NDArray[np.float64]
+__all__ = ["Classifier", "PrivateLearner", "Regressor"]
 
 
-class PrivateLearner(Parameterised):
-    """Released weights for rows in the unit ball.
+class PrivateLearner(Parameterised, ABC):
+    """Released weights for rows in the unit ball. Predicting is free for the training data: it uses the weights only.
 
     A pickled copy leaves its `random` source behind and draws from the system's entropy where it arrives: a source
     that repeated its draws in two places would break the guarantee.
@@ -36,6 +37,10 @@ class PrivateLearner(Parameterised):
         state: Any = super().__getstate__()
         return {**state, "random": None}
 
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What one `fit` promises, from the parameters alone."""
+
     def _unit_rows(self, X: Any) -> Array:
         """The rows of X as the weights take them."""
         table_shape(X)
@@ -47,3 +52,40 @@ class PrivateLearner(Parameterised):
         shape = table_shape(X)
         self._column_names = column_names(X)
         return shape
+
+
+class Classifier(PrivateLearner):
+    """Classes by their scores."""
+
+    classes_: NDArray[Any]
+
+    def _scores(self, X: Any) -> Array:
+        """One real score a class, shape (rows, classes)."""
+        return exact_products(self._unit_rows(X), self.weights_[0])
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, shape (rows,) for two classes (positive: the second) and (rows, classes) otherwise."""
+        scores = self._scores(X)
+        return np.asarray(scores[:, 1] - scores[:, 0]) if len(self.classes_) == 2 else scores
+
+    def predict_proba(self, X: Any) -> Array:
+        """The softmax of the scores, shape (rows, classes)."""
+        return np.asarray(softmax(self._scores(X), axis=1))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest score, shape (rows,)."""
+        best = np.argmax(self._scores(X), axis=1)
+        return np.asarray(self.classes_[best])
+
+
+class Regressor(PrivateLearner):
+    """Answers between the public bounds of the labels, by weights of shape (features [+ 1], 1)."""
+
+    _bounds: tuple[float, float]
+
+    def predict(self, X: Any) -> Array:
+        """The expected label of each row, between the bounds; shape (rows,)."""
+        rows = self._unit_rows(X)
+        low, high = self._bounds
+        place = np.clip(exact_products(rows, self.weights_[0])[:, 0], -1.0, 1.0)
+        return np.asarray(np.clip((low / 2.0 + high / 2.0) + place * (high / 2.0 - low / 2.0), low, high))

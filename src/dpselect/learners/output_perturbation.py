@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, flag, number
-from dpselect.learners.classifier import Classifier
-from dpselect.learners.fixed_point import exact_products
+from dpselect.learners.fixed_point import Array
+from dpselect.learners.learner import Classifier
 from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_row_count, unit_rows
 from dpselect.learners.strongly_convex import MOST_ROWS_PER_NOMINAL, LogisticProblem
 from dpselect.mechanisms import add_on_grid, grid_at_most, rounding_sensitivity
@@ -21,18 +21,6 @@ from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["OutputPerturbation"]
-
-Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _LinearScorer:
-    classes: int
-
-    def scores(self, weights: tuple[Array, ...], rows: Array) -> Array:
-        found = exact_products(rows, weights[0])
-        # one weight vector serves two classes: the first class scores zero
-        return np.hstack([np.zeros_like(found), found]) if self.classes == 2 else found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -139,9 +127,13 @@ class OutputPerturbation(Classifier):
         sensitivity = problem.sensitivity(replace=guarantee.adjacency is Adjacency.REPLACE_ONE)
         self.weights_ = (_add_spherical_noise(weights, sensitivity, guarantee.pure_epsilon, random),)
         self.classes_ = classes
-        self._scorer = _LinearScorer(len(classes))
         self.guarantee_ = guarantee
         return self
+
+    def _scores(self, X: Any) -> Array:
+        found = super()._scores(X)
+        # one weight vector serves two classes: the first class scores zero
+        return np.hstack([np.zeros_like(found), found]) if len(self.classes_) == 2 else found
 
 
 def _add_spherical_noise(value: Array, sensitivity: float, epsilon: float, random: RandomSource) -> Array:

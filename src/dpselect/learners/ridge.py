@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.classifier import Classifier
-from dpselect.learners.fixed_point import STEP, exact_products, truncate
-from dpselect.learners.regressor import Regressor, public_bounds
-from dpselect.learners.rows import class_numbers, labels_of, public_classes, public_weights, targets_of, unit_rows
+from dpselect.learners.fixed_point import STEP, Array, truncate
+from dpselect.learners.learner import Classifier, PrivateLearner, Regressor
+from dpselect.learners.rows import (
+    class_numbers,
+    labels_of,
+    public_bounds,
+    public_classes,
+    public_weights,
+    targets_of,
+    unit_rows,
+)
 from dpselect.learners.sufficient_statistics import SufficientStatistics, solve
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
@@ -22,19 +29,16 @@ from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["RidgeClassification", "RidgeRegression"]
 
-Array = NDArray[np.float64]
-
 _MOST_CLASSES: Final = 128
 _MOST_COLUMNS: Final = 2**13
 
 
-class _Ridge:
+class _Ridge(PrivateLearner):
     """What both have in common: the parameters of the release, and how it becomes weights."""
 
     noise_multiplier: float
     floor: float
     gram_share: float
-    row_norm: float
     intercept_scale: float
     adjacency: Adjacency | str
 
@@ -49,7 +53,7 @@ class _Ridge:
         return gaussian(noise_multiplier=sigma, adjacency=self.adjacency)
 
     def _release(self, target_norm: float, target_step: float) -> SufficientStatistics:
-        intercept = self._scale()
+        intercept = number("intercept_scale", self.intercept_scale, at_least=0.0, at_most=1.0)
         number("row_norm", self.row_norm, above=0.0)
         number("floor", self.floor, above=0.0, at_most=1e6)
         return SufficientStatistics(
@@ -61,12 +65,12 @@ class _Ridge:
             replace=parse_adjacency(self.adjacency) is Adjacency.REPLACE_ONE,
         )
 
-    def _scale(self) -> float:
-        return number("intercept_scale", self.intercept_scale, at_least=0.0, at_most=1.0)
-
-    def _refuse_columns(self, columns: int) -> None:
+    def _prepare(self, X: Any) -> tuple[int, int]:
+        count, columns = super()._prepare(X)
         if columns + 1 > _MOST_COLUMNS:
             raise ArgumentError(f"X must have fewer than {_MOST_COLUMNS} columns, got {columns}")
+        self._intercept = float(self.intercept_scale)
+        return count, columns
 
     def _weights(
         self, release: SufficientStatistics, rows: Array, moved: Array, targets: Array, random: RandomSource
@@ -129,24 +133,13 @@ class RidgeRegression(_Ridge, Regressor):
         """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
         guarantee, release = self.guarantee(), self._release(1.0, STEP)
         bounds, random = public_bounds(self.label_bounds), resolve(self.random)
-        count, columns = self._prepare(X)
-        self._refuse_columns(columns)
+        count, _ = self._prepare(X)
         targets = targets_of(y, count, bounds)
         known = ~np.isnan(targets)
-        self._intercept = self._scale()
-        rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)
-        rows = rows[known]
+        rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)[known]
         self.weights_ = (self._weights(release, rows, rows, targets[known, None], random),)
         self._bounds, self.guarantee_ = bounds, guarantee
         return self
-
-
-@dataclass(frozen=True)
-class _ClassScorer:
-    """Least squares scores of the classes; see `PrivateRidgeClassifier`."""
-
-    def scores(self, weights: tuple[Array, ...], rows: Array) -> Array:
-        return exact_products(rows, weights[0])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -204,8 +197,7 @@ class RidgeClassification(_Ridge, Classifier):
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""
         guarantee, random = self.guarantee(), resolve(self.random)
         self._release(1.0, 1.0)
-        count, columns = self._prepare(X)
-        self._refuse_columns(columns)
+        count, _ = self._prepare(X)
         labels = labels_of(y, count)
         classes = public_classes(self.classes, labels)
         if len(classes) > _MOST_CLASSES:
@@ -213,7 +205,6 @@ class RidgeClassification(_Ridge, Classifier):
         weights = public_weights(self.class_weights, classes)
         numbers = class_numbers(labels, classes)
         known = numbers >= 0
-        self._intercept = self._scale()
         rows = unit_rows(X, float(self.row_norm), intercept=self._intercept)[known]
         # weighted least squares: each row's term in X'X and in X'y is multiplied by its weight, at most 1
         counted = weights[numbers[known], None]
@@ -221,5 +212,5 @@ class RidgeClassification(_Ridge, Classifier):
         release = self._release(math.sqrt(max(len(classes) * (len(classes) - 1), 1)), 1.0)
         shrunk, moved = truncate(rows * np.sqrt(counted)), truncate(rows * counted)
         self.weights_ = (self._weights(release, shrunk, moved, targets, random),)
-        self.classes_, self._scorer, self.guarantee_ = classes, _ClassScorer(), guarantee
+        self.classes_, self.guarantee_ = classes, guarantee
         return self

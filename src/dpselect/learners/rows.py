@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.fixed_point import truncate
+from dpselect.learners.fixed_point import Array, truncate
 from dpselect.privacy import Adjacency
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "column_names",
     "doubles",
     "labels_of",
+    "public_bounds",
     "public_classes",
     "public_row_count",
     "public_weights",
@@ -36,8 +37,6 @@ __all__ = [
     "targets_of",
     "unit_rows",
 ]
-
-Array = NDArray[np.float64]
 
 MOST_ROWS = 2**27
 """Larger tables are refused: the exactness of the sums is proved up to here."""
@@ -144,6 +143,18 @@ def targets_of(y: Any, rows: int, bounds: tuple[float, float]) -> Array:
     found = doubles(labels_of(y, rows))
     inside = np.clip(found, low, high)
     return truncate(np.clip((inside - (low / 2.0 + high / 2.0)) / (high / 2.0 - low / 2.0), -1.0, 1.0))
+
+
+def public_bounds(label_bounds: Any) -> tuple[float, float]:
+    """The bounds of the labels; raises `ArgumentError` where they are none."""
+    if label_bounds is None:
+        raise ArgumentError("label_bounds must be given: the least and the largest label, public, not from y itself")
+    try:
+        low, high = label_bounds
+    except (TypeError, ValueError):
+        raise ArgumentError(f"label_bounds must be two numbers, got {label_bounds!r}") from None
+    low = number("the lower of label_bounds", low, at_least=-1e300, at_most=1e300)
+    return low, number("the upper of label_bounds", high, above=low, at_most=1e300)
 
 
 def public_weights(weights: Mapping[Any, float] | Sequence[float] | None, classes: NDArray[Any]) -> Array:

@@ -12,13 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpselect.errors import ArgumentError
+from dpselect.learners.fixed_point import Array
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
 from dpselect.privacy import Guarantee, Receipt, Release, Spender
 from dpselect.randomness import RandomSource
 
 __all__ = ["RuleClassifier"]
-
-Array = NDArray[np.float64]
 
 
 class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]

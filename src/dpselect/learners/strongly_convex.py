@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-__all__ = ["MOST_ROWS_PER_NOMINAL", "LogisticProblem"]
+from dpselect.learners.fixed_point import Array
 
-Array = NDArray[np.float64]
+__all__ = ["MOST_ROWS_PER_NOMINAL", "LogisticProblem"]
 
 MOST_ROWS_PER_NOMINAL = 16
 """The certificate is proved for at most this many times the nominal number of rows."""

@@ -30,15 +30,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpselect.learners.fixed_point import STEP
+from dpselect.learners.fixed_point import STEP, Array
 from dpselect.mechanisms import gaussian_steps
 from dpselect.randomness import RandomSource
 
 __all__ = ["SufficientStatistics", "solve"]
-
-Array = NDArray[np.float64]
 
 _CHUNK: Final = 2**15
 _UP: Final = 1.0 + 2.0**-48
@@ -84,7 +81,8 @@ class SufficientStatistics:
         shape (rows, targets), all within their norms: the caller must ensure it.
         """
         columns, outputs = rows.shape[1], targets.shape[1]
-        moment_step = STEP * self.target_step * 2.0 ** -_finer(self.target_step)
+        # the noise of T must be many steps wide: where its terms are coarse, the grid is finer than they are
+        moment_step = STEP * self.target_step * (2.0**-12 if self.target_step == 1.0 else 1.0)
         gram = np.zeros((columns, columns), dtype=np.int64)
         moments = np.zeros((columns, outputs), dtype=np.int64)
         for start in range(0, len(rows), _CHUNK):
@@ -98,11 +96,6 @@ class SufficientStatistics:
         noise[np.diag_indices(columns)] = gaussian_steps(self.gram_deviation / _GRAM_STEP, columns, random)
         moments += gaussian_steps(self.moment_deviation / moment_step, moments.shape, random)
         return np.asarray((gram + noise) * _GRAM_STEP), np.asarray(moments * moment_step)
-
-
-def _finer(target_step: float) -> int:
-    """By how many powers of two the grid of T is finer than its terms: its noise must be many steps wide."""
-    return 12 if target_step == 1.0 else 0
 
 
 def solve(gram: Array, moments: Array, floor: float) -> Array:

@@ -14,8 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing
 
 from dpselect.errors import ArgumentError, number
-from dpselect.learners.regressor import public_bounds
-from dpselect.learners.rows import class_numbers
+from dpselect.learners.rows import class_numbers, public_bounds
 from dpselect.randomness import RandomSource
 from dpselect.study.metrics import METRICS, Metric, RowMetric, ScoreNoise
 from dpselect.study.target import Target
