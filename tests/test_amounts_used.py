@@ -134,7 +134,7 @@ def test_a_tabulated_law_has_its_name():
 
 def test_several_scorers_are_refused_by_name():
     for scoring in ({"accuracy": "accuracy"}, ["accuracy", "f1"], ("accuracy",)):
-        for public in (True, False):
+        for public in (([[0.0]], [0]), None):
             with pytest.raises(ArgumentError, match="scoring must be one score"):
                 scoring_of(None, scoring, public=public, noise=None, rows=10.0)
 

@@ -7,9 +7,8 @@ import pytest
 
 from dpselect.accounting import best_of
 from dpselect.errors import ArgumentError
-from dpselect.integrations.optuna.mark import DRAWN, MARK
 from dpselect.integrations.optuna.price import BEST_OF_FIXED, COMPOSITION, price_study
-from dpselect.integrations.optuna.study import PastStudy, PastTrial
+from dpselect.integrations.optuna.study import DRAWN, MARK, PastStudy, PastTrial
 from dpselect.privacy import compose, gaussian
 from dpselect.repetitions import Fixed
 from tests.past_studies import BASE, DECLARED, base

@@ -227,7 +227,7 @@ def test_without_a_public_count_a_part_has_its_share_of_the_rows_and_not_its_own
 @pytest.mark.parametrize("rule", [None, RowScore(lambda y, answers: y == answers)])
 def test_a_scoring_row_on_which_the_model_fails_changes_no_other(rule):
     """Otherwise one row among those put aside makes every run fail."""
-    scoring = scoring_of(Constant(), rule or "accuracy", public=False, noise=None, rows=1.0, classes=np.unique(Y))
+    scoring = scoring_of(Constant(), rule or "accuracy", noise=None, rows=1.0, classes=np.unique(Y))
     model = Constant().fit(X, Y)
     ruined = X.copy()
     ruined[7] = np.inf

@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from dpselect.accounting import best_of
 from dpselect.errors import AdjacencyError, ArgumentError, ContentError, MissingExtraError
 from dpselect.integrations.sklearn import PrivateSearchCV, stated_epsilon
-from dpselect.integrations.sklearn.diffprivlib_models import fresh_accountant
-from dpselect.integrations.sklearn.known_classes import KnownClasses
+from dpselect.integrations.sklearn.diffprivlib_models import KnownClasses, fresh_accountant
 from dpselect.privacy import compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic

@@ -71,7 +71,7 @@ def test_the_ranks_of_a_rare_class_choose_what_accuracy_does_not():
     model = learner.set_params(classes=[0, 1], nominal_rows=2000, random=keyed_source(3)).fit(X, rare)
     scores = {}
     for name in ("accuracy", "roc_auc"):
-        scoring = scoring_of(model, name, public=False, noise=None, rows=2000.0, classes=np.array([0, 1]))
+        scoring = scoring_of(model, name, noise=None, rows=2000.0, classes=np.array([0, 1]))
         flipped = scoring.metric.score(scoring.total(model, -X, rare), rows=2000.0, noise=None)
         right = scoring.metric.score(scoring.total(model, X, rare), rows=2000.0, noise=None)
         scores[name] = right - flipped
@@ -91,11 +91,11 @@ def test_answers_are_put_in_the_order_of_the_public_classes():
 
     classes, y = np.array(["a", "b", "c"]), np.array(["c", "a", "d"])
     noise = ScoreNoise(1.0, Adjacency.ADD_OR_REMOVE_ONE)
-    counted = scoring_of(Foreign(), "balanced_accuracy", public=False, noise=noise, rows=3.0, classes=classes)
+    counted = scoring_of(Foreign(), "balanced_accuracy", noise=noise, rows=3.0, classes=classes)
     assert counted.total(Foreign(), np.zeros((3, 1)), y).tolist() == [[1, 0, 1], [0, 0, 0]]
-    right = scoring_of(Foreign(), "accuracy", public=False, noise=noise, rows=3.0, classes=classes)
+    right = scoring_of(Foreign(), "accuracy", noise=noise, rows=3.0, classes=classes)
     assert right.total(Foreign(), np.zeros((3, 1)), y).tolist() == [2, 1]  # what nobody knows is not right
-    loss = scoring_of(Foreign(), "neg_log_loss", public=False, noise=None, rows=3.0, classes=classes)
+    loss = scoring_of(Foreign(), "neg_log_loss", noise=None, rows=3.0, classes=classes)
     total = loss.total(Foreign(), np.zeros((3, 1)), y)
     expected = np.mean(np.log([0.9, 0.8, 0.01]))
     assert loss.metric.score(total, rows=3.0, noise=None) == pytest.approx(expected, abs=1e-3)
@@ -121,18 +121,18 @@ def test_what_is_not_for_it_is_refused_before_anything_is_drawn(learner, scoring
 def test_bounds_and_probabilities_are_asked_for():
     for name in NUMBERS:
         with pytest.raises(ArgumentError, match="needs public bounds of the labels"):
-            scoring_of(PrivateRidge(), name, public=False, noise=None, rows=1.0)
+            scoring_of(PrivateRidge(), name, noise=None, rows=1.0)
 
     class Silent:
         def predict(self, X):
             return X
 
     with pytest.raises(ArgumentError, match="needs an estimator with predict_proba"):
-        scoring_of(Silent(), "roc_auc", public=False, noise=None, rows=1.0, classes=np.array([0, 1]))
+        scoring_of(Silent(), "roc_auc", noise=None, rows=1.0, classes=np.array([0, 1]))
     model = OutputPerturbationClassifier()
     with pytest.raises(ArgumentError, match="auc needs two classes"):
-        scoring_of(model, "roc_auc", public=False, noise=None, rows=1.0, classes=np.arange(3))
-    assert scoring_of(PrivateRidge(), RowScore(abs), public=False, noise=None, rows=1.0).rule is not None
+        scoring_of(model, "roc_auc", noise=None, rows=1.0, classes=np.arange(3))
+    assert scoring_of(PrivateRidge(), RowScore(abs), noise=None, rows=1.0).rule is not None
 
 
 def fitted(name, *, numbers, **options):
@@ -167,7 +167,7 @@ def test_the_interval_is_that_of_the_metric_with_a_failure_for_each_run():
         estimator = PrivateRidge(label_bounds=(0, 10)) if sign < 0 else OutputPerturbationClassifier()
         classes = None if sign < 0 else np.array([0, 1])
         noise = ScoreNoise(1.0, Adjacency.ADD_OR_REMOVE_ONE)
-        scoring = scoring_of(estimator, name, public=False, noise=noise, rows=100, classes=classes)
+        scoring = scoring_of(estimator, name, noise=noise, rows=100, classes=classes)
         sums = np.full(scoring.metric.noisy_shape, 70, dtype=np.int64)
         expected = scoring.metric.estimate(sums, noise=noise, failure=0.05 / 4)
         ends = (expected.low, expected.high)

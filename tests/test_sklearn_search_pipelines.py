@@ -112,7 +112,7 @@ def test_a_label_that_a_row_score_does_not_know_costs_that_row_and_no_other():
     probability = RowScore(chance_of_the_label, response="predict_proba")
     model = LEARNER.__class__(classes=[0, 1], nominal_rows=120, random=keyed_source(2)).fit(X, Y)
     known = labels != 7
-    rule = scoring_of(model, probability, public=False, noise=None, rows=120.0)
+    rule = scoring_of(model, probability, noise=None, rows=120.0)
     good, bad = rule.total(model, X, labels)
     assert good == rule.total(model, X[known], labels[known])[0] > 0
     assert good + bad == 120 * 2**20

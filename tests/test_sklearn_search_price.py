@@ -340,7 +340,7 @@ def test_one_row_moves_a_row_score_by_at_most_its_steps(values, gone):
     gone %= len(values)
     answers = np.array(values)
     score = RowScore(lambda y, _: y, lower=-2.0, upper=3.0)
-    scoring = scoring_of(None, score, public=False, noise=None, rows=1.0)
+    scoring = scoring_of(None, score, noise=None, rows=1.0)
     model = Owned()
     model.predict = lambda X: X
     whole = scoring.total(model, answers, answers)
@@ -357,7 +357,7 @@ def test_the_noise_of_a_row_score_covers_all_steps():
     for 1 key in 10,000.
     """
     noise = ScoreNoise(0.5, Adjacency.ADD_OR_REMOVE_ONE)
-    scoring = scoring_of(None, RowScore(abs, lower=0.0, upper=1.0), public=False, noise=noise, rows=1.0)
+    scoring = scoring_of(None, RowScore(abs, lower=0.0, upper=1.0), noise=noise, rows=1.0)
     source = keyed_source(3)
     noisy = [scoring.score(scoring.noisy(np.zeros(2, dtype=np.int64), source)) for _ in range(400)]
     found = np.mean([abs(score - 0.5) for score in noisy])
@@ -369,7 +369,7 @@ def test_predictions_of_another_shape_count_nothing():
     model = Owned()
     model.predict = lambda X: np.ones((len(X), 1))
     model.classes_ = np.array([0, 1])
-    scoring = scoring_of(model, "accuracy", public=False, noise=None, rows=1.0, classes=model.classes_)
+    scoring = scoring_of(model, "accuracy", noise=None, rows=1.0, classes=model.classes_)
     with pytest.raises(ArgumentError, match="one label for each row"):
         scoring.strict_total(model, np.zeros((5, 2)), np.ones(5))
     assert scoring.total(model, np.zeros((5, 2)), np.ones(5)).tolist() == [0, 5]

@@ -12,15 +12,7 @@ from dpselect.privacy import Guarantee, compose
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.by_name import GRID
 
-__all__ = [
-    "RATIO_HELP",
-    "SUBSET_HELP",
-    "parse_final_rows",
-    "parse_ratio",
-    "priced",
-    "searched",
-    "two_numbers",
-]
+__all__ = ["RATIO_HELP", "SUBSET_HELP", "parse_final_rows", "parse_ratio", "priced", "searched", "two_numbers"]
 
 RATIO_HELP = (
     "LOWER:UPPER, when later trials learn from earlier ones: the least and the most that a setting's density may be, "

@@ -15,9 +15,19 @@ from typing import Any, Final
 import sqlalchemy
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.integrations.optuna.mark import DRAWN, MARK, MARK_VERSION
 
 __all__ = ["PastStudy", "PastTrial", "read_study"]
+
+MARK: Final = "dpselect:independent"
+"""A system attribute of a trial that `IndependentSampler` began, in a study without a pruner.
+
+Its value is the study's name and the trial's number: a run that was copied out of another study is told apart.
+"""
+
+DRAWN: Final = "dpselect:drawn:"
+"""Followed by a parameter's name: a system attribute for a parameter that it drew."""
+
+MARK_VERSION: Final = 1
 
 _SCHEMA: Final = 12  # of Optuna's tables, from 2.6 to 5
 _STATES: Final = ("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING")  # in the order of Optuna's numbers for them

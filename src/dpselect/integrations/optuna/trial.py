@@ -105,7 +105,10 @@ _LAWS: Final[dict[type, Callable[[Any, RandomSource], Any]]] = {
 }
 
 
-class IndependentTrial(BaseTrial):  # type: ignore[misc]
+_Refusing: Any = type(BaseTrial)("_Refusing", (BaseTrial,), {name: _refused(name) for name in _REFUSALS})
+
+
+class IndependentTrial(_Refusing):  # type: ignore[misc]
     """What an objective gets: `suggest_float`, `suggest_int`, `suggest_categorical`, `params` and `distributions`.
 
     Each parameter is drawn from a stream of its own, which depends on the trial's key and the parameter's name only:
@@ -178,20 +181,6 @@ class IndependentTrial(BaseTrial):  # type: ignore[misc]
     def distributions(self) -> dict[str, BaseDistribution]:
         """The distributions of the parameters suggested so far."""
         return dict(self._distributions)
-
-    report = _refused("report")
-    should_prune = _refused("should_prune")
-    number = _refused("number")
-    set_user_attr = _refused("set_user_attr")
-    set_system_attr = _refused("set_system_attr")
-    set_constraint = _refused("set_constraint")
-    user_attrs = _refused("user_attrs")
-    system_attrs = _refused("system_attrs")
-    constraints = _refused("constraints")
-    datetime_start = _refused("datetime_start")
-    study = _refused("study")
-    storage = _refused("storage")
-    relative_params = _refused("relative_params")
 
 
 def check_objective(objective: Callable[..., Any]) -> None:

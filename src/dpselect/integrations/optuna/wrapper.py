@@ -15,7 +15,7 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 from dpselect.errors import ArgumentError, missing_extra, secret_number
-from dpselect.integrations.optuna.mark import DRAWN, MARK, MARK_VERSION
+from dpselect.integrations.optuna.study import DRAWN, MARK, MARK_VERSION
 from dpselect.integrations.optuna.trial import IndependentTrial, TrialRefusal, check_objective, draw
 from dpselect.privacy import Guarantee
 from dpselect.randomness import RandomSource, resolve, system_source

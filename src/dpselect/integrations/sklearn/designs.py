@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from dpselect.accounting.planning.portfolio import CHOICE, MOST_CANDIDATES, PortfolioPrice, portfolio_of
 from dpselect.accounting.planning.search_prices import SearchPrice, least_last, least_noise, score_epsilon
-from dpselect.errors import AdjacencyError, ArgumentError, number
-from dpselect.integrations.sklearn.distributions import Choices, MixedSpace, finite_choices
-from dpselect.integrations.sklearn.plan import Request, SearchPlan, share_of_scores
+from dpselect.errors import ArgumentError, number
+from dpselect.integrations.sklearn.distributions import Choices, MixedSpace, finite_choices, spaces_of, with_params
+from dpselect.integrations.sklearn.plan import Request, SearchPlan, stated_score
 from dpselect.integrations.sklearn.scoring import RowScore, Scoring, label_bounds, row_metric
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train, unpack
 from dpselect.privacy import Guarantee
@@ -38,10 +38,7 @@ _FIRST_STAGE: Final = ZeroTruncatedPoisson(mean=5.0)
 
 def listed(space: Space) -> list[dict[str, Any]]:
     """Every combination of the values that a space lists; raises `ArgumentError` where it does not list two to four."""
-    if isinstance(space, MixedSpace):
-        found = [each for part in space.spaces for each in _combinations(part)]
-    else:
-        found = _combinations(space)
+    found = [each for part in spaces_of(space) for each in _combinations(part)]
     if not 2 <= len(found) <= MOST_CANDIDATES:
         raise ArgumentError(
             f'design="portfolio" is of 2 to {MOST_CANDIDATES} candidates, each of which is tried once, and '
@@ -95,7 +92,7 @@ def plan_portfolio(request: Request, scoring: Any) -> SearchPlan:
     found = portfolio_of(makes, choice, epsilon=epsilon, delta=delta)
     price = SearchPrice((found.guarantee,), Fixed(count=1))
     return SearchPlan(
-        _asked(request, price.guarantee),
+        request.as_asked(price.guarantee),
         price.law,
         price.parts,
         None,
@@ -116,9 +113,7 @@ def plan_two_stages(request: Request, share: float) -> SearchPlan:
     first = (1.0 - number("refit_share", share, above=0.0, below=1.0)) * epsilon
     request.refuse_unpriced()
     law = _FIRST_STAGE if request.repetitions is None else request.repetitions
-    score = None if request.public_scoring else request.score_epsilon
-    if score is None and request.models is not None:
-        score = share_of_scores(request, first, law, delta)
+    score = stated_score(request, first, law, delta)
     training = score if request.models is not None else None
     noise = least_noise(
         "the first stage",
@@ -139,11 +134,11 @@ def plan_two_stages(request: Request, share: float) -> SearchPlan:
     paid = [SearchPrice((part,), law).guarantee for part in parts]
     final_noise = least_last(last, paid, epsilon=epsilon, delta=delta)
     price = SearchPrice(parts, law, last(final_noise))
-    return SearchPlan(_asked(request, price.guarantee), law, parts, price.final, score, noise, final_noise=final_noise)
+    return SearchPlan(request.as_asked(price.guarantee), law, parts, price.final, score, noise, final_noise=final_noise)
 
 
 def _training(request: Request, candidate: Mapping[str, Any], noise: float) -> Guarantee:
-    return request.priced(clone(request.estimator).set_params(**clone(dict(candidate), safe=False)), noise)
+    return request.priced(with_params(request.estimator, candidate), noise)
 
 
 def _total(request: Request) -> tuple[float, float]:
@@ -151,15 +146,6 @@ def _total(request: Request) -> tuple[float, float]:
         raise ArgumentError("epsilon must be given: this design has several noises, which are chosen for a total")
     delta = number("delta", request.delta, at_least=0.0, below=1.0)
     return number("epsilon", request.epsilon, above=0.0), delta
-
-
-def _asked(request: Request, total: Guarantee) -> Guarantee:
-    asked = request.settings.adjacency
-    if asked is not None and total.adjacency is not asked:
-        raise AdjacencyError(
-            f"the estimator is private under {total.adjacency.value}, not under {asked.value}; it is not converted"
-        )
-    return total
 
 
 def _size(model: Any) -> int | None:
@@ -177,6 +163,8 @@ class PortfolioRun:
     price: PortfolioPrice
     rows: TrialRows
     scoring: Scoring
+    shows_sums: ClassVar = False
+    """Nothing is shown of how well any fits."""
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         """Try every candidate, choose, and train that one."""
@@ -189,16 +177,6 @@ class PortfolioRun:
         choice = Portfolio(fits, self.price, self.scoring.total, _size, self.settings.nominal_rows)
         model, (place,) = choice(params, random, (X, y))
         return TrialOutput(0.0, (pack(model), place))
-
-    @property
-    def shows_sums(self) -> bool:
-        """Nothing is shown of how well any fits."""
-        return False
-
-    @property
-    def keyed(self) -> bool:
-        """The value is the model."""
-        return False
 
     def released(self, value: Any, params: Mapping[str, Any], final: Settings) -> tuple[dict[str, Any], Any]:  # noqa: ARG002
         """The candidate that was chosen, and its model."""

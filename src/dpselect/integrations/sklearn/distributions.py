@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rv_discrete
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from dpselect.errors import ArgumentError
@@ -25,7 +25,17 @@ from dpselect.repetitions import Repetitions
 from dpselect.tuning import Categorical, Distribution, IntegerUniform, LogUniform, Space, Uniform
 from dpselect.tuning.space import GRID_REFUSAL
 
-__all__ = ["Choices", "InverseLaw", "MixedSpace", "SeededLaw", "finite_choices", "numpy_source", "search_space"]
+__all__ = [
+    "Choices",
+    "InverseLaw",
+    "MixedSpace",
+    "SeededLaw",
+    "finite_choices",
+    "numpy_source",
+    "search_space",
+    "spaces_of",
+    "with_params",
+]
 
 _MOST_CHOICES = 256
 
@@ -125,6 +135,18 @@ def search_space(distributions: Any) -> Space:
         "param_distributions must map names of parameters to lists of values or distributions (or be a list of such "
         f"mappings), got {type(distributions).__name__}"
     )
+
+
+def spaces_of(space: Space) -> tuple[Space, ...]:
+    """The spaces of which a run takes one; those of lists within lists too."""
+    if not isinstance(space, MixedSpace):
+        return (space,)
+    return tuple(part for each in space.spaces for part in spaces_of(each))
+
+
+def with_params(estimator: Any, params: Mapping[str, Any]) -> Any:
+    """A copy of an estimator with these parameters, which are copied too: a fit must not change them."""
+    return clone(estimator).set_params(**clone(dict(params), safe=False))
 
 
 def finite_choices(law: Distribution) -> tuple[Any, ...] | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dpselect.tuning.space import GRID_REFUSAL
 
 __all__ = ["ABSENT_ATTRIBUTES", "explain_foreign_arguments"]
+
+Search = TypeVar("Search")
 
 _SECRET: Final = (
     "the guarantee covers the winner alone; scores, settings and number of the other runs are secret and are not kept"
@@ -42,8 +44,9 @@ _FOREIGN_ARGUMENTS: Final = {
 }
 
 
-def explain_foreign_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """An `__init__` that says what to use in the place of an argument of scikit-learn's searches."""
+def explain_foreign_arguments(kind: type[Search]) -> type[Search]:
+    """A class whose `__init__` says what to use in the place of an argument of scikit-learn's searches."""
+    init: Callable[..., None] = kind.__init__
 
     @functools.wraps(init)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -52,4 +55,5 @@ def explain_foreign_arguments(init: Callable[..., None]) -> Callable[..., None]:
                 raise TypeError(f"PrivateSearchCV takes no {_FOREIGN_ARGUMENTS[name]}")
         init(self, *args, **kwargs)
 
-    return wrapped
+    kind.__init__ = wrapped  # type: ignore[method-assign]
+    return kind

@@ -18,7 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from dpselect.errors import ArgumentError, ContentError
-from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices
+from dpselect.integrations.sklearn.distributions import finite_choices, spaces_of, with_params
 from dpselect.integrations.sklearn.guarantee import Base, dense, is_free, parts_of, private_steps
 from dpselect.integrations.sklearn.rows import refuse_missing
 from dpselect.integrations.sklearn.trial import Settings
@@ -70,7 +70,7 @@ def _variants(estimator: Any, space: Space, ends_in: str = "") -> Iterator[Any]:
     """
     plain = dense(clone(estimator))
     last = plain.steps[-1][0] if isinstance(plain, Pipeline) else None
-    for part in space.spaces if isinstance(space, MixedSpace) else (space,):
+    for part in spaces_of(space):
         listed = {
             name: values
             for name, law in part.parameters.items()
@@ -89,7 +89,7 @@ def _variants(estimator: Any, space: Space, ends_in: str = "") -> Iterator[Any]:
                 f"which must be tried on the rows: {', '.join(known)}"
             )
         for each in combinations:
-            variant = clone(plain).set_params(**clone(dict(zip(known, each, strict=True)), safe=False))
+            variant = with_params(plain, dict(zip(known, each, strict=True)))
             _refuse_unlisted_growth(variant, {name: values for name, values in listed.items() if not values})
             yield dense(variant)
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final
 
-from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
@@ -24,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpselect.accounting import mixture
 from dpselect.errors import ArgumentError
 from dpselect.integrations.sklearn.diffprivlib_models import is_diffprivlib, refuse_facts_from_data, reviewed_epsilon
-from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices
+from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, with_params
 from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.learners import DPSGDClassifier
 from dpselect.preprocessing.transformers import is_known_map
@@ -59,6 +58,11 @@ class PrivateStep:
     path: str
     step: Any
     guarantee: Callable[[], Guarantee]
+
+    @property
+    def has(self) -> dict[str, Any]:
+        """Its parameters."""
+        return dict(self.step.get_params(deep=False))
 
 
 def private_steps(estimator: Any, base: Base | None = None, *, columns: int | None = None) -> list[PrivateStep]:
@@ -234,7 +238,7 @@ def _settings(
     return [
         (
             1.0 / len(combinations),
-            make(clone(estimator).set_params(**clone(dict(zip(listed, each, strict=True)), safe=False), **flags)),
+            make(with_params(estimator, dict(zip(listed, each, strict=True))).set_params(**flags)),
         )
         for each in combinations
     ]
@@ -266,7 +270,7 @@ def mark_unknown_rows(steps: Sequence[PrivateStep]) -> None:
     A run is told a number, which may be that of the rows; a price without one would be that of something else.
     """
     for place in steps:
-        if place.step.get_params(deep=False).get("nominal_rows", 0) is None:
+        if place.has.get("nominal_rows", 0) is None:
             place.step.set_params(nominal_rows=_Unread(_ROWS))
 
 

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from dpselect.accounting.planning.portfolio import PortfolioPrice
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise, longest_within, score_epsilon
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError, integer, number
-from dpselect.integrations.sklearn.distributions import MixedSpace
+from dpselect.integrations.sklearn.distributions import spaces_of
 from dpselect.integrations.sklearn.guarantee import UnknownRows, fit_guarantee, mark_unknown_rows, searched_guarantee
 from dpselect.integrations.sklearn.trial import Settings, noise_parameter
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
@@ -22,7 +22,7 @@ from dpselect.privacy import Adjacency, Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.tuning import Space
 
-__all__ = ["Request", "SearchPlan", "make_search_plan", "share_of_scores"]
+__all__ = ["Request", "SearchPlan", "make_search_plan", "stated_score"]
 
 _BY_RULE = ("learning_rate", "clip_norm", "averaged_share", "intercept_scale", "momentum")
 """Parameters of learners by noisy gradients that are chosen by a rule, or hardly matter beside it."""
@@ -122,8 +122,33 @@ class Request:
 
     def refuse_unpriced(self) -> None:
         """Raise `ArgumentError` where the noise is searched, or a price follows from rows that were not given."""
-        _refuse_searched_noise(self)
-        _refuse_unknown_rows(self)
+        for place in self.settings.steps(clone(self.estimator)):
+            name = f"{place.path}{noise_parameter(place)[0]}"
+            if name in self.searched:
+                raise ArgumentError(
+                    f"param_distributions[{name!r}] is the noise, which epsilon and repetitions together settle: leave "
+                    "it out, or leave epsilon out"
+                )
+        try:  # before a noise is looked for, which would say that none was found
+            self.fit(1.0)
+        except UnknownRows:
+            raise
+        except (ArgumentError, BudgetError):
+            pass  # of this noise alone
+
+    def as_asked(self, total: Guarantee) -> Guarantee:
+        """The price; raises `AdjacencyError` where it is under another adjacency than was asked for."""
+        asked = self.settings.adjacency
+        if asked is not None and total.adjacency is not asked:
+            raise AdjacencyError(
+                f"the estimator is private under {total.adjacency.value}, not under {asked.value}; it is not converted"
+            )
+        return total
+
+    @property
+    def searched(self) -> set[str]:
+        """The names of the parameters that are searched."""
+        return {name for space in spaces_of(self.space) for name in space.parameters}
 
     def priced(self, estimator: Any, noise: float | None) -> Guarantee:
         """What one fit of an estimator costs, whose steps are set for it."""
@@ -148,12 +173,10 @@ def make_search_plan(request: Request) -> SearchPlan:
     epsilon = None if request.epsilon is None else number("epsilon", request.epsilon, above=0.0)
     if request.score_epsilon is not None:
         number("score_epsilon", request.score_epsilon, above=0.0)
-    score = None if request.public_scoring else request.score_epsilon
     law, noise = request.repetitions, None
     if law is not None and not isinstance(law, Repetitions):
         raise TypeError(f"repetitions must be a law from dpselect.repetitions, got {type(law).__name__}")
-    if not request.public_scoring and score is None and request.models is not None:
-        score = share_of_scores(request, epsilon, law, delta)
+    score = stated_score(request, epsilon, law, delta)
     training = score if request.models is not None else None
     if law is None:
         if epsilon is None:
@@ -180,12 +203,7 @@ def make_search_plan(request: Request) -> SearchPlan:
         paid = epsilon if epsilon is not None and request.refit else trained.epsilon(delta)
         score = _matching_score(request, law, noise, paid, delta)
     price = request.price(law, request.parts(noise, score), noise)
-    total = price.guarantee
-    asked = request.settings.adjacency
-    if asked is not None and total.adjacency is not asked:
-        raise AdjacencyError(
-            f"the estimator is private under {total.adjacency.value}, not under {asked.value}; it is not converted"
-        )
+    total = request.as_asked(price.guarantee)
     if epsilon is not None and not price.within(epsilon, delta):
         raise BudgetError(
             f"the search costs epsilon {rounded_up(price.epsilon(delta))} at delta {delta:g}, "
@@ -196,15 +214,13 @@ def make_search_plan(request: Request) -> SearchPlan:
 
 def _note(request: Request, price: SearchPrice, delta: float) -> str | None:
     """What one run would have, where all that is searched is what the learner chooses by a rule."""
-    spaces = request.space.spaces if isinstance(request.space, MixedSpace) else (request.space,)
     place = request.settings.steps(clone(request.estimator))[-1]
     if not isinstance(place.step, (DPSGDClassifier, DPSGDRegressor)):
         return None
-    if not {name for space in spaces for name in space.parameters} <= {place.path + name for name in _BY_RULE}:
+    if not request.searched <= {place.path + name for name in _BY_RULE}:
         return None
-    whole = replace(price, bound="quick").epsilon(
-        delta
-    )  # the sharp price beside a further run takes as long as the rest
+    # the sharp price beside a further run takes as long as the rest
+    whole = replace(price, bound="quick").epsilon(delta)
     one, alone = (rounded_up(each, digits=4) for each in (price.parts[0].epsilon(delta), whole))
     rows = "" if request.trained == 1.0 else " and all the rows"
     return (
@@ -227,33 +243,16 @@ def _matching_score(request: Request, law: Repetitions, noise: float | None, tar
     return score_epsilon(law, adjacency, epsilon=target, delta=delta if final is None else 0.0)
 
 
-def share_of_scores(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float:
-    """The score epsilon where rows pay for models and for scores: a tenth of the total, or of what a model costs."""
+def stated_score(request: Request, epsilon: float | None, law: Repetitions | None, delta: float) -> float | None:
+    """The score epsilon as given, or where rows pay for models and scores a tenth of the total or of a model's price.
+
+    None where it follows from the price of training, and on public rows.
+    """
+    if request.public_scoring or request.score_epsilon is not None or request.models is None:
+        return None if request.public_scoring else request.score_epsilon
     if epsilon is not None and law is not None:
         return score_epsilon(law, Adjacency.ADD_OR_REMOVE_ONE, epsilon=_SCORE_SHARE * epsilon, delta=delta)
     single = request.fit(None).epsilon(delta)
     if not 0.0 < single < math.inf:
         raise ArgumentError("give delta (at 0 nothing is promised), or score_epsilon for the noise of the scores")
     return _SCORE_SHARE * single
-
-
-def _refuse_unknown_rows(request: Request) -> None:
-    """Before a noise is looked for, which would say that none was found."""
-    try:
-        request.fit(1.0)
-    except UnknownRows:
-        raise
-    except (ArgumentError, BudgetError):
-        pass  # of this noise alone
-
-
-def _refuse_searched_noise(request: Request) -> None:
-    spaces = request.space.spaces if isinstance(request.space, MixedSpace) else (request.space,)
-    searched = {name for space in spaces for name in space.parameters}
-    for place in request.settings.steps(clone(request.estimator)):
-        name = f"{place.path}{noise_parameter(place)[0]}"
-        if name in searched:
-            raise ArgumentError(
-                f"param_distributions[{name!r}] is the noise, which epsilon and repetitions together settle: leave it "
-                "out, or leave epsilon out"
-            )

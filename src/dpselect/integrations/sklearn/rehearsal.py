@@ -7,7 +7,7 @@ estimator that always fails would cost the full price and find nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,8 +17,8 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn.distributions import MixedSpace, finite_choices, numpy_source
-from dpselect.integrations.sklearn.scoring import RowScore, Scoring
+from dpselect.integrations.sklearn.distributions import finite_choices, numpy_source, spaces_of
+from dpselect.integrations.sklearn.scoring import PublicScores, RowScore, Scoring
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, pack, train
 from dpselect.randomness import RandomSource, keyed_source
 from dpselect.tuning import Space
@@ -33,10 +33,9 @@ def rehearse(
     estimator: Any,
     space: Space,
     settings: Settings,
-    scoring: Scoring | None,
+    scoring: Scoring | PublicScores | None,
     X: Any,
     classes: NDArray[Any] | None,
-    public: TrialRows | None,
 ) -> int | None:
     """The largest size of a packed model among settings at the ends of the space, or None if no rows can be made up.
 
@@ -52,13 +51,11 @@ def rehearse(
         try:
             with threadpool_limits(1), warnings.catch_warnings(action="ignore"):
                 model = train(clone(estimator), params, settings, rows.at(range(_ROWS)), source.spawn(len(sizes)))
-                if scoring is None:
-                    pass  # one run alone
-                elif public is None:
+                if isinstance(scoring, Scoring):
                     scoring.strict_total(model, rows.X, rows.y)
                     _refuse_answers_by_batch(model, scoring.rule, rows)
-                elif not sizes and scoring.scorer is not None:
-                    float(scoring.scorer(model, public.X, public.y))
+                elif scoring is not None and not sizes:
+                    scoring(model)
             sizes.append(len(pack(model)))
         except Exception as error:
             error.add_note(f"in a rehearsal on made-up rows, with {params}; nothing was drawn or charged")
@@ -75,7 +72,7 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, cl
     rehearsal; if the estimator can be trained on them with neither, nothing is said.
     """
     places = settings.steps(clone(estimator))
-    if not any(_draws_by_state_alone(place.step.get_params(deep=False)) for place in places):
+    if not any("random_state" in place.has and "random" not in place.has for place in places):
         return False
     rows = _rows_like(X, classes)
     if rows is None:
@@ -100,10 +97,6 @@ def draws_by_itself(estimator: Any, space: Space, settings: Settings, X: Any, cl
         "from, or one that takes a numpy RandomState; or, where it draws from the system's entropy while random_state "
         "is None, declare by base= what such a fit promises. Nothing was drawn or charged"
     )
-
-
-def _draws_by_state_alone(has: Mapping[str, Any]) -> bool:
-    return "random_state" in has and "random" not in has
 
 
 def _rows_like(X: Any, classes: NDArray[Any] | None) -> TrialRows | None:
@@ -157,13 +150,10 @@ def _uniform(columns: int) -> NDArray[np.float64]:
 
 
 def _ends(space: Space) -> Iterator[dict[str, Any]]:
-    if isinstance(space, MixedSpace):
-        for part in space.spaces:
-            yield from _ends(part)
-        return
-    drawn = space.sample(keyed_source("rehearsal"))
-    for end in (min, max):
-        yield {name: _end(law, drawn[name], end) for name, law in space.parameters.items()}
+    for part in spaces_of(space):
+        drawn = part.sample(keyed_source("rehearsal"))
+        for end in (min, max):
+            yield {name: _end(law, drawn[name], end) for name, law in part.parameters.items()}
 
 
 def _end(law: Any, drawn: Any, end: Any) -> Any:

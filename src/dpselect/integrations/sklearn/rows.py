@@ -15,7 +15,6 @@ from sklearn.utils.validation import column_or_1d
 from dpselect.errors import ArgumentError, ContentError, number
 from dpselect.integrations.sklearn.diffprivlib_models import takes_classes_from_rows
 from dpselect.integrations.sklearn.guarantee import PrivateStep
-from dpselect.integrations.sklearn.trial import TrialRows
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, public_row_count, table_shape
 from dpselect.privacy import Adjacency
 
@@ -36,7 +35,7 @@ def read_labels(
     """The labels, what stands for each in the split (a class's number, or the number itself), the public classes."""
     if classifier:
         labels = labels_of(y, count)
-        given = [classes, *(place.step.get_params(deep=False).get("classes") for place in steps)]
+        given = [classes, *(place.has.get("classes") for place in steps)]
         known = public_classes(next((each for each in given if each is not None), None), labels)
         places = class_numbers(labels, known)
         if any(map(_needs_known_labels, steps)):
@@ -67,12 +66,12 @@ def nominal_rows(
     """
     if nominal is not None:
         return number("nominal_rows", nominal, at_least=1.0)
-    if used or any(place.step.get_params(deep=False).get("nominal_rows", 0) is None for place in steps):
+    if used or any(place.has.get("nominal_rows", 0) is None for place in steps):
         return public_row_count(None, count, adjacency)
     return 1.0
 
 
-def public_rows(pair: Any, columns: int) -> TrialRows | None:
+def public_rows(pair: Any, columns: int) -> tuple[Any, Any] | None:
     """The public rows that score the runs. Raises `ArgumentError` unless they are a pair (X, y) that fits X."""
     if pair is None:
         return None
@@ -81,7 +80,7 @@ def public_rows(pair: Any, columns: int) -> TrialRows | None:
     X, y = sliceable(pair[0]), np.asarray(pair[1])
     if table_shape(X)[1] != columns:
         raise ArgumentError("public_validation must have the columns of X")
-    return TrialRows(X, y, {})
+    return X, y
 
 
 def _needs_known_labels(place: PrivateStep) -> bool:

@@ -19,7 +19,7 @@ from dpselect.randomness import RandomSource
 from dpselect.study.metrics import METRICS, Metric, RowMetric, ScoreNoise
 from dpselect.study.target import Target
 
-__all__ = ["RowScore", "Scoring", "label_bounds", "row_metric", "scoring_of"]
+__all__ = ["PublicScores", "RowScore", "Scoring", "label_bounds", "row_metric", "scoring_of"]
 
 _STEPS: Final = 2**20
 _FAILURE: Final = 0.05
@@ -76,25 +76,24 @@ class RowScore:
 
 @dataclass(frozen=True, repr=False)
 class Scoring:
-    """The scores of a search: of private rows sums of whole numbers with noise, or any scorer on public rows.
+    """The scores of a search on private rows: sums of whole numbers with noise.
 
     `rows` is the public number of rows. `classes` stand for places where the metric is one of classes; `rule` is the
     caller's own, if there is one.
     """
 
-    metric: Metric | None
+    metric: Metric
     noise: ScoreNoise | None
     rows: float
     classes: NDArray[Any] | None = None
     rule: RowScore | None = None
-    scorer: Callable[[Any, Any, Any], float] | None = None
 
     def total(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
         """The sums over private rows, of which one row can move only so much.
 
         A row that the model or the rule fails on counts as the worst, and changes nothing for the others.
         """
-        if self.metric is None or not len(y):
+        if not len(y):
             return np.zeros(1, dtype=np.int64)
         try:
             return self.strict_total(model, X, y)
@@ -104,13 +103,11 @@ class Scoring:
 
     def strict_total(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
         """The same; raises what the model or the rule raises, and `ArgumentError` for answers of another shape."""
-        assert self.metric is not None
         if self.classes is None:
             return self.metric.cells(model, X, y)
         return self.metric.cells(_InPlaces(model, self.classes), X, class_numbers(np.asarray(y), self.classes))
 
     def _one(self, model: Any, X: Any, y: Any) -> NDArray[np.int64]:
-        assert self.metric is not None
         try:
             return self.strict_total(model, X, y)
         except Exception:
@@ -118,19 +115,16 @@ class Scoring:
 
     def noisy(self, total: NDArray[np.int64], random: RandomSource) -> NDArray[np.int64]:
         """The sums, with noise for what one row can move."""
-        assert self.metric is not None
         assert self.noise is not None
         return self.metric.noisy(total, self.noise, random)
 
     def score(self, sums: NDArray[np.int64]) -> float:
         """The score that noisy sums make; larger is better."""
-        assert self.metric is not None
         return self.metric.score(sums, rows=self.rows, noise=self.noise)
 
     @property
     def room(self) -> int:
         """Bytes that the sums take at most."""
-        assert self.metric is not None
         return 256 + 8 * math.prod(self.metric.noisy_shape)
 
     def interval(self, sums: NDArray[np.int64], *, runs: float) -> tuple[float | None, float | None]:
@@ -139,11 +133,23 @@ class Scoring:
         Each of the runs, of which there are so many in the mean, has an interval that fails with probability 0.05/runs
         at most. Their number is independent of the rows, so that all hold together with probability 0.95.
         """
-        assert self.metric is not None
         found = self.metric.estimate(sums, noise=self.noise, failure=_FAILURE / max(1.0, runs))
         if not self.metric.loss:
             return found.low, found.high
         return (None if found.high is None else -found.high), (None if found.low is None else -found.low)
+
+
+@dataclass(frozen=True, repr=False)
+class PublicScores:
+    """The scores of a search on public rows, by any scorer."""
+
+    scorer: Callable[[Any, Any, Any], float]
+    X: Any
+    y: Any
+
+    def __call__(self, model: Any) -> float:
+        """The score of a model, without noise."""
+        return float(self.scorer(model, self.X, self.y))
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,16 +175,19 @@ def scoring_of(
     estimator: Any,
     scoring: Any,
     *,
-    public: bool,
+    public: tuple[Any, Any] | None = None,
     noise: ScoreNoise | None,
     rows: float,
     classes: NDArray[Any] | None = None,
-) -> Scoring:
-    """The scoring that `scoring` names. Raises `ArgumentError` for one that no noise is known for on private rows."""
+) -> Scoring | PublicScores:
+    """The scoring that `scoring` names, of the `public` rows (X, y) if there are any.
+
+    Raises `ArgumentError` for one that no noise is known for on private rows.
+    """
     if isinstance(scoring, (Mapping, list, tuple, set)):
         raise ArgumentError("scoring must be one score, by which the best run is chosen: several cannot be compared")
     if public:
-        return Scoring(None, None, rows, scorer=check_scoring(estimator, scoring=scoring))
+        return PublicScores(check_scoring(estimator, scoring=scoring), *public)
     if isinstance(scoring, RowScore):
         return Scoring(row_metric(scoring), noise, rows, rule=scoring)
     if scoring is None and is_classifier(estimator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from os import PathLike
 from typing import Any, Self
 
@@ -25,18 +25,16 @@ from dpselect.integrations.sklearn.designs import (
     plan_portfolio,
     plan_two_stages,
 )
-from dpselect.integrations.sklearn.diffprivlib_models import stated_epsilon
 from dpselect.integrations.sklearn.distributions import describe_value
 from dpselect.integrations.sklearn.foreign import explain_foreign_arguments
 from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
-from dpselect.integrations.sklearn.public import PublicTransformer
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearse
 from dpselect.integrations.sklearn.released import ReleasedEstimator
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
-from dpselect.integrations.sklearn.scoring import RowScore, scoring_of
+from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import WholePriceSpender
 from dpselect.integrations.sklearn.split import rows_to_parts
 from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows
@@ -51,11 +49,13 @@ from dpselect.study.metrics import ScoreNoise
 from dpselect.study.row_parts import SPLIT
 from dpselect.tuning import Execution, Executor, InlineExecutor, JoblibExecutor, SearchStore, Space, TuneResult, tune
 
-__all__ = ["PrivateSearchCV", "PublicTransformer", "RowScore", "SearchPlan", "stated_epsilon"]
+__all__ = ["PrivateSearchCV"]
 
 _LEAST_ROOM, _ROOM_WITHOUT_REHEARSAL = 1 << 16, 1 << 20
 
 
+@explain_foreign_arguments
+@dataclass(eq=False, repr=False)
 class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Random search over a private estimator's parameters that releases the best run's model and nothing else.
 
@@ -148,75 +148,39 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
     True
     """
 
-    @explain_foreign_arguments
-    def __init__(
-        self,
-        estimator: Any,
-        param_distributions: Any,
-        *,
-        design: str = "one-stage",
-        refit_share: float = 0.7,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        repetitions: Repetitions | None = None,
-        max_runs: int = 100,
-        base: Base | None = None,
-        adjacency: Adjacency | str | None = None,
-        nominal_rows: float | None = None,
-        classes: Sequence[Any] | NDArray[Any] | None = None,
-        scoring: Any = None,
-        score_epsilon: float | None = None,
-        public_validation: tuple[Any, Any] | None = None,
-        validation_fraction: float | None = 0.2,
-        cv: int | None = None,
-        refit: bool = False,
-        release_score: bool = False,
-        n_jobs: int | None = None,
-        executor: Executor | None = None,
-        constant_runs: bool = False,
-        ledger: Spender | None = None,
-        store: str | PathLike[str] | None = None,
-        resume: bool = False,
-        key_variable: str | None = None,
-        release: Callable[[TuneResult], None] | None = None,
-        payload_bytes: int | None = None,
-        rehearse: bool = True,
-        name: str = "search",
-        random: RandomSource | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.design = design
-        self.refit_share = refit_share
-        self.epsilon = epsilon
-        self.delta = delta
-        self.repetitions = repetitions
-        self.max_runs = max_runs
-        self.base = base
-        self.adjacency = adjacency
-        self.nominal_rows = nominal_rows
-        self.classes = classes
-        self.scoring = scoring
-        self.score_epsilon = score_epsilon
-        self.public_validation = public_validation
-        self.validation_fraction = validation_fraction
-        self.cv = cv
-        self.refit = refit
-        self.release_score = release_score
-        self.n_jobs = n_jobs
-        self.executor = executor
-        self.constant_runs = constant_runs
-        self.ledger = ledger
-        self.store = store
-        self.resume = resume
-        self.key_variable = key_variable
-        self.release = release
-        self.payload_bytes = payload_bytes
-        self.rehearse = rehearse
-        self.name = name
-        self.random = random
-        self.verbose = verbose
+    estimator: Any
+    param_distributions: Any
+    _: KW_ONLY
+    design: str = "one-stage"
+    refit_share: float = 0.7
+    epsilon: float | None = None
+    delta: float = 0.0
+    repetitions: Repetitions | None = None
+    max_runs: int = 100
+    base: Base | None = None
+    adjacency: Adjacency | str | None = None
+    nominal_rows: float | None = None
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    scoring: Any = None
+    score_epsilon: float | None = None
+    public_validation: tuple[Any, Any] | None = None
+    validation_fraction: float | None = 0.2
+    cv: int | None = None
+    refit: bool = False
+    release_score: bool = False
+    n_jobs: int | None = None
+    executor: Executor | None = None
+    constant_runs: bool = False
+    ledger: Spender | None = None
+    store: str | PathLike[str] | None = None
+    resume: bool = False
+    key_variable: str | None = None
+    release: Callable[[TuneResult], None] | None = None
+    payload_bytes: int | None = None
+    rehearse: bool = True
+    name: str = "search"
+    random: RandomSource | None = None
+    verbose: int = 0
 
     def plan(self, columns: int | None = None) -> SearchPlan:
         """The law, the noise and the price of one `fit`, from the parameters alone; its `note` is about one run.
@@ -261,31 +225,30 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if self.nominal_rows is None and nominal > 1.0:
             # the number of rows in one part is not what was declared public
             settings = replace(settings, nominal_rows=max(1.0, nominal * request.trained))
-        refuse_too_many_rows(clone(self.estimator), request.space, settings, count)
+        refuse_too_many_rows(self.estimator, request.space, settings, count)
         own_entropy = draws_by_itself(self.estimator, request.space, settings, X, classes)
         settings = replace(settings, own_entropy=own_entropy)
-        scoring = None
+        scoring: Scoring | PublicScores | None = None
         if plan.portfolio is not None:
             scoring = agreement_of(self.estimator, self.scoring, classes)
         elif self.design != "one-run":
             scoring = scoring_of(
                 self.estimator,
                 self.scoring,
-                public=public is not None,
+                public=public,
                 noise=None if plan.score_epsilon is None else ScoreNoise(plan.score_epsilon, adjacency),
                 rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
                 classes=classes,
             )
-        room = self._room(request, settings, scoring, X, classes, public, rehearsed=self.rehearse and not beside)
+        room = self._room(request, settings, scoring, X, classes, rehearsed=self.rehearse and not beside)
         run: SearchRun | PortfolioRun
-        if plan.portfolio is not None and scoring is not None:
+        if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
         else:
             run = SearchRun(
                 estimator=self.estimator,
                 settings=settings,
                 rows=rows,
-                public=public,
                 parts=rows_to_parts(
                     X,
                     numbers,
@@ -307,8 +270,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         if result.params is not None:  # else `tune` has said so
             warn_if_nothing_found(result.value)
         self._set_outcome(plan, result)
-        self.__dict__.pop("best_score_interval_", None)
-        if sums is not None and scoring is not None:
+        if sums is not None and isinstance(scoring, Scoring):
             self.best_score_interval_ = scoring.interval(sums, runs=plan.repetitions.mean)
         return self
 
@@ -370,10 +332,9 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         self,
         request: Request,
         settings: Settings,
-        scoring: Any,
+        scoring: Scoring | PublicScores | None,
         X: Any,
         classes: NDArray[Any] | None,
-        public: TrialRows | None,
         *,
         rehearsed: bool,
     ) -> int:
@@ -381,10 +342,10 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         size = None
         if rehearsed:
             space = one_by_one(listed(request.space)) if self.design == "portfolio" else request.space
-            size = rehearse(self.estimator, space, settings, scoring, X, classes, public)
+            size = rehearse(self.estimator, space, settings, scoring, X, classes)
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
-        sums = 0 if public is not None or scoring is None else scoring.room
+        sums = scoring.room if isinstance(scoring, Scoring) else 0
         return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size))
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -397,7 +358,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 f"{', '.join(sorted(params))} for fit: a weight changes what one row can do, and the estimator's "
                 "guarantee does not say that it holds with it; declare what one such fit promises by base="
             )
-        if _routing_enabled():
+        if sklearn.get_config().get("enable_metadata_routing", False):
             return dict(process_routing(self, "fit", **params).estimator.fit)
         return params
 
@@ -423,6 +384,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
         self.receipt_ = result.receipt
         self.replayable_ = result.replayable
         self.__dict__.pop("best_score_", None)
+        self.__dict__.pop("best_score_interval_", None)
         if self.release_score and result.score is not None:
             self.best_score_ = result.score
 
@@ -431,10 +393,6 @@ _NOT_THE_STUDY = {
     *("param_distributions", "repetitions"),  # whose own descriptions `tune` compares
     *("random", "ledger", "executor", "n_jobs", "store", "resume", "release", "key_variable", "rehearse", "verbose"),
 }
-
-
-def _routing_enabled() -> bool:
-    return bool(sklearn.get_config().get("enable_metadata_routing", False))
 
 
 def _executor(n_jobs: int | None) -> Executor:

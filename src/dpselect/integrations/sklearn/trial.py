@@ -15,17 +15,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from dpselect.errors import ArgumentError
-from dpselect.integrations.sklearn.diffprivlib_models import fresh_accountant, is_diffprivlib, takes_classes_from_rows
-from dpselect.integrations.sklearn.distributions import numpy_source
+from dpselect.integrations.sklearn.diffprivlib_models import (
+    KnownClasses,
+    fresh_accountant,
+    is_diffprivlib,
+    takes_classes_from_rows,
+)
+from dpselect.integrations.sklearn.distributions import numpy_source, with_params
 from dpselect.integrations.sklearn.folds import average_of_folds
 from dpselect.integrations.sklearn.guarantee import Base, PrivateStep, dense, private_steps
-from dpselect.integrations.sklearn.known_classes import KnownClasses
-from dpselect.integrations.sklearn.scoring import Scoring
+from dpselect.integrations.sklearn.scoring import PublicScores, Scoring
 from dpselect.integrations.sklearn.split import Part
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import Adjacency
@@ -35,17 +38,7 @@ from dpselect.study.learners import LEARNERS
 from dpselect.tuning import TrialOutput
 from dpselect.tuning.trial import ValuePickler
 
-__all__ = [
-    "SearchRun",
-    "Settings",
-    "TrialRows",
-    "carried",
-    "noise_parameter",
-    "pack",
-    "refitted",
-    "train",
-    "unpack",
-]
+__all__ = ["SearchRun", "Settings", "TrialRows", "noise_parameter", "pack", "train", "unpack"]
 
 _KEY_BYTES = 32
 
@@ -71,8 +64,7 @@ class Settings:
         """The private steps of an unfitted estimator, which is changed, with everything set."""
         steps = private_steps(estimator, self.base, columns=self.columns)
         for place in steps:
-            step = place.step
-            has = step.get_params(deep=False)
+            step, has = place.step, place.has
             declared = self.base is not None and place is steps[-1]
             if not declared and not {"random", "random_state"} & set(has):
                 raise ArgumentError(
@@ -99,9 +91,8 @@ class Settings:
 
 def noise_parameter(place: PrivateStep) -> tuple[str, bool]:
     """The name of a step's noise parameter, and whether more noise means a smaller value."""
-    has = place.step.get_params(deep=False)
     for name, inverse in (("noise_multiplier", False), ("epsilon", True)):
-        if name in has:
+        if name in place.has:
             return name, inverse
     raise ArgumentError(
         f"{type(place.step).__name__} has neither noise_multiplier nor epsilon, so its noise cannot be chosen for a "
@@ -111,13 +102,13 @@ def noise_parameter(place: PrivateStep) -> tuple[str, bool]:
 
 def _noise(place: PrivateStep, noise: float, *, alone: bool) -> dict[str, float]:
     name, inverse = noise_parameter(place)
-    own = 1.0 if alone else float(place.step.get_params(deep=False)[name])
+    own = 1.0 if alone else float(place.has[name])
     return {name: own / noise if inverse else own * noise}
 
 
 @dataclass(frozen=True, repr=False)
 class TrialRows:
-    """Rows, their labels and what else is given for each row, by name; private, or public for scoring."""
+    """Rows, their labels and what else is given for each row, by name."""
 
     X: Any
     y: Any
@@ -151,11 +142,11 @@ def train(
 
     `state_of` makes what a parameter `random_state` is set to.
     """
-    model = dense(clone(estimator).set_params(**clone(dict(params), safe=False)))
+    model = dense(with_params(estimator, params))
     places = settings.steps(model)
     for place in places:
         source = random.spawn(place.path) if place.path else random
-        has = place.step.get_params(deep=False)
+        has = place.has
         if "random" in has:
             place.step.set_params(random=source)
         if "random_state" in has and not (settings.own_entropy and place is places[-1]):
@@ -193,9 +184,8 @@ class SearchRun:
     estimator: Any
     settings: Settings
     rows: TrialRows
-    public: TrialRows | None
     parts: Sequence[Part]
-    scoring: Scoring | None
+    scoring: Scoring | PublicScores | None
     keyed: bool
     shows_sums: bool = False
 
@@ -217,14 +207,12 @@ class SearchRun:
         value = random.spawn("refit").bytes(_KEY_BYTES) if self.keyed else pack(model)
         if self.scoring is None:
             return TrialOutput(0.0, value)
+        if isinstance(self.scoring, PublicScores):
+            return TrialOutput(self.scoring(model), value)
         total: Any = 0
         for each, (_, held_out) in zip(models, self.parts, strict=True):
             X, y, _ = self.rows.at(held_out)
             total += self.scoring.total(each, X, y)
-        if self.public is not None:
-            assert self.scoring.scorer is not None
-            score = float(self.scoring.scorer(model, self.public.X, self.public.y))
-            return TrialOutput(score, value)
         sums = self.scoring.noisy(total, random.spawn("score"))
         return TrialOutput(self.scoring.score(sums), (value, sums) if self.shows_sums else value)
 
@@ -234,32 +222,31 @@ class SearchRun:
         if not self.keyed:
             return dict(params), unpack(packed)
         if final.noise != self.settings.noise:
-            params = carried(params, self.estimator, self.settings, final)
-        return dict(params), refitted(self, final, params, packed)
+            params = self._carried(params, final)
+        rows = self.rows.at(np.arange(len(self.rows.y)))
 
+        def refit() -> Any:
+            with threadpool_limits(1):
+                return unpack(pack(train(self.estimator, params, final, rows, keyed_source(packed))))
 
-def carried(params: Mapping[str, Any], estimator: Any, before: Settings, after: Settings) -> dict[str, Any]:
-    """The parameters that won, those that depend on the noise and on the rows changed as the learner's rule does."""
-    found = dict(params)
-    first, second = (each.steps(clone(estimator).set_params(**clone(found, safe=False))) for each in (before, after))
-    for old, new in zip(first, second, strict=True):
-        name = f"{old.path}learning_rate"
-        carry = LEARNERS["dp-sgd"].carry
-        if name in found and isinstance(old.step, (DPSGDClassifier, DPSGDRegressor)) and carry is not None:
-            found[name] = carry({"learning_rate": found[name]}, _facts(old.step), _facts(new.step))["learning_rate"]
-    return found
+        return dict(params), result_of(refit, None)  # that and how training fails is part of its private output
 
-
-def _facts(step: Any) -> dict[str, Any]:
-    has: dict[str, Any] = step.get_params(deep=False)
-    return has
+    def _carried(self, params: Mapping[str, Any], final: Settings) -> dict[str, Any]:
+        """The parameters that won, those that depend on noise and rows changed as the learner's rule does."""
+        found, carry = dict(params), LEARNERS["dp-sgd"].carry
+        first, second = (each.steps(with_params(self.estimator, found)) for each in (self.settings, final))
+        for old, new in zip(first, second, strict=True):
+            name = f"{old.path}learning_rate"
+            if name in found and isinstance(old.step, (DPSGDClassifier, DPSGDRegressor)) and carry is not None:
+                found[name] = carry({"learning_rate": found[name]}, old.has, new.has)["learning_rate"]
+        return found
 
 
 class _Packer(ValuePickler):
     def reducer_override(self, obj: Any) -> Any:
         """What must not leave with a model leaves None behind."""
         if isinstance(obj, _SECRET):
-            return _nothing, ()
+            return type(None), ()
         if type(obj).__name__ == "BudgetAccountant" and is_diffprivlib(obj):
             return fresh_accountant, ()
         return super().reducer_override(obj)
@@ -275,10 +262,6 @@ _SECRET = (
 )
 
 
-def _nothing() -> None:
-    return None
-
-
 def pack(model: Any) -> bytes:
     """The bytes of a fitted model without any source of randomness."""
     buffer = io.BytesIO()
@@ -289,14 +272,3 @@ def pack(model: Any) -> bytes:
 def unpack(value: bytes) -> Any:
     """The model that was packed."""
     return pickle.loads(value)
-
-
-def refitted(run: SearchRun, settings: Settings, params: Mapping[str, Any], key: bytes) -> Any:
-    """The further model: of all rows, with the winner's parameters and its own key. None if training fails."""
-    rows = run.rows.at(np.arange(len(run.rows.y)))
-
-    def refit() -> Any:
-        with threadpool_limits(1):
-            return unpack(pack(train(run.estimator, params, settings, rows, keyed_source(key))))
-
-    return result_of(refit, None)  # that and how training fails is part of its private output
