@@ -22,7 +22,7 @@ from dpselect.cli.described import BASE_HELP, base_of
 from dpselect.cli.options import AsJson, print_result
 from dpselect.errors import ArgumentError, number
 from dpselect.privacy import Guarantee, approximate_dp, pure_dp
-from dpselect.randomness import RandomSource, keyed_source
+from dpselect.randomness import keyed_source
 
 __all__ = ["audit"]
 
@@ -85,13 +85,14 @@ def audit(
         number("--delta", delta, at_least=0.0, below=1.0)
     promised = _claim(claim, claim_epsilon, claim_delta)
     random = None if key is None else keyed_source(key)
+    how: dict[str, Any] = {"confidence": confidence, "delta": delta, "random": random}
     try:
         if outputs is not None:
             if promised is None or data is not None or neighbour is not None or draws is not None or quick:
                 raise ArgumentError("--outputs needs a claim, and goes without data, --draws and --quick")
-            name = f"{outputs[0].name} and {outputs[1].name}"
-            given = {"name": name, "confidence": confidence, "delta": delta, "low_bits": not ignore_low_bits}
-            found = audit_outputs(_array(outputs[0]), _array(outputs[1]), promised, random=random, **given)  # type: ignore[arg-type]
+            one, other = outputs
+            how |= {"name": f"{one.name} and {other.name}", "low_bits": not ignore_low_bits}
+            found = audit_outputs(_array(one), _array(other), promised, **how)
         else:
             with _output_to_stderr(), _current_folder():  # whatever the mechanism prints is no result
                 subject = _subject(str(entry), data, neighbour, promised)
@@ -100,7 +101,7 @@ def audit(
                 if isinstance(subject, FiniteSubject) and draws is not None:
                     subject = sampled(subject)
                 wanted = _QUICK if quick else _DRAWS if draws is None else draws
-                found = _run(subject, wanted, confidence, delta, not ignore_low_bits, random)
+                found = _run(subject, wanted, how, low_bits=not ignore_low_bits)
     except KeyboardInterrupt:
         typer.echo("dpselect: interrupted; nothing is said about the claim", err=True)
         raise typer.Exit(_INTERRUPTED) from None
@@ -109,31 +110,16 @@ def audit(
         raise typer.Exit(1)
 
 
-def _run(
-    subject: Auditable,
-    draws: int,
-    confidence: float,
-    delta: float | None,
-    low_bits: bool,
-    random: RandomSource | None,
-) -> Audit:
+def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool) -> Audit:
     if isinstance(subject, Audit):
         return subject
     with _progress(subject.name) as progress:
         try:
             if isinstance(subject, FiniteSubject):
-                return exact_audit(subject, delta=delta)
+                return exact_audit(subject, delta=how["delta"])
             if isinstance(subject, OneRunAudit):
-                return subject.run(confidence=confidence, delta=delta, random=random)
-            return black_box(
-                subject,
-                draws=draws,
-                confidence=confidence,
-                delta=delta,
-                low_bits=low_bits,
-                random=random,
-                progress=progress,
-            )
+                return subject.run(**how)
+            return black_box(subject, draws=draws, low_bits=low_bits, progress=progress, **how)
         except (ArgumentError, KeyboardInterrupt):
             raise
         except BaseException as error:  # SystemExit as well: its status would be taken for a verdict

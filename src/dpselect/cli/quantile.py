@@ -85,8 +85,8 @@ def quantile(
     if range_epsilon is not None:
         number("--range-epsilon", range_epsilon, at_least=2.0**-30, at_most=2.0**20)
     asked: dict[str, Any] = {"qs": q, "epsilon": epsilon, "adjacency": adjacency, "delta": delta}
-    asked["expected_rows"] = expected_rows
-    plan = Quantiles(method=method, **asked)  # type: ignore[arg-type]
+    asked |= {"method": method, "expected_rows": expected_rows}
+    plan = Quantiles(**asked)
     if plan.chosen == "tree" and range_epsilon is not None:
         raise ArgumentError("--method tree needs --lower and --upper")
     if plot is not None:
@@ -110,15 +110,8 @@ def quantile(
         with _paid(ledger, budget, total, f"quantiles of {column}") as receipt:
             if ends is not None:
                 bounds = ends.draw(source)
-            release = quantiles(
-                source,
-                method=plan.chosen,
-                lower=bounds[0],
-                upper=bounds[1],
-                granularity=step,
-                categories=category,
-                **asked,
-            )
+            asked |= {"method": plan.chosen, "granularity": step, "categories": category}
+            release = quantiles(source, lower=bounds[0], upper=bounds[1], **asked)
     errors = release.rank_errors(0.05)
     rows = [
         {"q": float(wanted), "value": _plain(value), "rank_error_95": error}

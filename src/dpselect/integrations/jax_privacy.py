@@ -6,7 +6,6 @@ accountants say does not enter.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -113,9 +112,7 @@ def params_guarantee(params: Any, *, steps: int, size_is_public: bool) -> Guaran
 
 def _rate(batch: Any, rows: int) -> float:
     """Batch size over rows, rounded up."""
-    size = number("batch size", batch)
-    rate = size / rows
-    return rate if Fraction(rate) >= Fraction(size) / rows else math.nextafter(rate, math.inf)
+    return number("batch size", Fraction(number("batch size", batch)) / rows, rounding="up")
 
 
 def _schedule(values: Any) -> list[tuple[int, float]]:

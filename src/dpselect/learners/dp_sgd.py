@@ -96,20 +96,25 @@ class GradientSchedule:
             yield t + 1, tuple(a / averaged[t + 1] for a in totals[t + 1]) if t + 1 in averaged else None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NoisyGradients(PrivateLearner):
     """What is trained by noisy gradients: its own parameters, and those of a rule for the ones that are None."""
 
+    noise_multiplier: float = 30.0
+    steps: int | None = None
+    clip_norm: float | None = None
+    learning_rate: float | None = None
+    averaged_share: float = 0.5
+    row_norm: float = 1.0
+    intercept_scale: float | None = None
+    nominal_rows: float | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
+
     _rule: ClassVar[TrainingRule]
-    noise_multiplier: float
-    sampling_rate: float = 1.0
-    steps: int | None
-    clip_norm: float | None
-    learning_rate: float | None
-    momentum: float = 0.0
-    averaged_share: float
-    intercept_scale: float | None
-    nominal_rows: float | None
-    adjacency: Adjacency | str
+    # full batches without momentum, of learners that have no such parameters
+    sampling_rate = 1.0
+    momentum = 0.0
 
     def _rows(self) -> float | None:
         """The public number of rows."""
@@ -226,23 +231,13 @@ class DPSGDClassification(NoisyGradients, Classifier):
 
     _rule = CLASSIFICATION
 
-    noise_multiplier: float = 30.0
     sampling_rate: float = 1.0
-    steps: int | None = None
-    clip_norm: float | None = None
-    learning_rate: float | None = None
     momentum: float = 0.0
-    averaged_share: float = 0.5
     hidden_units: int = 0
     activation: Literal["tanh", "relu"] = "tanh"
-    row_norm: float = 1.0
-    intercept_scale: float | None = None
     class_weights: Mapping[Any, float] | Sequence[float] | None = None
     classes: Sequence[Any] | NDArray[Any] | None = None
-    nominal_rows: float | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
     early_stopping: EarlyStopping | None = None
-    random: RandomSource | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy of a released model must not carry a budget, or the private rows of a score

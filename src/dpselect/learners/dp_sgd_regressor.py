@@ -13,8 +13,8 @@ from dpselect.learners.dp_sgd import NoisyGradients
 from dpselect.learners.learner import Regressor
 from dpselect.learners.rows import public_bounds, public_row_count, targets_of, unit_rows
 from dpselect.learners.training_rules import REGRESSION
-from dpselect.privacy import Adjacency, Guarantee
-from dpselect.randomness import RandomSource, resolve
+from dpselect.privacy import Guarantee
+from dpselect.randomness import resolve
 
 __all__ = ["DPSGDRegression"]
 
@@ -67,16 +67,6 @@ class DPSGDRegression(NoisyGradients, Regressor):
     _rule = REGRESSION
 
     label_bounds: tuple[float, float] | None = None
-    noise_multiplier: float = 30.0
-    steps: int | None = None
-    clip_norm: float | None = None
-    learning_rate: float | None = None
-    averaged_share: float = 0.5
-    row_norm: float = 1.0
-    intercept_scale: float | None = None
-    nominal_rows: float | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data.

@@ -33,14 +33,17 @@ _MOST_CLASSES: Final = 128
 _MOST_COLUMNS: Final = 2**13
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Ridge(PrivateLearner):
     """What both have in common: the parameters of the release, and how it becomes weights."""
 
-    noise_multiplier: float
-    floor: float
-    gram_share: float
-    intercept_scale: float
-    adjacency: Adjacency | str
+    noise_multiplier: float = 4.0
+    floor: float = 0.3
+    gram_share: float = 0.35
+    row_norm: float = 1.0
+    intercept_scale: float = 0.3
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone, before there is data: one Gaussian mechanism.
@@ -121,13 +124,6 @@ class RidgeRegression(_Ridge, Regressor):
     """
 
     label_bounds: tuple[float, float] | None = None
-    noise_multiplier: float = 4.0
-    floor: float = 0.3
-    gram_share: float = 0.35
-    row_norm: float = 1.0
-    intercept_scale: float = 0.3
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    random: RandomSource | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and numbers y of shape (rows,)."""
@@ -183,15 +179,8 @@ class RidgeClassification(_Ridge, Classifier):
     ['b', 'a']
     """
 
-    noise_multiplier: float = 4.0
-    floor: float = 0.3
-    gram_share: float = 0.35
-    row_norm: float = 1.0
-    intercept_scale: float = 0.3
     classes: Sequence[Any] | NDArray[Any] | None = None
     class_weights: Mapping[Any, float] | Sequence[float] | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    random: RandomSource | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X of shape (rows, features) and labels y of shape (rows,)."""

@@ -15,12 +15,7 @@ from dpselect.randomness import RandomSource
 from dpselect.tuning import LogUniform, Uniform
 
 try:
-    from optuna.distributions import (
-        BaseDistribution,
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
+    from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
     from optuna.trial import BaseTrial
 except ImportError:
     raise missing_extra("optuna", "tuning with Optuna trials") from None

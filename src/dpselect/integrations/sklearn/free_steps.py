@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from sklearn.base import clone
@@ -37,7 +37,8 @@ def refuse_rows_that_fail(estimator: Any, space: Space, X: Any, base: Base | Non
     Each combination of listed values for such steps is tried. `ArgumentError` if there are too many, or if polynomial
     features could make numbers overflow where that is not seen: behind a private step, or of a degree without a list.
     """
-    for variant in _variants(estimator, space):
+    last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None
+    for variant in _variants(estimator, space, lambda name, _: last not in (None, name.split("__")[0])):
         steps = private_steps(variant, base, columns=columns)
         table = X
         if isinstance(variant, Pipeline):
@@ -52,7 +53,11 @@ def refuse_rows_that_fail(estimator: Any, space: Space, X: Any, base: Base | Non
 
 def refuse_too_many_rows(estimator: Any, space: Space, settings: Settings, rows: int) -> None:
     """Raise `ArgumentError` for more rows than a learner takes for its public number: its runs would all fail."""
-    for variant in _variants(estimator, space, ends_in="nominal_rows"):
+
+    def matters(name: str, values: Sequence[Any]) -> bool:
+        return name.split("__")[-1] == "nominal_rows" or any(hasattr(value, "get_params") for value in values)
+
+    for variant in _variants(estimator, space, matters):
         for place in settings.steps(variant):
             if isinstance(place.step, OutputPerturbationClassifier):
                 nominal = place.step.nominal_rows
@@ -63,24 +68,15 @@ def refuse_too_many_rows(estimator: Any, space: Space, settings: Settings, rows:
                     )
 
 
-def _variants(estimator: Any, space: Space, ends_in: str = "") -> Iterator[Any]:
-    """The estimator with each combination of searched values: of parameters of that name, or of all steps but the last.
+def _variants(estimator: Any, space: Space, tried: Callable[[str, Sequence[Any]], bool]) -> Iterator[Any]:
+    """The estimator with each combination of searched values, of parameters that are to be tried.
 
     A value with which no fit could begin shows itself elsewhere.
     """
     plain = dense(clone(estimator))
-    last = plain.steps[-1][0] if isinstance(plain, Pipeline) else None
     for part in spaces_of(space):
-        listed = {
-            name: values
-            for name, law in part.parameters.items()
-            for values in [finite_choices(law) or ()]
-            if (
-                name.split("__")[-1] == ends_in or any(hasattr(value, "get_params") for value in values)
-                if ends_in
-                else last is not None and name.split("__")[0] != last
-            )
-        }
+        finite = {name: finite_choices(law) or () for name, law in part.parameters.items()}
+        listed = {name: values for name, values in finite.items() if tried(name, values)}
         known = {name: values for name, values in listed.items() if values}
         combinations = list(itertools.islice(itertools.product(*known.values()), _MOST_VARIANTS + 1))
         if len(combinations) > _MOST_VARIANTS:

@@ -26,12 +26,11 @@ from dpselect.integrations.sklearn.designs import (
     plan_two_stages,
 )
 from dpselect.integrations.sklearn.distributions import describe_value
-from dpselect.integrations.sklearn.foreign import explain_foreign_arguments
 from dpselect.integrations.sklearn.free_steps import refuse_rows_that_fail, refuse_too_many_rows
 from dpselect.integrations.sklearn.guarantee import Base, private_steps
 from dpselect.integrations.sklearn.plan import Request, SearchPlan, make_search_plan
 from dpselect.integrations.sklearn.rehearsal import draws_by_itself, rehearse
-from dpselect.integrations.sklearn.released import ReleasedEstimator
+from dpselect.integrations.sklearn.released import ReleasedEstimator, explain_foreign_arguments
 from dpselect.integrations.sklearn.requested import request_of
 from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_labels, sliceable
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of

@@ -69,12 +69,11 @@ def _digests(X: Any, labels: NDArray[Any]) -> list[bytes]:
 
 def _with_numbers(digests: list[bytes], same: list[bytes | None]) -> list[bytes]:
     """Digests of rows, of those that are the same with their number among them; None is the same as no other."""
-    before: Counter[bytes] = Counter()
+    before: Counter[bytes | None] = Counter()
     found = []
     for digest, content in zip(digests, same, strict=True):
         found.append(digest if content is None else numbered(digest, before[content]))
-        if content is not None:
-            before[content] += 1
+        before[content] += 1
     return found
 
 
