@@ -10,7 +10,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["COMMANDS", "EXAMPLES", "Commands", "Later"]
+__all__ = ["COMMANDS", "EXAMPLES", "Commands", "Later", "group"]
 
 COMMANDS: Final[Mapping[str, str]] = {
     "init": "Draft a study from the names of a table's columns, and the types of its schema. No row is read.",
@@ -121,6 +121,11 @@ class Commands(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         """As for every group, but for its commands."""
         super().__init__(**{**settings, "commands": {name: Later(name, help=line) for name, line in COMMANDS.items()}})
+
+
+def group(name: str) -> typer.Typer:
+    """A command with commands below it."""
+    return typer.Typer(name=name, help=COMMANDS[name], no_args_is_help=True, add_completion=False)
 
 
 def _examples(words: str) -> str | None:

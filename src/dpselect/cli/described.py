@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpselect.cli.options import number_in
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.bases import base_named, base_usage
@@ -45,10 +46,7 @@ def parse_settings(text: str) -> tuple[str, dict[str, float | int]]:
         if not equals or not key or key in settings:
             raise ArgumentError(f"{text!r}: settings are key=value, each once, separated by commas")
         try:
-            settings[key] = int(value)
+            settings[key] = number_in(value)
         except ValueError:
-            try:
-                settings[key] = float(value)
-            except ValueError:
-                raise ArgumentError(f"{text!r}: {key} must be a number, got {value!r}") from None
+            raise ArgumentError(f"{text!r}: {key} must be a number, got {value!r}") from None
     return name.strip(), settings

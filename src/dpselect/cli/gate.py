@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
+from dpselect.cli.commands import group
+from dpselect.cli.options import AsJson, Delimiter, Encoding, KeyVariable, csv_form, print_result, stake_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.gate.certificates import verify_certificate
@@ -21,12 +22,7 @@ from dpselect.numerics import rounded, rounded_down, rounded_up
 
 __all__ = ["gate_app"]
 
-gate_app = typer.Typer(
-    name="gate",
-    help="Is a candidate better than the incumbent? One bit an answer, however often it is asked.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+gate_app = group("gate")
 
 _Consultations = Annotated[int, typer.Option(help="Asks that the default stakes share the purse among; no limit.")]
 _Failure = Annotated[float, typer.Option(help="The chance of ever accepting a candidate that is not better.")]
@@ -80,9 +76,7 @@ def create(
         float | None, typer.Option(help="A second purse, for bounds on how much better: see `gate retire`.")
     ] = None,
     answer_seconds: Annotated[float, typer.Option(help="Answers come at whole multiples of this time.")] = 0.1,
-    key_variable: Annotated[
-        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
-    ] = None,
+    key_variable: KeyVariable = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: AsJson = False,

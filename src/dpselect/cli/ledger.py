@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpselect.cli.commands import group
 from dpselect.cli.options import AsJson, print_result
 from dpselect.errors import ArgumentError
 from dpselect.ledger import Amounts, Budget, Ledger, export_lines, import_lines
@@ -19,12 +20,7 @@ from dpselect.privacy import Receipt
 
 __all__ = ["ledger_app"]
 
-ledger_app = typer.Typer(
-    name="ledger",
-    help="Budgets that many people and programs spend from, on one durable record.",
-    no_args_is_help=True,
-    add_completion=False,
-)
+ledger_app = group("ledger")
 
 Where = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or a postgresql:// URL.")]
 

@@ -12,9 +12,23 @@ from dpselect.errors import ArgumentError
 if TYPE_CHECKING:
     from dpselect.storage import CsvForm
 
-__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form", "print_result", "stake_of"]
+__all__ = [
+    "AsJson",
+    "Decimal",
+    "Delimiter",
+    "Encoding",
+    "KeyVariable",
+    "Table",
+    "csv_form",
+    "number_in",
+    "print_result",
+    "stake_of",
+]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
+KeyVariable = Annotated[
+    str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]
@@ -31,6 +45,14 @@ def csv_form(delimiter: str | None, encoding: str | None) -> CsvForm:
         return CsvForm(delimiter or ",", encoding or "utf-8", skipinitialspace=True, declared_by="--encoding")
     except LookupError:
         raise ArgumentError(f"--encoding: unknown encoding {encoding!r}; such as utf-8 or latin-1") from None
+
+
+def number_in(text: str) -> int | float:
+    """The number that a text says, whole where it can be; `ValueError`."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def stake_of(text: str | None) -> float | Literal["all"] | None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, number_in, print_result
 from dpselect.errors import ArgumentError, number
 from dpselect.ledger import Ledger
 from dpselect.numerics import rounded_up
@@ -141,7 +141,7 @@ def _bound(flag: str, text: str | None, kind: str) -> Any:
     if text is None:
         return None
     try:
-        return np.datetime64(text) if kind == "M" else _number(text)
+        return np.datetime64(text) if kind == "M" else number_in(text)
     except ValueError:
         raise ArgumentError(f"{flag} must be a {'timestamp' if kind == 'M' else 'number'}, got {text!r}") from None
 
@@ -156,13 +156,6 @@ def _granularity(text: str | None, kind: str) -> Any:
         return np.timedelta64(int(amount), unit)  # type: ignore[call-overload]
     except (ValueError, TypeError):
         raise ArgumentError(f"--granularity must be a count and a unit such as '1 D', got {text!r}") from None
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
 
 
 def _plain(value: Any) -> Any:

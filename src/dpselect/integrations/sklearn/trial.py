@@ -85,7 +85,9 @@ class Settings:
             if self.nominal_rows is not None and "nominal_rows" in has and has["nominal_rows"] is None:
                 step.set_params(nominal_rows=self.nominal_rows)
             if self.noise is not None:
-                step.set_params(**_noise(place, self.noise, alone=len(steps) == 1))
+                name, inverse = noise_parameter(place)
+                own = 1.0 if len(steps) == 1 else float(has[name])
+                step.set_params(**{name: own / self.noise if inverse else own * self.noise})
         return steps
 
 
@@ -98,12 +100,6 @@ def noise_parameter(place: PrivateStep) -> tuple[str, bool]:
         f"{type(place.step).__name__} has neither noise_multiplier nor epsilon, so its noise cannot be chosen for a "
         "total: give repetitions without epsilon, or epsilon without repetitions"
     )
-
-
-def _noise(place: PrivateStep, noise: float, *, alone: bool) -> dict[str, float]:
-    name, inverse = noise_parameter(place)
-    own = 1.0 if alone else float(place.has[name])
-    return {name: own / noise if inverse else own * noise}
 
 
 @dataclass(frozen=True, repr=False)
