@@ -1,4 +1,4 @@
-"""Flags that several commands share."""
+"""Flags that several commands share, how they are read, and how a result is printed."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class NoisyGradients(PrivateLearner):
         noise, sampled, steps = float(self.noise_multiplier), float(self.sampling_rate), self._steps()
         clip = self._rule.clip_norm if self.learning_rate is None else 1.0
         clip = clip if self.clip_norm is None else number("clip_norm", self.clip_norm, at_least=1e-6, at_most=1e3)
-        reach = self._rule.reach_for(self.nominal_rows, sampled * math.sqrt(steps) / noise)
+        reach = self._rule.reach_for(self._rows(), sampled * math.sqrt(steps) / noise)
         rate = reach / (clip * steps) if self.learning_rate is None else self.learning_rate
         return GradientSchedule(
             noise_multiplier=noise,

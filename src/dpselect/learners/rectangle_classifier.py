@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,8 +13,7 @@ from dpselect.learners.rule_classifier import RuleClassifier
 from dpselect.ordered import PublicDomain, RectangleLearner, learn_rectangle
 from dpselect.ordered.labelled_rows.rectangle_plan import Slicing
 from dpselect.ordered.labelled_rows.rectangles import axis_domains
-from dpselect.privacy import Adjacency, Guarantee, Spender
-from dpselect.randomness import RandomSource
+from dpselect.privacy import Guarantee
 
 __all__ = ["PrivateRectangleClassifier"]
 
@@ -58,11 +56,7 @@ class PrivateRectangleClassifier(RuleClassifier):
     delta: float = 0.0
     failure_probability: float = 0.05
     slicing: Slicing = "auto"
-    classes: Sequence[Any] | NDArray[Any] | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    spender: Spender | None = None
     label: str = "rectangle"
-    random: RandomSource | None = None
 
     def guarantee(self, columns: int | None = None) -> Guarantee:
         """What one `fit` on so many columns promises, from the parameters alone; those of X after a fit.

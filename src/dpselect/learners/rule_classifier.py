@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,27 +15,23 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpselect.errors import ArgumentError
 from dpselect.learners.fixed_point import Array
 from dpselect.learners.rows import class_numbers, doubles, labels_of, public_classes, table_shape
-from dpselect.privacy import Guarantee, Receipt, Release, Spender
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.randomness import RandomSource
 
 __all__ = ["RuleClassifier"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RuleClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Prediction from a released rule, which is free for the training data.
 
-    A pickled copy leaves its `random` source behind, as those of `PrivateClassifier` do, and its `spender`.
+    A pickled copy leaves its `random` source behind, as those of `PrivateLearner` do, and its `spender`.
     """
 
-    classes: Sequence[Any] | NDArray[Any] | None
-    spender: Spender | None
-    label: str
-    random: RandomSource | None
-    classes_: NDArray[Any]
-    n_features_in_: int
-    rule_: Any
-    guarantee_: Guarantee
-    receipt_: Receipt | None
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
+    spender: Spender | None = None
+    random: RandomSource | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -14,8 +13,7 @@ from dpselect.learners.rule_classifier import RuleClassifier
 from dpselect.ordered import ThresholdLearner, learn_threshold
 from dpselect.ordered.labelled_rows.threshold_plan import ThresholdMethod
 from dpselect.ordered.labelled_rows.thresholds import Side
-from dpselect.privacy import Adjacency, Guarantee, Spender
-from dpselect.randomness import RandomSource
+from dpselect.privacy import Guarantee
 
 __all__ = ["PrivateThresholdClassifier"]
 
@@ -60,11 +58,7 @@ class PrivateThresholdClassifier(RuleClassifier):
     positives: Side = "either"
     epsilon: float = 1.0
     method: ThresholdMethod = "errors"
-    classes: Sequence[Any] | NDArray[Any] | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE.value
-    spender: Spender | None = None
     label: str = "threshold"
-    random: RandomSource | None = None
 
     def guarantee(self) -> Guarantee:
         """What one `fit` promises, from the parameters alone.

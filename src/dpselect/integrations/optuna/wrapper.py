@@ -100,17 +100,13 @@ def tune(
         score = result.score if result.score is None or direction == "maximize" else -result.score
         return replace(result, params=params, value=value, score=score)
 
-    def release_unpacked(result: TuneResult) -> None:
-        if release is not None:
-            release(unpacked(result))
-
     kept = SearchStore.of(store)
     result = tune_in_space(
         _Run(objective, direction),
         space=Space({}),
         base=base,
         store=kept if kept.example is None else replace(kept, example=({}, kept.example)),
-        release=None if release is None else release_unpacked,
+        release=None if release is None else lambda result: release(unpacked(result)),
         rehearse=False if on_made_up_rows is None else _Run(on_made_up_rows, direction),
         **options,
     )

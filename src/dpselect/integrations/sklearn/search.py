@@ -20,7 +20,6 @@ from dpselect.errors import ArgumentError, integer
 from dpselect.integrations.sklearn.designs import (
     PortfolioRun,
     agreement_of,
-    listed,
     one_by_one,
     plan_portfolio,
     plan_two_stages,
@@ -36,7 +35,7 @@ from dpselect.integrations.sklearn.rows import nominal_rows, public_rows, read_l
 from dpselect.integrations.sklearn.scoring import PublicScores, Scoring, scoring_of
 from dpselect.integrations.sklearn.spending import WholePriceSpender
 from dpselect.integrations.sklearn.split import rows_to_parts
-from dpselect.integrations.sklearn.trial import SearchRun, Settings, TrialRows
+from dpselect.integrations.sklearn.trial import SearchRun, TrialRows
 from dpselect.learners.rows import column_names, table_shape
 from dpselect.numerics import rounded_up
 from dpselect.privacy import Adjacency, Guarantee, Spender
@@ -239,7 +238,11 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
                 rows=max(1.0, nominal * (1.0 if request.models is not None else self.validation_fraction or 1.0)),
                 classes=classes,
             )
-        room = self._room(request, settings, scoring, X, classes, rehearsed=self.rehearse and not beside)
+        size = None
+        if self.rehearse and not beside:
+            space = one_by_one(plan.candidates) if plan.candidates else request.space
+            size = rehearse(self.estimator, space, settings, scoring, X, classes)
+        room = self._room(size, request.folds or 1, scoring)
         run: SearchRun | PortfolioRun
         if plan.portfolio is not None and isinstance(scoring, Scoring):
             run = PortfolioRun(self.estimator, plan.candidates, settings, plan.portfolio, rows, scoring)
@@ -313,7 +316,7 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             random=self.random,
             release=write,
             execution=Execution(constant_runs=self.constant_runs),
-            rehearse=False,  # see _room
+            rehearse=False,  # `fit` has done so
             declare_score=self.release_score,
         )
         # a search resumed after its release was written does not write it again
@@ -327,25 +330,12 @@ class PrivateSearchCV(ReleasedEstimator, MetaEstimatorMixin, BaseEstimator):  # 
             return plan_two_stages(request, self.refit_share)
         return make_search_plan(request)
 
-    def _room(
-        self,
-        request: Request,
-        settings: Settings,
-        scoring: Scoring | PublicScores | None,
-        X: Any,
-        classes: NDArray[Any] | None,
-        *,
-        rehearsed: bool,
-    ) -> int:
-        """Public room for one run's value."""
-        size = None
-        if rehearsed:
-            space = one_by_one(listed(request.space)) if self.design == "portfolio" else request.space
-            size = rehearse(self.estimator, space, settings, scoring, X, classes)
+    def _room(self, size: int | None, models: int, scoring: Scoring | PublicScores | None) -> int:
+        """Public room for one run's value: so many models, of which a rehearsal may have shown the size."""
         if self.payload_bytes is not None:
             return integer("payload_bytes", self.payload_bytes, at_least=1)
         sums = scoring.room if isinstance(scoring, Scoring) else 0
-        return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * (request.folds or 1) * size))
+        return sums + (_ROOM_WITHOUT_REHEARSAL if size is None else max(_LEAST_ROOM, 2 * models * size))
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
         if "groups" in params:
