@@ -11,7 +11,8 @@ from dpselect.accounting import best_of
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, covering, portfolio_of
 from dpselect.errors import AdjacencyError, ArgumentError
 from dpselect.integrations.sklearn import PrivateSearchCV, RowScore
-from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of
+from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, listed
+from dpselect.integrations.sklearn.distributions import search_space
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, unpack
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
 from dpselect.privacy import Adjacency, compose, pure_dp
@@ -208,6 +209,11 @@ def test_what_does_not_go_together_is_refused_before_anything_is_drawn(space, op
 
 
 @pytest.mark.full
+def test_lists_within_lists_are_candidates_too():
+    space = search_space([[{"steps": [1]}, {"steps": [2]}], {"steps": [3]}])
+    assert listed(space) == [{"steps": 1}, {"steps": 2}, {"steps": 3}]
+
+
 def test_another_adjacency_is_not_converted():
     with pytest.raises(AdjacencyError):
         search({"kind": [0, 1]}, Says(), design="portfolio", adjacency="replace_one").plan()

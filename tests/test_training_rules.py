@@ -183,6 +183,7 @@ def test_only_the_listed_conventions_of_scikit_learn_are_broken():
         ({"intercept_scale": 2}, "intercept_scale"),
         ({"nominal_rows": 0}, "nominal_rows"),
         ({"nominal_rows": -5, "steps": 2, "learning_rate": 1.0}, "nominal_rows"),
+        ({"nominal_rows": -5, "steps": 2}, "nominal_rows"),
     ],
 )
 def test_parameters_are_refused_by_name(options, named):

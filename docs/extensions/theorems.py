@@ -50,7 +50,7 @@ NO_ENTRY = {
     ("audit/black_box.py", "Ding et al. 2018"): "a method: an event is chosen on one half of the draws",
     ("integrations/sklearn/diffprivlib_models.py", "Theorem 9"): "what the models of another library rest on",
     ("learners/strongly_convex.py", "Theorem 2.2.3"): "the speed of a solver, which the tolerance checks",
-    ("learners/training_rules.py", "Corollary 3.3"): "the sum of squared lengths of Gaussian shifts",
+    ("learners/dp_sgd.py", "Corollary 3.3"): "the sum of squared lengths of Gaussian shifts",
     ("ledger/filters.py", "Theorem 4.3"): "a filter is no bound: the ledger's tests compare it with exact compositions",
     (
         "ordered/interior_points/tree_log_price.py",

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -129,20 +129,15 @@ def _run(subject: Auditable, draws: int, how: dict[str, Any], *, low_bits: bool)
 @contextmanager
 def _output_to_stderr() -> Iterator[None]:
     """What the mechanism prints, and what its C code and child processes write to standard output."""
-    real = sys.stdout is sys.__stdout__ and sys.stdout is not None
-    if not real:  # somebody took it already
-        with redirect_stdout(sys.stderr):
-            yield
-        return
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+    with ExitStack() as undone:
+        if sys.stdout is sys.__stdout__ and sys.stdout is not None:  # else somebody took it already
+            sys.stdout.flush()
+            kept = os.dup(1)
+            undone.callback(os.close, kept)
+            undone.callback(os.dup2, kept, 1)
+            os.dup2(2, 1)
+        undone.enter_context(redirect_stdout(sys.stderr))
+        yield
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from dpselect.cli.commands import group
-from dpselect.cli.options import AsJson, Delimiter, Encoding, KeyVariable, csv_form, print_result, stake_of
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result, stake_of
 from dpselect.errors import ArgumentError, ContentError
 from dpselect.holdout import Gate, GateRules, advise_gate, plan_gate
 from dpselect.holdout.gate.certificates import verify_certificate
@@ -76,7 +76,9 @@ def create(
         float | None, typer.Option(help="A second purse, for bounds on how much better: see `gate retire`.")
     ] = None,
     answer_seconds: Annotated[float, typer.Option(help="Answers come at whole multiples of this time.")] = 0.1,
-    key_variable: KeyVariable = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: AsJson = False,

@@ -10,7 +10,7 @@ import typer
 
 from dpselect.cli.commands import group
 from dpselect.cli.holdout_server import invite, revoke, serve, submit
-from dpselect.cli.options import AsJson, Delimiter, Encoding, KeyVariable, csv_form, print_result
+from dpselect.cli.options import AsJson, Delimiter, Encoding, csv_form, print_result
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout import MECHANISMS, Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.files import read_columns
@@ -70,7 +70,9 @@ def create(
     label_column: Annotated[str, typer.Option(help="The column of labels.")] = "label",
     ledger: Annotated[str | None, typer.Option(help="A ledger (file or URL) to spend from; needs --budget.")] = None,
     budget: Annotated[str | None, typer.Option(help="The budget in it.")] = None,
-    key_variable: KeyVariable = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
+    ] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     as_json: AsJson = False,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
-from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,9 +102,10 @@ def export_(
     ledger: Where, output: Annotated[Path | None, typer.Argument(help="A file; standard output by default.")] = None
 ) -> None:
     """Write the record as JSON lines. Whoever reads it sees the outputs' cells: it is as private as they are."""
-    with Ledger.open(ledger, create=False) as record, _writing(output) as write:
-        for line in export_lines(record):
-            write.write(line + "\n")
+    with Ledger.open(ledger, create=False) as record:
+        target: AbstractContextManager[Any] = nullcontext(sys.stdout)
+        with target if output is None else output.open("x", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in export_lines(record))
 
 
 @ledger_app.command(name="import")
@@ -186,12 +186,3 @@ def _receipt(path: Path) -> Receipt:
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ArgumentError(f"receipt: {path} holds no receipt of a ledger (sequence and head)") from None
     return Receipt(str(named.get("account")), str(named.get("identifier")), {}, sequence, head)
-
-
-@contextlib.contextmanager
-def _writing(path: Path | None) -> Iterator[Any]:
-    if path is None:
-        yield sys.stdout
-        return
-    with path.open("x", encoding="utf-8") as file:
-        yield file

@@ -12,23 +12,9 @@ from dpselect.errors import ArgumentError
 if TYPE_CHECKING:
     from dpselect.storage import CsvForm
 
-__all__ = [
-    "AsJson",
-    "Decimal",
-    "Delimiter",
-    "Encoding",
-    "KeyVariable",
-    "Table",
-    "csv_form",
-    "number_in",
-    "print_result",
-    "stake_of",
-]
+__all__ = ["AsJson", "Decimal", "Delimiter", "Encoding", "Table", "csv_form", "number_in", "print_result", "stake_of"]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-KeyVariable = Annotated[
-    str | None, typer.Option(help="An environment variable with the key, in place of a file in the state folder.")
-]
 Table = Annotated[str | None, typer.Option(help="The table of a database.")]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV file; by default a comma.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV file; by default UTF-8.")]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.learners.clipped_gradients import HiddenLayerNetwork, Model, SoftmaxRegression, clipped_gradient_sum
 from dpselect.learners.early_stopping import EarlyStopping
 from dpselect.learners.fixed_point import STEP, Array
@@ -24,9 +24,10 @@ from dpselect.learners.rows import (
     public_weights,
     unit_rows,
 )
-from dpselect.learners.training_rules import CLASSIFICATION, TrainingRule, gradient_guarantee
+from dpselect.learners.training_rules import CLASSIFICATION, TrainingRule
 from dpselect.mechanisms import gaussian_steps, grid_at_most
-from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
+from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, dp_sgd, gaussian
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["DPSGDClassification"]
@@ -127,13 +128,19 @@ class NoisyGradients(PrivateLearner):
         return self._rule.steps_for(self._rows(), noise / float(self.sampling_rate))
 
     def _work(self, steps: int) -> Guarantee:
-        """What so many steps promise."""
-        return gradient_guarantee(
-            noise_multiplier=self.noise_multiplier,
-            sampling_rate=self.sampling_rate,
-            steps=steps,
-            adjacency=self.adjacency,
-        )
+        """What so many noisy sums of clipped gradients promise: of full batches exactly, as one Gaussian mechanism.
+
+        T Gaussian mechanisms of noise multiplier sigma on the same rows are one with sigma/sqrt(T), also when each is
+        chosen by what came before (Dong, Roth, Su 2022, Corollary 3.3).
+        """
+        sigma = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6, rounding="down")
+        if number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0) < 1.0:
+            sampled = self.sampling_rate
+            return dp_sgd(noise_multiplier=sigma, sampling_rate=sampled, steps=steps, adjacency=self.adjacency)
+        if parse_adjacency(self.adjacency) is not Adjacency.ADD_OR_REMOVE_ONE:
+            raise AdjacencyError("noisy gradients are private under add_or_remove_one, not under replace_one")
+        count = integer("steps", steps, at_least=1, at_most=2**40)
+        return gaussian(noise_multiplier=sigma / math.sqrt(count) * (1.0 - 2.0**-50))
 
     def _schedule(self, normalizer: float) -> GradientSchedule:
         """A rate that is given is one for gradients of norm 1, so that they are clipped there by default."""

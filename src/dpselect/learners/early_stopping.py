@@ -293,11 +293,9 @@ class Run(Session):
         if not self._open or step != self.steps + 1:
             raise StudyError("steps are counted one by one while the run is open: what is not counted is not paid for")
         self.steps = step
-        stops = self._stopping.stops
-        if step in stops:
-            self._open = step != stops[-1] and not self._judged(model)
+        if step == self._stopping.stops[-1]:
+            self._open = False
+        elif step in self._stopping.stops:
+            self._scores.append(float(self._stopping.score(model, self._source)))
+            self._open = not self._stopping.rule(self.scores)
         return not self._open
-
-    def _judged(self, model: Any) -> bool:
-        self._scores.append(float(self._stopping.score(model, self._source)))
-        return bool(self._stopping.rule(self.scores))

@@ -188,9 +188,7 @@ def labels_of(y: Any, rows: int) -> NDArray[Any]:
         labels = np.asarray(column_or_1d(y, warn=True))
     else:
         # not np.array(y): one row's text would turn all the others' numbers into text
-        labels = np.empty(len(y), dtype=object)
-        for k, label in enumerate(y):
-            labels[k] = label
+        labels = np.fromiter(y, dtype=object, count=len(y))
     if len(labels) != rows:
         raise ArgumentError("y must have one label for each row of X: their lengths differ")
     return labels

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from dpselect.errors import AdjacencyError, integer, number
 from dpselect.numerics import first_true
-from dpselect.privacy import Adjacency, Guarantee, dp_sgd, gaussian
-from dpselect.privacy.adjacency import parse_adjacency
 
-__all__ = ["CLASSIFICATION", "REGRESSION", "TrainingRule", "gradient_guarantee"]
+__all__ = ["CLASSIFICATION", "REGRESSION", "TrainingRule"]
 
 _ROWS: Final = 1000.0
 """What stands for the number of rows where none is public."""
@@ -61,18 +58,3 @@ CLASSIFICATION: Final = TrainingRule(clip_norm=0.3, growth=30.0, reach=(150.0, 2
 
 REGRESSION: Final = TrainingRule(clip_norm=0.1, growth=2.5, reach=(10.0, 60.0), a_step=2.0, steps=(40, 300))
 """For the square of the error of labels in [-1, 1]; with fewer steps it diverges."""
-
-
-def gradient_guarantee(*, noise_multiplier: Any, sampling_rate: Any, steps: Any, adjacency: Any) -> Guarantee:
-    """What noisy sums of clipped gradients promise: of full batches exactly, as one Gaussian mechanism.
-
-    T Gaussian mechanisms of noise multiplier sigma on the same rows are one with sigma/sqrt(T), also when each is
-    chosen by what came before (Dong, Roth, Su 2022, Corollary 3.3).
-    """
-    sigma = number("noise_multiplier", noise_multiplier, at_least=0.01, at_most=1e6, rounding="down")
-    if number("sampling_rate", sampling_rate, above=0.0, at_most=1.0) < 1.0:
-        return dp_sgd(noise_multiplier=sigma, sampling_rate=sampling_rate, steps=steps, adjacency=adjacency)
-    if parse_adjacency(adjacency) is not Adjacency.ADD_OR_REMOVE_ONE:
-        raise AdjacencyError("noisy gradients are private under add_or_remove_one, not under replace_one")
-    count = integer("steps", steps, at_least=1, at_most=2**40)
-    return gaussian(noise_multiplier=sigma / math.sqrt(count) * (1.0 - 2.0**-50))

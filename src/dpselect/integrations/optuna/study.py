@@ -127,14 +127,12 @@ def _parse_url(location: str) -> sqlalchemy.URL:
 
 def _choose(names: Mapping[Any, str], name: str | None) -> Any:
     """The identifier of the study that is meant."""
-    if name is None and len(names) == 1:
-        return next(iter(names))
-    listed = ", ".join(repr(known) for known in names.values()) or "none"
+    meant = [identifier for identifier, known in names.items() if name in (None, known)]
+    if len(meant) == 1:
+        return meant[0]
+    listed = ", ".join(map(repr, names.values())) or "none"
     if name is None:
         raise ArgumentError(f"study_name: the storage holds {len(names)} studies; give one of {listed}")
-    for identifier, known in names.items():
-        if known == name:
-            return identifier
     raise ArgumentError(f"study_name: no study {name!r} in this storage, which holds {listed}")
 
 

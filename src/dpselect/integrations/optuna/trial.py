@@ -89,14 +89,10 @@ def _draw_int(law: IntDistribution, random: RandomSource) -> int:
     return min(max(round(math.exp(drawn)), law.low), law.high)
 
 
-def _draw_categorical(law: CategoricalDistribution, random: RandomSource) -> Any:
-    return law.choices[random.below(len(law.choices))]
-
-
 _LAWS: Final[dict[type, Callable[[Any, RandomSource], Any]]] = {
     FloatDistribution: _draw_float,
     IntDistribution: _draw_int,
-    CategoricalDistribution: _draw_categorical,
+    CategoricalDistribution: lambda law, random: law.choices[random.below(len(law.choices))],
 }
 
 
