@@ -43,10 +43,10 @@ def number_in(text: str) -> int | float:
 
 def stake_of(text: str | None) -> float | Literal["all"] | None:
     """What is staked of a gate's purse: a number or "all"; `ArgumentError` for anything else."""
-    if text is None or text == "all":
-        return None if text is None else "all"
+    if text is None:
+        return None
     try:
-        return float(text)
+        return "all" if text == "all" else float(text)
     except ValueError:
         raise ArgumentError(f'--stake must be a number or "all", got {text[:40]!r}') from None
 
