@@ -18,7 +18,7 @@ from scipy.stats import binom
 from dpselect.adaptive import ExponentialMedian, hoeffding_subsample, plan_blocks, uniform_grid
 from dpselect.adaptive.generalisation import paper_blocks, transfer_blocks, verification_blocks
 from dpselect.adaptive.median_bounds import advanced_composition, exponential_median_blocks
-from dpselect.adaptive.transfer import _from_profile, largest_epsilon
+from dpselect.adaptive.transfer import _from_profile
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.ordered.domains import Domain
 from dpselect.privacy import compose
@@ -49,9 +49,11 @@ def test_steps_between_the_paper_and_ours(size: int, queries: int, solved: int, 
         c, b, slack = 0.25 + 0.25 / (1 + math.exp(-point[0])), *np.exp(point[1:]).tolist()
         if c >= 0.4999 or b >= 0.03 or slack >= 1e-2:
             return math.inf
-        whole = largest_epsilon(sample_rank=c, rank=0.25, failure_probability=BETA, accuracy_failure=b, delta=slack)
-        if whole <= 0.0:
+        # the transfer bound for (epsilon, delta): the epsilon at which c (beta - b) = exp(epsilon) rank beta + delta
+        left = c * (BETA - b) - slack
+        if left <= 0.25 * BETA:
             return math.inf
+        whole = math.log(left / (0.25 * BETA))
         root = math.sqrt(2 * queries * -math.log(slack))
         each = (-root + math.sqrt(root * root + 2 * queries * whole)) / queries
         return exponential_median_blocks(

@@ -7,18 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, SupportsFloat, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.adaptive.blocks import Mechanism, splitting_blocks
 from dpselect.adaptive.certificate import Certificate, choose_mechanism
 from dpselect.adaptive.choosing import choice_guarantee, draw_choice, summed_ranks
-from dpselect.adaptive.grids import AnswerGrid, read_grid
+from dpselect.adaptive.grids import AnswerGrid, plain_median, read_grid
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.subsamples import Blocks, Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import plan_verification
 from dpselect.errors import ArgumentError, BudgetError, integer, number, public_text
-from dpselect.ordered.domains import Domain
 from dpselect.privacy import Guarantee, Release, Spender, paid
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import Session, answers
@@ -212,7 +210,7 @@ class AdaptiveAnalysis(Session):
                 return search.draw(values, points, random=self._random)
             if self._plan.epsilon:
                 return ExponentialMedian(epsilon=self._plan.epsilon).draw(values, points, random=self._random)
-            return points.decode(_plain_median(values, points))
+            return plain_median(values, points)
 
         return self._ask(answer, self._certificate.answer)
 
@@ -253,7 +251,9 @@ class AdaptiveAnalysis(Session):
 
         Raises `ArgumentError` when no verifications were planned, `BudgetError` when none is left.
         """
-        verification = self._planned_verification()
+        verification = self._verification
+        if verification is None:
+            raise ArgumentError("no verification was planned: give verifications= and refusals=")
         _check_callable(estimator)
         number("guess", guess)
         if verification.remaining < 1:
@@ -278,11 +278,6 @@ class AdaptiveAnalysis(Session):
             return replace(found, value=Verified(False, None))
         return replace(corrected, value=Verified(False, corrected.value))
 
-    def _planned_verification(self) -> Verification:
-        if self._verification is None:
-            raise ArgumentError("no verification was planned: give verifications= and refusals=")
-        return self._verification
-
     def _ask(self, answer: Callable[[Blocks], Any], guarantee: Guarantee) -> Release:
         """Pay for the question, then count it, then compute it: a crash in between costs, and tells nothing."""
         if self.remaining < 1:
@@ -304,10 +299,3 @@ def _check_callable(*estimators: Any) -> None:
     """Before anything is charged: what fails on every block would cost a question and say nothing."""
     if not all(callable(one) for one in estimators):
         raise ArgumentError("an estimator must be a function of a block")
-
-
-def _plain_median(values: NDArray[np.float64], grid: Domain) -> int:
-    """The code of the middle value of an odd number of them."""
-    filled = np.where(np.isnan(values), float(grid.decode(0)), values)
-    codes = np.sort(np.asarray(grid.encode(filled), dtype=np.uint64))
-    return int(codes[len(codes) // 2])

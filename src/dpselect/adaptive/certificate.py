@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsFloat
+from typing import Any, SupportsFloat
 
-from dpselect.adaptive.blocks import BlockPlan, Mechanism, break_even, plan_blocks, splitting_blocks
+from dpselect.adaptive.blocks import BlockPlan, break_even, plan_blocks, splitting_blocks
 from dpselect.adaptive.medians import ExponentialMedian, SearchMedian
 from dpselect.adaptive.runs import runs_guarantee
 from dpselect.adaptive.spread import error_from_standard_deviation
@@ -14,7 +14,7 @@ from dpselect.adaptive.verification_plan import VerificationPlan
 from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency, Guarantee, compose, gaussian, zcdp
 
-__all__ = ["Certificate", "answer_guarantee", "choose_mechanism", "no_promise"]
+__all__ = ["Certificate", "choose_mechanism", "no_promise"]
 
 _COMPOSED = 10_000
 """Up to this many answers their loss distributions are composed; beyond, concentrated privacy is as good."""
@@ -27,13 +27,6 @@ def no_promise() -> Guarantee:
         theorem="none: an exact statistic is released",
         terms={"mechanism": "exact"},
     )
-
-
-def answer_guarantee(plan: BlockPlan) -> Guarantee:
-    """What one answer promises to a row: to its block, as if the whole block were replaced."""
-    if plan.noise is not None:
-        return SearchMedian(noise=plan.noise).guarantee
-    return ExponentialMedian(epsilon=plan.epsilon).guarantee if plan.epsilon else no_promise()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +67,10 @@ class Certificate:
 
     @property
     def answer(self) -> Guarantee:
-        """What one answer promises to a row."""
-        return answer_guarantee(self.plan)
+        """What one answer promises to a row: to its block, as if the whole block were replaced."""
+        if self.plan.noise is not None:
+            return SearchMedian(noise=self.plan.noise).guarantee
+        return ExponentialMedian(epsilon=self.plan.epsilon).guarantee if self.plan.epsilon else no_promise()
 
     @property
     def row_privacy(self) -> Guarantee:
@@ -120,41 +115,26 @@ class Certificate:
         }
 
 
-def choose_mechanism(
-    *,
-    queries: int,
-    grid_size: int,
-    failure_probability: float,
-    rank: SupportsFloat,
-    mechanism: Mechanism | Literal["best"],
-    accounting: Literal["optimal", "paper"],
-    validity_only: bool,
-    upper_rank: SupportsFloat | None = None,
-) -> tuple[BlockPlan, str]:
-    """The plan with the fewest blocks and why it was taken. Splitting needs `validity_only`: no privacy to a row."""
-    if mechanism == "splitting" and not validity_only:
+def choose_mechanism(*, validity_only: bool, **options: Any) -> tuple[BlockPlan, str]:
+    """The plan with the fewest blocks for these options of `plan_blocks`, and why it was taken.
+
+    Splitting needs `validity_only`: no privacy to a row.
+    """
+    if options["mechanism"] == "splitting" and not validity_only:
         raise ArgumentError("mechanism 'splitting' promises no privacy to a row; it needs validity_only=True")
-    plan = plan_blocks(
-        queries=queries,
-        grid_size=grid_size,
-        failure_probability=failure_probability,
-        rank=rank,
-        upper_rank=upper_rank,
-        mechanism=mechanism,
-        accounting=accounting,
-    )
+    plan = plan_blocks(**options)
     if plan.upper_rank is not None:
         return plan, f"{plan.mechanism} answers the {float(plan.quantile):.4g} quantile: {plan.blocks} blocks"
-    if mechanism != "best" or accounting == "paper":
-        return plan, f"{plan.mechanism} with the {accounting} accounting, as asked: {plan.blocks} blocks"
-    split = queries * splitting_blocks(queries, failure_probability, rank)
+    if options["mechanism"] != "best" or plan.accounting == "paper":
+        return plan, f"{plan.mechanism} with the {plan.accounting} accounting, as asked: {plan.blocks} blocks"
+    split = plan.queries * splitting_blocks(plan.queries, plan.failure_probability, plan.rank)
     if split >= plan.blocks:
         return plan, (
             f"{plan.mechanism} needs {plan.blocks} blocks, data splitting {split}: asking the same data is cheaper"
         )
     if validity_only:
         fresh = replace(plan, mechanism="splitting", blocks=split, noise=None, epsilon=0.0)
-        even = break_even(grid_size=grid_size, failure_probability=failure_probability, rank=rank)
+        even = break_even(grid_size=plan.grid_size, failure_probability=plan.failure_probability, rank=plan.rank)
         return fresh, (
             f"data splitting needs {split} blocks, {plan.mechanism} {plan.blocks}; about {even} questions break even"
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpselect.adaptive.blocks import splitting_blocks
 from dpselect.adaptive.certificate import no_promise
-from dpselect.adaptive.grids import AnswerGrid, read_grid
+from dpselect.adaptive.grids import AnswerGrid, filled, plain_median, read_grid
 from dpselect.adaptive.subsamples import Estimator, cut_into_blocks, evaluate
 from dpselect.adaptive.verification import Verification
 from dpselect.adaptive.verification_plan import VerificationPlan, plan_verification
@@ -98,7 +98,7 @@ class EffectiveRounds(Session):
         value = self._median(estimator, points, axis)
 
         def held_out() -> NDArray[np.float64]:
-            values = _filled(evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs), points)
+            values = filled(evaluate(estimator, self._verification.blocks, axis=axis, jobs=self._jobs), points)
             return np.asarray([points.decode(int(code)) for code in points.encode(values)], float)
 
         if not self._verification.check(held_out, float(value)).value:
@@ -108,13 +108,7 @@ class EffectiveRounds(Session):
     def _median(self, estimator: Estimator, points: Domain, axis: bool) -> Any:
         current = self._sets - self.rounds_left
         here = self._blocks.part(current * self._size, (current + 1) * self._size)
-        values = _filled(evaluate(estimator, here, axis=axis, jobs=self._jobs), points)
-        codes = np.sort(np.asarray(points.encode(values), dtype=np.uint64))
-        return points.decode(int(codes[len(codes) // 2]))
+        return plain_median(evaluate(estimator, here, axis=axis, jobs=self._jobs), points)
 
     def __repr__(self) -> str:
         return f"<EffectiveRounds, {self.rounds_left} of {self._sets} sets left>"
-
-
-def _filled(values: Any, points: Domain) -> Any:
-    return np.where(np.isnan(values), float(points.decode(0)), values)

@@ -10,26 +10,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat, TypedDict, TypeVar
+from typing import Any, SupportsFloat, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.ordered.domains import Domain, Doubles, Grid, exact_decimal
+from dpselect.ordered import PublicDomain
+from dpselect.ordered.domains import Domain, Doubles, Grid
 
 __all__ = [
     "ExplicitGrid",
     "IntegerGrid",
     "LogarithmicGrid",
     "explicit_grid",
+    "filled",
     "float_grid",
     "integer_grid",
     "logarithmic_grid",
+    "plain_median",
     "uniform_grid",
 ]
-
-_G = TypeVar("_G", bound=Grid)
 
 
 @dataclass(frozen=True)
@@ -98,19 +99,14 @@ def uniform_grid(lower: SupportsFloat, upper: SupportsFloat, granularity: float 
     >>> uniform_grid(-5, 5, 0.01).size
     1001
     """
-    low, high = _ends(lower, upper)
-    number("granularity", granularity, above=0.0)
-    step = exact_decimal(granularity)
-    grid = Grid(math.ceil(exact_decimal(low) / step), math.floor(exact_decimal(high) / step), step)
-    if max(abs(grid.first), abs(grid.last)) > 1 << 53:
-        raise ArgumentError("granularity must be at least 2**-53 of lower and of upper")
-    return _not_empty(grid)
+    number("granularity", granularity)  # a domain's may be "float64"
+    return cast("Grid", _between(lower, upper, granularity))
 
 
 def integer_grid(lower: int, upper: int) -> IntegerGrid:
     """lower .. upper, both within 2**53 of zero."""
     low = integer("lower", lower, at_least=-(1 << 53), at_most=1 << 53)
-    return _not_empty(IntegerGrid(low, integer("upper", upper, at_most=1 << 53), Fraction(1)))
+    return IntegerGrid(low, integer("upper", upper, at_least=low, at_most=1 << 53), Fraction(1))
 
 
 def logarithmic_grid(lower: SupportsFloat, upper: SupportsFloat, *, ratio: SupportsFloat) -> LogarithmicGrid:
@@ -119,8 +115,8 @@ def logarithmic_grid(lower: SupportsFloat, upper: SupportsFloat, *, ratio: Suppo
     >>> logarithmic_grid(1, 1000, ratio=10).size
     4
     """
-    low, high = _ends(number("lower", lower, above=0.0), upper)
-    step = number("ratio", ratio, at_least=1.0 + 2.0**-30)
+    low = number("lower", lower, above=0.0)
+    high, step = number("upper", upper, at_least=low), number("ratio", ratio, at_least=1.0 + 2.0**-30)
     size = math.floor((math.log(high) - math.log(low)) / math.log(step) + 1e-9) + 1
     return LogarithmicGrid(low, step, integer("the number of grid points", size, at_least=1, at_most=1 << 53))
 
@@ -135,21 +131,12 @@ def explicit_grid(points: Sequence[SupportsFloat]) -> ExplicitGrid:
 
 def float_grid(lower: SupportsFloat, upper: SupportsFloat) -> Doubles:
     """All doubles from lower to upper: up to 2**64 of them, for answers of unknown size."""
-    low, high = _ends(lower, upper)
-    return Doubles(low + 0.0, high + 0.0)
+    return cast("Doubles", _between(lower, upper, "float64"))
 
 
-def _ends(lower: SupportsFloat, upper: SupportsFloat) -> tuple[float, float]:
+def _between(lower: SupportsFloat, upper: SupportsFloat, granularity: Any) -> Domain:
     low, high = number("lower", lower), number("upper", upper)
-    if low > high:
-        raise ArgumentError("lower must be at most upper")
-    return low, high
-
-
-def _not_empty(grid: _G) -> _G:
-    if grid.size < 1:
-        raise ArgumentError("no multiple of granularity lies between lower and upper")
-    return grid
+    return PublicDomain(lower=low, upper=high, granularity=granularity).of_type(np.dtype(np.float64))
 
 
 class AnswerGrid(TypedDict, total=False):
@@ -176,3 +163,14 @@ def read_grid(
     if lower is None or upper is None:
         raise ArgumentError("give lower and upper (public bounds of the answer) or a grid")
     return float_grid(lower, upper) if granularity is None else uniform_grid(lower, upper, granularity)
+
+
+def filled(values: NDArray[np.float64], grid: Domain) -> NDArray[np.float64]:
+    """The values with the lowest grid point for NaN. Always copied: the time does not tell whether one is missing."""
+    return np.where(np.isnan(values), float(grid.decode(0)), values)
+
+
+def plain_median(values: NDArray[np.float64], grid: Domain) -> Any:
+    """The middle one of an odd number of values, as a grid point."""
+    codes = np.sort(np.asarray(grid.encode(filled(values, grid)), dtype=np.uint64))
+    return grid.decode(int(codes[len(codes) // 2]))

@@ -75,19 +75,13 @@ def exact_exponential_failure(*, grid_size: int, blocks: int, epsilon: SupportsF
     m = integer("blocks", blocks, at_least=1)
     epsilon = number("epsilon", epsilon, at_least=0.0)
     bad = math.ceil(round((1.0 + number("accuracy", accuracy, above=0.0, at_most=1.0)) * m / 2.0, 9))
-    log_odds = log_failure_odds(size, m, epsilon, bad)
-    return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > -700.0 else 0.0
-
-
-def log_failure_odds(size: int, m: int, epsilon: float, bad: int) -> float:
-    """log x of `exact_exponential_failure`, where badness `bad` and more is a failure; -inf when nothing can fail."""
     if bad > m or size < 2:
-        return -math.inf
+        return 0.0
     near, far = epsilon / 2.0 * (bad - math.ceil(m / 2)), epsilon / 2.0 * (bad - m // 2)
-    second = math.log(size - 1) - epsilon / 2.0 * (2 * bad - m)
-    if size == 2:
-        return second
-    return max(math.log(size - 2) - (far + math.log1p(math.exp(near - far))), second)
+    log_odds = math.log(size - 1) - epsilon / 2.0 * (2 * bad - m)
+    if size > 2:
+        log_odds = max(math.log(size - 2) - (far + math.log1p(math.exp(near - far))), log_odds)
+    return 1.0 / (1.0 + math.exp(-log_odds)) if log_odds > -700.0 else 0.0
 
 
 def least_exponential_blocks(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpselect.adaptive.grids import filled
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.errors import ArgumentError, expect, number, rational
@@ -45,7 +46,7 @@ class BlockMedian(Mechanism):
         expect("grid", grid, Domain)
         self._check(grid)
         column = as_vector("values", values).reshape(-1)
-        return lambda random: grid.decode(self._code(_filled(column, grid), grid, random))
+        return lambda random: grid.decode(self._code(filled(column, grid), grid, random))
 
     def _check(self, grid: Domain) -> None:
         """Raise `ArgumentError` for a grid that the parameters do not serve."""
@@ -137,9 +138,3 @@ class SearchMedian(BlockMedian):
                 count = int(np.count_nonzero(codes <= np.uint64(middle)))
                 low, high = (low, middle) if count * scale + step >= wanted else (middle + 1, high)
         return low
-
-
-def _filled(found: NDArray[np.float64], grid: Domain) -> NDArray[np.float64]:
-    missing = np.isnan(found)
-    # always copied, so that the time does not tell whether a value is missing
-    return np.where(missing, float(grid.decode(0)), found)

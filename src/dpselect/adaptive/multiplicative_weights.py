@@ -16,7 +16,7 @@ from typing import Any, SupportsFloat, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.adaptive.grids import AnswerGrid, read_grid
+from dpselect.adaptive.grids import AnswerGrid, filled, read_grid
 from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.runs import response_trade_off, runs_guarantee
 from dpselect.errors import ArgumentError, BudgetError, ContentError, integer, number
@@ -197,7 +197,7 @@ class MultiplicativeWeights(Session):
         found = np.asarray(values, dtype=np.float64)
         if found.shape != (self._plan.universe,):
             raise ArgumentError("values must hold one number for every code of the universe")
-        codes = np.asarray(points.encode(np.where(np.isnan(found), float(points.decode(0)), found)), dtype=np.uint64)
+        codes = np.asarray(points.encode(filled(found, points)), dtype=np.uint64)
         if self._asked >= self._plan.queries:
             raise BudgetError("all questions of this session were asked")
         self._asked += 1

@@ -9,20 +9,14 @@ from __future__ import annotations
 import math
 from typing import SupportsFloat
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import number
 
 __all__ = [
     "cantelli_tail",
-    "contains",
     "error_from_mean_deviation",
     "error_from_standard_deviation",
     "gaussian_half_width",
     "hoeffding_subsample",
-    "mean_absolute_deviation",
-    "quantile_interval",
     "rank_from_mean_deviation",
     "rank_from_standard_deviation",
 ]
@@ -31,56 +25,6 @@ __all__ = [
 def _ranks(lower: SupportsFloat, upper: SupportsFloat | None) -> tuple[float, float]:
     low = number("lower_rank", lower, at_least=0.0, below=1.0)
     return low, (1.0 - low if upper is None else number("upper_rank", upper, above=low, at_most=1.0))
-
-
-def contains(
-    sample: ArrayLike, value: SupportsFloat, lower_rank: SupportsFloat, upper_rank: SupportsFloat | None = None
-) -> bool:
-    """Whether `value` lies in qi(lower_rank, upper_rank) of the uniform law on `sample`; 1 - lower_rank by default.
-
-    The sample must not be empty and not hold NaN (`ArgumentError`).
-
-    >>> contains([1, 2, 3, 4], 2.5, 0.25), contains([1, 2, 3, 4], 1, 0.25), contains([1, 2, 3, 4], 3, 0.25)
-    (True, False, True)
-    """
-    low, high = _ranks(lower_rank, upper_rank)
-    values, asked = _sample(sample), number("value", value, finite=False)
-    return bool(np.mean(values <= asked) > low and np.mean(values < asked) < high)
-
-
-def quantile_interval(
-    sample: ArrayLike, lower_rank: SupportsFloat, upper_rank: SupportsFloat | None = None
-) -> tuple[float, float]:
-    """The ends of qi(lower_rank, upper_rank) of a sample, both of them inside when the ranks allow any value.
-
-    >>> quantile_interval([4, 1, 3, 2], 0.25)
-    (2.0, 3.0)
-    """
-    low, high = _ranks(lower_rank, upper_rank)
-    values = np.sort(_sample(sample))
-    shares = np.arange(1, len(values) + 1) / len(values)
-    first = int(np.searchsorted(shares, low, side="right"))
-    last = int(np.searchsorted(shares - 1.0 / len(values), high, side="left")) - 1
-    return float(values[first]), float(values[last])
-
-
-def _sample(sample: ArrayLike) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    values = np.asarray(sample, dtype=np.float64).reshape(-1)
-    if not len(values) or bool(np.isnan(values).any()):
-        raise ArgumentError("sample must hold at least one number and no NaN")
-    return values
-
-
-def mean_absolute_deviation(sample: ArrayLike, probabilities: ArrayLike | None = None) -> float:
-    """E|Y - EY|, around the mean. Libraries often mean the median absolute deviation, another quantity.
-
-    >>> mean_absolute_deviation([0, 1], [0.75, 0.25])
-    0.375
-    """
-    values = _sample(sample)
-    weights = np.ones(len(values)) if probabilities is None else np.asarray(probabilities, dtype=np.float64)
-    mean = np.average(values, weights=weights)
-    return float(np.average(np.abs(values - mean), weights=weights))
 
 
 def cantelli_tail(deviations: SupportsFloat) -> float:

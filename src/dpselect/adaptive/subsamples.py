@@ -118,8 +118,8 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
         if isinstance(found, np.ndarray) and found.shape == (blocks.count,):
             return found
         # one block must not decide over the others: not by an exception, not by a shape
-        one: Estimator = _OneOfMany(estimator)
-        return np.array([_value(one, _single(stacked, block)) for block in range(blocks.count)])
+        ones = (_single(stacked, block) for block in range(blocks.count))
+        return np.array([_value(lambda block: estimator(block, axis=1), one) for one in ones])
     if jobs in (None, 1):
         return np.array([_value(estimator, blocks[block]) for block in range(blocks.count)])
     bounds = np.linspace(0, blocks.count, min(blocks.count, 64) + 1).astype(int)
@@ -135,23 +135,7 @@ def row_values(function: Estimator, data: Any, rows: int) -> NDArray[np.float64]
     found = _quietly(lambda: np.asarray(function(data), dtype=np.float64))
     if isinstance(found, np.ndarray) and found.shape == (rows,):
         return found
-    return np.array([_value(_RowAlone(function), _take(data, np.array([row]))) for row in range(rows)])
-
-
-@dataclass(frozen=True)
-class _RowAlone:
-    function: Estimator
-
-    def __call__(self, row: Any) -> Any:
-        return np.asarray(self.function(row)).reshape(())
-
-
-@dataclass(frozen=True)
-class _OneOfMany:
-    estimator: Estimator
-
-    def __call__(self, block: Any) -> Any:
-        return np.asarray(self.estimator(block, axis=1)).reshape(())
+    return np.array([_value(function, _take(data, np.array([row]))) for row in range(rows)])
 
 
 def _single(stacked: Any, block: int) -> Any:

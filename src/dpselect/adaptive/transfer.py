@@ -41,7 +41,6 @@ __all__ = [
     "certifies",
     "certifies_interval",
     "gaussian_mu_of_range",
-    "largest_epsilon",
     "largest_mu",
     "largest_rho",
     "trade_off_bound",
@@ -200,24 +199,6 @@ def _ranks(
     beta = number("failure_probability", failure, above=0.0, below=1.0)
     c = number("sample_rank", sample_rank, above=low, at_most=0.5)
     return c, low, beta, number("accuracy_failure", accuracy, at_least=0.0, below=beta)
-
-
-def largest_epsilon(
-    *,
-    sample_rank: SupportsFloat,
-    rank: SupportsFloat,
-    failure_probability: SupportsFloat,
-    accuracy_failure: SupportsFloat = 0.0,
-    delta: SupportsFloat = 0.0,
-) -> float:
-    """The epsilon below which an (epsilon, delta)-private interaction is certified; -inf when none is.
-
-    >>> round(largest_epsilon(sample_rank=0.375, rank=0.25, failure_probability=0.05), 7)
-    0.4054651
-    """
-    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
-    left = c * (beta - accuracy) - number("delta", delta, at_least=0.0)
-    return math.log(left / (rank * beta)) if left > 0.0 else -math.inf
 
 
 def largest_mu(
