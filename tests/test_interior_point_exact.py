@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, depth_scores, draw_dyadic
-from dpselect.ordered.interior_points.search_tree import interior_scores
+from dpselect.ordered.interior_points.search_tree import draw_binary_search, interior_scores
 from dpselect.ordered.interior_points.stable_choice import StableChoice
 from dpselect.privacy import Adjacency, approximate_dp, pure_dp
 from dpselect.randomness import keyed_source

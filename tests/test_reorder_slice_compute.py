@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from dpselect.errors import AdjacencyError, ArgumentError, BudgetError
-from dpselect.ordered.interior_points.draws import geometric_from_zero
+from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.slices.price import (
     SlicePrice,
 )
@@ -251,8 +251,8 @@ def test_a_map_that_is_not_adjacency_preserving_is_caught():
 @pytest.mark.full
 def test_the_sampler_of_sizes():
     """P(G >= k) = exp(-epsilon k): mean, variance and a tail, each within five standard errors (1e-6 each way)."""
-    source, count, epsilon = keyed_source("sizes"), 5000, 0.1
-    drawn = np.array([geometric_from_zero(epsilon, source) for _ in range(count)])
+    draws, count, epsilon = SecretDraws(keyed_source("sizes")), 5000, 0.1
+    drawn = np.array([draws.geometric(epsilon) for _ in range(count)])
     mean, variance, tail = 9.50833194, 99.9167083, 0.00673794700
     assert drawn.min() == 0
     assert abs(drawn.mean() - mean) < 5 * math.sqrt(variance / count)

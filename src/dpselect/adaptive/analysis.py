@@ -255,9 +255,6 @@ class AdaptiveAnalysis(Session):
         if verification is None:
             raise ArgumentError("no verification was planned: give verifications= and refusals=")
         _check_callable(estimator)
-        number("guess", guess)
-        if verification.remaining < 1:
-            raise BudgetError("no verification is left: plan for more refusals or queries on fresh data")
         return verification.check(lambda: evaluate(estimator, verification.blocks, axis=axis, jobs=self._jobs), guess)
 
     def verify_or_correct(

@@ -106,16 +106,17 @@ def _plan_search(plan: BlockPlan, *, refined: bool, zooms: int = 7) -> BlockPlan
     blocks = max(2, math.ceil(math.sqrt(plan.queries * search_cost(steps, sharing)) / best * (1.0 + 1e-6)))
     while True:
         noise = SearchNoise.of_deviation(steps, w * blocks * (1.0 - 2.0**-20) / x, sharing=sharing)
-        found = replace(plan, blocks=blocks, sample_rank=target - w, noise=noise)
-        found = _with_accuracy(found, refined=refined)
-        if found.accuracy_failure < beta and found.certified:
+        found = _certified(replace(plan, blocks=blocks, sample_rank=target - w, noise=noise), refined=refined)
+        if found is not None:
             return found
         blocks += max(1, blocks >> 14)
 
 
-def _with_accuracy(plan: BlockPlan, *, refined: bool) -> BlockPlan:
+def _certified(plan: BlockPlan, *, refined: bool) -> BlockPlan | None:
+    """With the accuracy that its noise leaves; None where that is not certified."""
     union, shortfall = plan.noise_failures
-    return replace(plan, accuracy_failure=(min(union, shortfall) if refined else union) * (1.0 + 1e-9))
+    found = replace(plan, accuracy_failure=(min(union, shortfall) if refined else union) * (1.0 + 1e-9))
+    return found if found.accuracy_failure < plan.failure_probability and found.certified else None
 
 
 def _plan_exponential(plan: BlockPlan, *, refined: bool) -> BlockPlan:
@@ -136,9 +137,9 @@ def _plan_exponential(plan: BlockPlan, *, refined: bool) -> BlockPlan:
     best, w, x = _maximise(gain, (0.0, _widest(plan)), (0.1, most), zooms=7)
     blocks = max(2, math.floor(1.0 / best) - 2)
     while True:
-        found = replace(plan, blocks=blocks, sample_rank=0.5 - w, epsilon=2.0 * x / (w * blocks))
-        found = _with_accuracy(found, refined=refined)
-        if found.accuracy_failure < beta and found.certified:
+        at_blocks = replace(plan, blocks=blocks, sample_rank=0.5 - w, epsilon=2.0 * x / (w * blocks))
+        found = _certified(at_blocks, refined=refined)
+        if found is not None:
             return found
         blocks += 1
 
@@ -259,19 +260,13 @@ def break_even(
 
     Splitting grows by whole blocks, so that near this number the comparison may change sides a few times.
     """
+    public: dict[str, Any] = {"grid_size": grid_size, "failure_probability": failure_probability}
 
     def cheaper(k: int) -> bool:
         if mechanism == "paper":
-            ours = paper_blocks(queries=k, grid_size=grid_size, failure_probability=failure_probability)
+            ours = paper_blocks(queries=k, **public)
         else:
-            ours = plan_blocks(
-                queries=k,
-                grid_size=grid_size,
-                failure_probability=failure_probability,
-                rank=rank,
-                mechanism=mechanism,
-                refined=refined,
-            ).blocks
+            ours = plan_blocks(queries=k, rank=rank, mechanism=mechanism, refined=refined, **public).blocks
         return ours < k * splitting_blocks(k, failure_probability, rank)
 
     found = first_true(cheaper, 1, 1 << 40, start=1, relative=2.0**-8)

@@ -101,11 +101,7 @@ class SearchNoise:
     @property
     def scale(self) -> int:
         """How many steps of the noise grid make one count: a power of two."""
-        return 1 << self._bits
-
-    @property
-    def _bits(self) -> int:
-        return max(_FRACTION_BITS - math.frexp(self.fresh)[1] + 1, 0)
+        return 1 << max(_FRACTION_BITS - math.frexp(self.fresh)[1] + 1, 0)
 
     def draw(self, random: RandomSource | None = None) -> NDArray[np.int64]:
         """The noise of the steps of one search, in 1/`scale` of a count; whole numbers, so that nothing is rounded.

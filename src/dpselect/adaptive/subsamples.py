@@ -6,10 +6,9 @@ tells which one it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -122,12 +121,8 @@ def evaluate(estimator: Estimator, blocks: Blocks, *, axis: bool = False, jobs: 
         return np.array([_value(lambda block: estimator(block, axis=1), one) for one in ones])
     if jobs in (None, 1):
         return np.array([_value(estimator, blocks[block]) for block in range(blocks.count)])
-    bounds = np.linspace(0, blocks.count, min(blocks.count, 64) + 1).astype(int)
-    found_parts: list[list[float]] = Parallel(n_jobs=jobs)(
-        delayed(_values)(estimator, [blocks[block] for block in range(start, stop)])
-        for start, stop in pairwise(bounds.tolist())
-    )
-    return np.array([value for part in found_parts for value in part])
+    tasks = (delayed(_value)(estimator, blocks[block]) for block in range(blocks.count))
+    return np.array(Parallel(n_jobs=jobs, batch_size=-(-blocks.count // 64))(tasks))
 
 
 def row_values(function: Estimator, data: Any, rows: int) -> NDArray[np.float64]:
@@ -143,10 +138,6 @@ def _single(stacked: Any, block: int) -> Any:
     if isinstance(stacked, tuple):
         return tuple(_single(part, block) for part in stacked)
     return stacked[block : block + 1].copy()
-
-
-def _values(estimator: Estimator, blocks: Sequence[Any]) -> list[float]:
-    return [_value(estimator, block) for block in blocks]
 
 
 def _value(estimator: Estimator, block: Any) -> float:

@@ -193,43 +193,38 @@ def certifies_interval(
 
 
 def _ranks(
-    sample_rank: SupportsFloat, rank: SupportsFloat, failure: SupportsFloat, accuracy: SupportsFloat
-) -> tuple[float, float, float, float]:
-    low = number("rank", rank, at_least=1e-100, below=0.5)
-    beta = number("failure_probability", failure, above=0.0, below=1.0)
-    c = number("sample_rank", sample_rank, above=low, at_most=0.5)
-    return c, low, beta, number("accuracy_failure", accuracy, at_least=0.0, below=beta)
-
-
-def largest_mu(
-    *,
     sample_rank: SupportsFloat,
     rank: SupportsFloat,
     failure_probability: SupportsFloat,
     accuracy_failure: SupportsFloat = 0.0,
-) -> float:
+) -> tuple[float, float, float, float]:
+    low = number("rank", rank, at_least=1e-100, below=0.5)
+    beta = number("failure_probability", failure_probability, above=0.0, below=1.0)
+    c = number("sample_rank", sample_rank, above=low, at_most=0.5)
+    return c, low, beta, number("accuracy_failure", accuracy_failure, at_least=0.0, below=beta)
+
+
+def largest_mu(**ranks: SupportsFloat) -> float:
     """The mu below which an interaction with Gaussian trade-off N(0,1) against N(mu,1) is certified.
+
+    `ranks`: `sample_rank`, `rank`, `failure_probability` and `accuracy_failure`, as for `certifies`.
 
     >>> round(largest_mu(sample_rank=0.375, rank=0.25, failure_probability=0.05), 7)
     0.1611243
     """
-    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
+    c, rank, beta, accuracy = _ranks(**ranks)
     return float(ndtri(c * (beta - accuracy)) - ndtri(rank * beta))
 
 
-def largest_rho(
-    *,
-    sample_rank: SupportsFloat,
-    rank: SupportsFloat,
-    failure_probability: SupportsFloat,
-    accuracy_failure: SupportsFloat = 0.0,
-) -> float:
+def largest_rho(**ranks: SupportsFloat) -> float:
     """The rho below which a rho-zCDP interaction is certified: the largest Bernoulli divergence over its order.
+
+    `ranks` as for `largest_mu`.
 
     >>> round(largest_rho(sample_rank=0.375, rank=0.25, failure_probability=0.05), 7)
     0.0098744
     """
-    c, rank, beta, accuracy = _ranks(sample_rank, rank, failure_probability, accuracy_failure)
+    c, rank, beta, accuracy = _ranks(**ranks)
     p, q = c * (beta - accuracy), rank * beta
     if p <= q:
         return 0.0

@@ -30,6 +30,8 @@ from dpselect.numerics import root_between
 
 __all__ = ["VerificationPlan", "plan_verification"]
 
+Array = NDArray[np.float64]
+
 _SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
 """The share of a run's epsilon for the threshold that is best for counts that do not move together."""
 _MANY_RUNS = 0.44
@@ -103,28 +105,16 @@ def _noise_tail(width: float, epsilon_threshold: float, epsilon_queries: float) 
     return 0.5 * (a * a * math.exp(-width / a) - b * b * math.exp(-width / b)) / (a * a - b * b) * (1.0 + 1e-9)
 
 
-def _shares(plan: VerificationPlan, epsilon: float, b: NDArray[np.float64]) -> tuple[
-    NDArray[np.float64], NDArray[np.float64]
-]:  # fmt: skip
-    """The least lower share and the largest upper share that epsilon and b allow; the plan's own check backs them."""
+def _shares(plan: VerificationPlan, yes: float, no: float, b: Array) -> tuple[Array, Array]:
+    """The least lower and the largest upper share that b allows, where these are h((rank - margin) p) and h^-1(rank p).
+
+    The plan's own check backs them.
+    """
     half = plan.failure_probability / 2.0
-    level, power = response_vertices(epsilon, plan.refusals)
-    yes = float(np.interp((plan.rank - plan.margin) * half, level, power))
-    no = float(np.interp(plan.rank * half, power, level))
     return yes / (half - b) * (1.0 + 1e-8), (no - b) / half * (1.0 - 1e-8)
 
 
-def _exact_shares(plan: VerificationPlan, b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same for the epsilons of the plan, by their own trade-off curve."""
-    half, runs = plan.failure_probability / 2.0, (plan.epsilon_threshold, plan.epsilon_queries, plan.refusals)
-    yes = float(runs_trade_off(*runs, np.array([(plan.rank - plan.margin) * half]))[0])
-    no = runs_trade_off_inverse(*runs, plan.rank * half)
-    return yes / (half - b) * (1.0 + 1e-8), (no - b) / half * (1.0 - 1e-8)
-
-
-def _need(
-    units: NDArray[np.float64], epsilon: float, lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _need(units: Array, epsilon: float, lower: Array, upper: Array) -> Array:
     """How many blocks make the noise narrow enough for the band between the shares."""
     band = np.where((lower > 0.0) & (upper > lower), upper - lower, 1.0 / _HOPELESS**2)
     return np.asarray(units / epsilon / band)
@@ -177,13 +167,16 @@ def _planned(plan: VerificationPlan, factor: float) -> VerificationPlan:
     most = math.log(plan.rank / (plan.rank - plan.margin))
     logs = (math.log(most * 1e-3 / math.sqrt(plan.refusals)), math.log(most / factor))
     shares = (math.log(plan.failure_probability * 1e-6), math.log(plan.failure_probability * 0.2))
-    best = (math.inf, 0.0, 0.0)
+    best, half = (math.inf, 0.0, 0.0), plan.failure_probability / 2.0
+    outside, inside = (plan.rank - plan.margin) * half, plan.rank * half
     for _ in range(5):
         log_b = np.linspace(*shares, 13)
         b = np.exp(log_b)
         units = 2.0 * np.array([_tail_width(float(tail)) for tail in b / (2.0 * plan.queries)])
         for log_epsilon in np.linspace(*logs, 17).tolist():
-            need = _need(units, math.exp(log_epsilon), *_shares(plan, math.exp(log_epsilon) * factor, b))
+            level, power = response_vertices(math.exp(log_epsilon) * factor, plan.refusals)
+            yes, no = np.interp(outside, level, power), np.interp(inside, power, level)
+            need = _need(units, math.exp(log_epsilon), *_shares(plan, float(yes), float(no), b))
             place = int(np.argmin(need))
             best = min(best, (float(need[place]), log_epsilon, float(log_b[place])))
         reach = ((logs[1] - logs[0]) / 6.0, (shares[1] - shares[0]) / 4.0)
@@ -192,8 +185,10 @@ def _planned(plan: VerificationPlan, factor: float) -> VerificationPlan:
     epsilon = math.exp(best[1])
     plan = replace(plan, epsilon_threshold=epsilon * _SPLIT, epsilon_queries=epsilon * (1.0 - _SPLIT))
     b = np.exp(np.linspace(best[2] - 1.0, shares[1], 60))
+    runs = (plan.epsilon_threshold, plan.epsilon_queries, plan.refusals)
+    allowed = float(runs_trade_off(*runs, np.array([outside]))[0])
+    lower, upper = _shares(plan, allowed, runs_trade_off_inverse(*runs, inside), b)
     units = 2.0 * np.array([_tail_width(float(tail)) for tail in b / (2.0 * plan.queries)])
-    lower, upper = _exact_shares(plan, b)
     need = _need(units, epsilon, lower, upper)
     place = int(np.argmin(need))
     if not need[place] < _HOPELESS:

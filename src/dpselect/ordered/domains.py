@@ -85,8 +85,7 @@ class WholeNumbers:
     def decode(self, code: int) -> int:
         return self.lower + code
 
-    def threshold(self, code: int) -> int:
-        return self.lower + code
+    threshold = decode
 
 
 @dataclass(frozen=True)
@@ -145,8 +144,7 @@ class Doubles:
     def decode(self, code: int) -> float:
         return _double_at(_position(self.lower) + code)
 
-    def threshold(self, code: int) -> float:
-        return self.decode(code)
+    threshold = decode
 
 
 @dataclass(frozen=True)
@@ -190,8 +188,7 @@ class Timestamps:
     def decode(self, code: int) -> np.datetime64:
         return np.datetime64(self.lower + code * self.step, self.unit)  # type: ignore[call-overload]
 
-    def threshold(self, code: int) -> np.datetime64:
-        return self.decode(code)
+    threshold = decode
 
 
 @dataclass(frozen=True)

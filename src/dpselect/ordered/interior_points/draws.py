@@ -22,25 +22,9 @@ from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
-__all__ = ["SecretDraws", "geometric_from_zero"]
+__all__ = ["SecretDraws"]
 
 _LARGEST_BULK = 2.0**20
-
-
-def geometric_from_zero(epsilon: float | Fraction, random: RandomSource | None = None) -> int:
-    """G = 0, 1, 2, ... with P(G >= k) = exp(-epsilon k), exactly, by bisection on one uniform real.
-
-    >>> from dpselect.randomness import keyed_source
-    >>> geometric_from_zero(50.0, keyed_source(1))
-    0
-    """
-    rate = epsilon_used(epsilon)
-    uniform = LazyUniform(resolve(random))
-
-    def reaches(count: int) -> bool:
-        return uniform.below(lambda bits: exponential_enclosure(rate * count, bits))
-
-    return first_true(lambda count: not reaches(count), 1, None, start=1) - 1
 
 
 class SecretDraws:
@@ -50,8 +34,13 @@ class SecretDraws:
         self._random = resolve(random)
 
     def geometric(self, epsilon: float) -> int:
-        """What is added to the size of a slice; see `geometric_from_zero`."""
-        return geometric_from_zero(epsilon, self._random)
+        """What is added to a slice: G = 0, 1, 2, ... with P(G >= k) = exp(-epsilon k), by bisection on one uniform."""
+        rate, uniform = epsilon_used(epsilon), LazyUniform(self._random)
+
+        def exceeds(count: int) -> bool:
+            return not uniform.below(lambda bits: exponential_enclosure(rate * count, bits))
+
+        return first_true(exceeds, 1, None, start=1) - 1
 
     def laplace(self, epsilon: float) -> int:
         """A whole number x with probability proportional to exp(-epsilon |x|)."""

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from dpselect.errors import ArgumentError, ContentError, integer, number
 from dpselect.mechanisms import Mechanism, NoisyCount, bounded_range, noisy_count
 from dpselect.ordered.domains import Codes, Domain, WholeNumbers
-from dpselect.ordered.interior_points.binary_search import draw_binary_search
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.interior_points.dyadic import DyadicParameters, draw_dyadic
 from dpselect.ordered.interior_points.rows import METHODS, InteriorPointPlan, Method, plan_method
-from dpselect.ordered.interior_points.search_tree import code_bits, sort_codes
+from dpselect.ordered.interior_points.search_tree import code_bits, draw_binary_search, sort_codes
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, draw_tree_log
 from dpselect.ordered.interior_points.tree_log_price import tree_log_price
 from dpselect.ordered.public_domain import PublicDomain

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate
-from typing import Any, Protocol, SupportsFloat, SupportsIndex, runtime_checkable
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,13 +34,6 @@ Score = Callable[[int], SupportsFloat]
 
 _LOOK_AT_ALL = 1 << 16
 _LARGEST = float(1 << 53)
-
-
-@runtime_checkable
-class FindsPeak(Protocol):
-    """A score that can say where it is largest. Secret."""
-
-    def find_peak(self, lower: int, upper: int) -> int: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,11 +163,11 @@ class QuasiConcave(Mechanism):
         if not callable(score):
             raise TypeError("score must be a function of one whole number")
         top = None if peak is None else integer("peak", peak, at_least=first, at_most=last)
-        if top is None and not isinstance(score, FindsPeak) and domain.size > _LOOK_AT_ALL:
+        if top is None and not isinstance(score, RisingAndFalling) and domain.size > _LOOK_AT_ALL:
             raise ArgumentError("peak must be given for more than 65,536 places, or the score as RisingAndFalling")
 
         def run(random: RandomSource) -> int:
-            found = score.find_peak(first, last) if top is None and isinstance(score, FindsPeak) else top
+            found = score.find_peak(first, last) if top is None and isinstance(score, RisingAndFalling) else top
             if found is not None:
                 return _draw(score, first, last, found, rate, random)
             scores = np.array([_tame(score(place)) for place in range(first, last + 1)])

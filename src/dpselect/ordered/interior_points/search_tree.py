@@ -15,11 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes
+from dpselect.ordered.interior_points.draws import SecretDraws
 
 __all__ = [
     "bit_lengths",
     "code_bits",
     "count_below",
+    "draw_binary_search",
     "heavy_path",
     "interior_scores",
     "join",
@@ -48,6 +50,23 @@ def count_below(codes: Codes, code: int, low: int = 0, high: int | None = None) 
     if code >= 1 << 64:
         return high
     return low + int(np.searchsorted(codes[low:high], np.uint64(code), side="left"))
+
+
+def draw_binary_search(codes: Codes, bits: int, noise_multiplier: float, draws: SecretDraws) -> int:
+    """A code in 0 .. 2**bits - 1 by noisy binary search, for ascending codes: `bits` comparisons with Gaussian noise.
+
+    The question at a middle is whether more points lie at or below it than above; the difference of the two numbers
+    moves by one when a point is added. An answer matters only where all points lie on one side. `bits` answers, each
+    with noise of standard deviation `noise_multiplier` sqrt(bits), are one Gaussian mechanism with `noise_multiplier`
+    at sensitivity one, for adding or removing a point.
+    """
+    start, total = 0, len(codes)
+    for level in range(bits - 1, -1, -1):
+        middle = start + (1 << level)
+        below = count_below(codes, middle)
+        if not draws.majority(2 * below - total, noise_multiplier * float(bits) ** 0.5 * (1.0 + 1e-15)):
+            start = middle
+    return start
 
 
 def join(first: Codes, second: Codes) -> Codes:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.ordered.interior_points.draws import SecretDraws
 
-__all__ = ["NodeChoice", "StableChoice", "SupportChoice", "laplace_tail_steps"]
+__all__ = ["StableChoice", "SupportChoice", "laplace_tail_steps"]
 
 
 def laplace_tail_steps(epsilon: float, mass: float) -> int:
@@ -27,14 +26,6 @@ def laplace_tail_steps(epsilon: float, mass: float) -> int:
     while -epsilon * k - math.log1p(math.exp(-epsilon)) > math.log(mass) + 1e-13:
         k += 1
     return k
-
-
-class NodeChoice(Protocol):
-    """Chooses among nodes with their weights; None when none is heavy enough."""
-
-    def choose(self, weights: NDArray[np.int64], *, level: int, draws: SecretDraws) -> int | None:
-        """The place of the chosen node in `weights` (ascending nodes, all positive)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -58,6 +49,7 @@ class StableChoice:
         return 1 + laplace_tail_steps(self.epsilon, self.delta)
 
     def choose(self, weights: NDArray[np.int64], *, level: int, draws: SecretDraws) -> int | None:  # noqa: ARG002
+        """The chosen node's place in `weights` (ascending nodes, all positive); None when none is heavy enough."""
         return draws.heaviest(weights, self.epsilon, self.threshold) if len(weights) else None
 
 
@@ -103,6 +95,7 @@ class SupportChoice:
         return self.delta_test + math.exp(self.epsilon_draw / 2.0) * self.ratio
 
     def choose(self, weights: NDArray[np.int64], *, level: int, draws: SecretDraws) -> int | None:
+        """The place of the chosen node in `weights`, as `StableChoice.choose`."""
         a = self.movement(level)
         largest = int(np.max(weights, initial=0))
         if not draws.reaches(largest, self.threshold(level), self.epsilon_test / a) or not len(weights):

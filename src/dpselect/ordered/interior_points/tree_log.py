@@ -27,7 +27,7 @@ from dpselect.ordered.interior_points.search_tree import (
     path_labels,
     sort_codes,
 )
-from dpselect.ordered.interior_points.stable_choice import NodeChoice
+from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice
 
 __all__ = ["TreeLogParameters", "draw_tree_log", "level_bits", "one_heavy_round"]
 
@@ -56,7 +56,7 @@ class TreeLogParameters:
     epsilon_heavy: float
     epsilon_border: float
     rate_base: float
-    choice: NodeChoice
+    choice: StableChoice | SupportChoice
     border: int
     deepest: int
     threshold: int

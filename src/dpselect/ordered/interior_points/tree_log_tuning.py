@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-from dpselect.ordered.interior_points.stable_choice import NodeChoice, StableChoice, SupportChoice, laplace_tail_steps
+from dpselect.ordered.interior_points.stable_choice import StableChoice, SupportChoice, laplace_tail_steps
 from dpselect.ordered.interior_points.tree_log import TreeLogParameters, level_bits
 from dpselect.ordered.interior_points.tree_log_price import difference_tail_steps, printed_parameters, tree_log_price
 
@@ -176,7 +176,7 @@ def tuned_cumulative(
 def cumulative_rows(parameters: TreeLogParameters, bits: int, failure: float) -> int:
     """As `tree_log_rows`; inf-like where the choice cannot reach its threshold."""
     levels = parameters.levels(bits)
-    choice: NodeChoice = parameters.choice
+    choice = parameters.choice
     assert isinstance(choice, SupportChoice)
     mass = failure / (2 * levels + 3)
     short = 0

@@ -121,7 +121,11 @@ def plan_rectangle(
     count = NoisyCount(epsilon=count_epsilon, adjacency=adjacency).guarantee
 
     def price(rate: float) -> Guarantee:
-        return compose(count, _slices_price(rate, slices, noisy, adjacency))
+        if not noisy:
+            return compose(count, plain_slicing_guarantee(swap=_swap(rate), slices=slices, adjacency=adjacency))
+        parts: dict[str, Any] = {"insertion": bounded_range(epsilon=rate), "swap": _swap(rate)}
+        cut = SlicePrice(slice_epsilon=_slice_epsilon(rate), **parts, slices=slices)
+        return compose(count, cut.guarantee(adjacency=adjacency))
 
     # by basic composition, 2d slices at twice the rate beside the count; the noisy price is never above the plain one
     start = epsilon * (1.0 - _COUNT_SHARE) / (2.0 * slices) * (1.0 - 1e-9)
@@ -162,13 +166,6 @@ def plan_rectangle(
 
 def _slice_epsilon(rate: float) -> float:
     return min(max(rate * _NOISE_SHARE, 1e-5), 2.0)
-
-
-def _slices_price(rate: float, slices: int, noisy: bool, adjacency: Adjacency) -> Guarantee:
-    if not noisy:
-        return plain_slicing_guarantee(swap=_swap(rate), slices=slices, adjacency=adjacency)
-    parts: dict[str, Any] = {"insertion": bounded_range(epsilon=rate), "swap": _swap(rate)}
-    return SlicePrice(slice_epsilon=_slice_epsilon(rate), **parts, slices=slices).guarantee(adjacency=adjacency)
 
 
 def _largest_rate(price: Callable[[float], Guarantee], epsilon: float, delta: float, start: float) -> float:

@@ -18,11 +18,10 @@ from dpselect.mechanisms import Mechanism, noisy_count
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.interior_points.draws import SecretDraws
 from dpselect.ordered.labelled_rows.rectangle_plan import MOST_NOISY, RectanglePlan, Slicing, plan_rectangle
-from dpselect.ordered.labelled_rows.thresholds import coded, labels_of_numbers, numbers_of
+from dpselect.ordered.labelled_rows.thresholds import coded, labelled, numbers_of
 from dpselect.ordered.order_statistics.one import parse_epsilon
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.slices.reorder_slice_compute import Ordered, ReorderSliceCompute
-from dpselect.ordered.sources.plain_lists import typed, with_presence
 from dpselect.privacy import Adjacency, Guarantee, Release, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
@@ -142,10 +141,7 @@ class RectangleLearner(PublicDomain, Mechanism):
     def settled(self, *data: Any) -> tuple[RectangleLearner, tuple[Any, ...]]:
         """With the number of axes, and the largest domain that the type of the table declares."""
         X, y = data
-        table, labels = numbers_of(typed(X, name="X"), "X", 2), labels_of_numbers(y)
-        table, present = with_presence(table, name="X")
-        if len(labels) != len(table):
-            raise ArgumentError("y must have one label for each row of X")
+        table, present, labels = labelled(X, y, "X", 2)
         domains = axis_domains(table.dtype, table.shape[1], self)
         found = replace(self.of_size(max(domain.size for domain in domains)), dimensions=len(domains))
         return found, (domains, table, present, labels)

@@ -39,7 +39,7 @@ __all__ = [
     "boundary_points",
     "coded",
     "error_runs",
-    "labels_of_numbers",
+    "labelled",
     "learn_threshold",
     "numbers_of",
 ]
@@ -195,10 +195,7 @@ class ThresholdLearner(PublicDomain, Mechanism):
     def settled(self, *data: Any) -> tuple[ThresholdLearner, tuple[Any, ...]]:
         """With the size of the domain that the type of x declares."""
         x, y = data
-        column, labels = numbers_of(typed(x, name="x"), "x"), labels_of_numbers(y)
-        column, present = with_presence(column, name="x")
-        if len(column) != len(labels):
-            raise ArgumentError("y must have one label for each value of x")
+        column, present, labels = labelled(x, y, "x")
         domain = self.of_type(column.dtype)
         return self.of_size(domain.size), (domain, column, present, labels)
 
@@ -278,12 +275,9 @@ def _smallest(codes: Codes, count: int, *, last: bool) -> Codes:
     """The smallest, or the largest, `count` codes or all of them."""
     if len(codes) <= count:
         return codes
-    if codes.dtype == object:
-        ordered = np.sort(codes)
-        return ordered[-count:] if last else ordered[:count]
-    if last:
-        return np.partition(codes, len(codes) - count)[len(codes) - count :]
-    return np.partition(codes, count - 1)[:count]
+    place = len(codes) - count if last else count - 1
+    ordered = np.partition(codes, place)
+    return ordered[place:] if last else ordered[:count]
 
 
 def coded(domain: Domain, values: NDArray[Any]) -> Codes:
@@ -308,11 +302,14 @@ def numbers_of(values: Any, name: str, dimensions: int = 1) -> NDArray[Any]:
     return found
 
 
-def labels_of_numbers(y: Any) -> NDArray[Any]:
-    """The labels as a one-dimensional array of numbers."""
-    labels = np.asarray(typed(y, name="y"))
+def labelled(values: Any, y: Any, name: str, dimensions: int = 1) -> tuple[NDArray[Any], ...]:
+    """Rows of numbers, which of their cells are there, and their labels as a one-dimensional array of numbers."""
+    found, labels = numbers_of(typed(values, name=name), name, dimensions), np.asarray(typed(y, name="y"))
     if labels.ndim != 1:
         raise ArgumentError("y must be one-dimensional")
     if labels.dtype.kind not in "biuf":
         raise TypeError(f"y must be of a number type, 1 for positive and 0 for negative, got {labels.dtype}")
-    return labels
+    found, present = with_presence(found, name=name)
+    if len(found) != len(labels):
+        raise ArgumentError(f"y must have one label for each {'value' if dimensions == 1 else 'row'} of {name}")
+    return found, present, labels

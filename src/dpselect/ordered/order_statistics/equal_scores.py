@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.ordered.order_statistics.intervals import ASIDE
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, exponential_enclosure
 
 __all__ = ["draw_from_runs", "relative_coin", "weight_at_least"]
-
-_ASIDE = 45.0
-"""Runs that hold a share of at most exp(-45) together are proposed together."""
 
 _MARGIN = 1.0 + 2.0**-30
 
@@ -53,7 +51,7 @@ def draw_from_runs(
     best = scores[held].max()
     gaps = best - scores
     scale = total.bit_length() + 64
-    levels = _levels(exact, gaps, held, float(rate), (math.log(total) + _ASIDE) / float(rate), scale)
+    levels = _levels(exact, gaps, held, float(rate), (math.log(total) + ASIDE) / float(rate), scale)
     running = list(accumulate(level.length * level.weight for level in levels))
     top = _fraction(best)
     while True:
@@ -82,7 +80,7 @@ def _fraction(score: Any) -> Fraction:
 def _levels(
     lengths: NDArray[Any], gaps: NDArray[Any], held: NDArray[np.intp], rate: float, width: float, scale: int
 ) -> list[_Level]:
-    """One level for each score above best - width and one for all others, best first."""
+    """One level for each score above best - width and one for all others (a share of exp(-45) at most), best first."""
     near = held[gaps[held] < width]
     far = held[gaps[held] >= width]
     distances, which = np.unique(gaps[near], return_inverse=True)

@@ -24,6 +24,7 @@ from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
 __all__ = [
+    "ASIDE",
     "RankedColumn",
     "SortedColumn",
     "Window",
@@ -32,7 +33,7 @@ __all__ = [
     "window_of",
 ]
 
-_ASIDE = 45.0
+ASIDE = 45.0
 """Ranks are looked at until what is left aside has a share of at most exp(-45) = 2**-64.9."""
 
 
@@ -113,16 +114,9 @@ class SortedColumn:
             return len(self.values)
         threshold = self.domain.threshold(code)
         if isinstance(self.values, np.ndarray) and self.values.dtype != object:
-            return low + _count_below(self.values[low:high], threshold)
+            fitting = threshold_in(self.values.dtype, threshold)
+            return high if fitting is None else low + int(np.searchsorted(self.values[low:high], fitting, side="left"))
         return bisect_left(self.values, threshold, low, high)
-
-
-def _count_below(values: NDArray[Any], threshold: Any) -> int:
-    """How many of the sorted values are below the threshold, which need not fit their type."""
-    threshold = threshold_in(values.dtype, threshold)
-    if threshold is None:
-        return len(values)
-    return int(np.searchsorted(values, threshold, side="left"))
 
 
 def draw_code(column: RankedColumn, *, size: int, target: Fraction, rate: Fraction, random: RandomSource) -> int:
@@ -143,7 +137,7 @@ def draw_ranked(
 ) -> tuple[int, int]:
     """`draw_code`, and how many rows are at most that code. The second number is secret."""
     uniform = LazyUniform(random)
-    width = math.ceil((math.log(size) + _ASIDE) / float(rate)) + 2
+    width = math.ceil((math.log(size) + ASIDE) / float(rate)) + 2
     nearest = min(max(target, Fraction(0)), Fraction(column.total))
     low, high = math.floor(nearest), math.ceil(nearest)
     while True:
@@ -191,7 +185,10 @@ def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
     scores[0::2] = -np.abs(ranks)
     np.minimum(-ranks[:-1], ranks[1:], out=scores[1::2])
     with np.errstate(divide="ignore"):
-        logs = np.log(sizes) if isinstance(sizes, np.ndarray) else np.array([_log(s) for s in sizes])
+        if isinstance(sizes, np.ndarray):
+            logs = np.log(sizes)
+        else:
+            logs = np.array([math.log(size) if size else -math.inf for size in sizes])
     logs += scores * float(rate)
     logs -= logs.max()
     margin = (2.0**-30 if isinstance(sizes, list) else 2.0**-37) + (len(sizes) + float(rate)) * 2.0**-52
@@ -214,10 +211,6 @@ def _choose_fast(window: Window, sizes: Codes, target: Fraction, rate: Fraction,
     below = float(running[found]) - point
     # for any weights a, b of what lies outside: u (a + total + b) against a + running
     return found if above > aside_low + slack and below > aside_high + slack else None
-
-
-def _log(size: int) -> float:
-    return math.log(size) if size else -math.inf
 
 
 def _choose_slow(window: Window, sizes: Codes, target: Fraction, rate: Fraction, uniform: LazyUniform) -> int | None:

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from dpselect.numerics import last_true
-from dpselect.ordered.order_statistics.intervals import RankedColumn
+from dpselect.ordered.order_statistics.equal_scores import relative_coin
+from dpselect.ordered.order_statistics.intervals import ASIDE, RankedColumn
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import Enclosure, coin, exponential_enclosure
@@ -38,9 +39,6 @@ Array = NDArray[np.float64]
 _UNITS = 2.0**44
 _TINY = 1e-280
 _SLACK = Fraction(1 + 2**18, 2**18)
-_ASIDE = 45.0
-"""Ranks are looked at until the other sequences have a share of about exp(-45) = 2**-64.9 at most."""
-
 _RARE = Fraction(1, 2**30)
 """With ties they may have more; above this, more ranks are looked at."""
 
@@ -79,7 +77,7 @@ def joint_width(count: int, size: int, rate: Fraction) -> int:
     groups before it and those after it are off by w together. There are binomial(size + m - 1, m) sequences.
     """
     sequences = count * math.log(size + count) - math.lgamma(count + 1)
-    return math.ceil((sequences + _ASIDE) / (2.0 * float(rate)) + (count + 1) / 2.0) + 1
+    return math.ceil((sequences + ASIDE) / (2.0 * float(rate)) + (count + 1) / 2.0) + 1
 
 
 def joint_spans(total: int, qs: Sequence[Fraction], width: int) -> list[tuple[int, int]]:
@@ -155,10 +153,6 @@ class _Chain:
     scales: list[int]
 
     @property
-    def wanted(self) -> list[Fraction]:
-        return self.pieces.wanted
-
-    @property
     def last(self) -> int:
         """The last place."""
         return len(self.shares) - 1
@@ -187,7 +181,7 @@ class _Chain:
             start, stop = self.span(j - k + 1)
             if stop < low:
                 break
-            inner = sum(self.wanted[j - k + 1 : j], Fraction(0))
+            inner = sum(self.pieces.wanted[j - k + 1 : j], Fraction(0))
             shift = self.scales[j - k] - scale
             factor = math.exp(-slope * float(inner) + math.log(2.0) * max(min(shift, 1000), -1000))
             reached = np.zeros_like(shares)
@@ -253,12 +247,7 @@ def _kept_far(
         return False
     groups = zip(pairwise([0, *ranks, column.total]), _shares(qs), strict=True)
     exponent = rate * sum((abs(b - a - share * column.total) for (a, b), share in groups), Fraction(0))
-
-    def enclosure(bits: int) -> tuple[Fraction, Fraction]:
-        low, high = exponential_enclosure(exponent, bits + halvings)
-        return low * (1 << halvings), high * (1 << halvings)
-
-    return coin(enclosure, random)
+    return relative_coin(exponent, 1, halvings, random)
 
 
 def _at_most(column: RankedColumn, code: int) -> int:
@@ -328,14 +317,14 @@ def _reach(placed: Array, wanted: float, slope: float) -> Array:
 def _ending(chain: _Chain, j: int, place: int, low: int, high: int) -> Array:
     """The weights of output j at the places low .. high and the next, or the end of all, at this one."""
     first = chain.span(j)[0]
-    distance = np.abs(place - np.arange(low, high + 1) - float(chain.wanted[j]))
+    distance = np.abs(place - np.arange(low, high + 1) - float(chain.pieces.wanted[j]))
     factors = np.exp(np.maximum(-float(chain.rate) * distance, -600.0))
     return np.asarray(chain.placed[j][low - first : high + 1 - first] * factors)
 
 
 def _proposal(chain: _Chain, weights: Array, near: Fraction, random: RandomSource) -> list[tuple[int, int]] | None:
     """(place, number of outputs) of the pieces in order, or None when the correcting coin says no."""
-    left = len(chain.wanted) - 1
+    left = len(chain.pieces.wanted) - 1
     found, probability = _choose(weights, chain.possible(left), random)
     runs: list[tuple[int, int]] = []
     while True:
@@ -365,7 +354,7 @@ def _kept(chain: _Chain, runs: list[tuple[int, int]], bound: Fraction) -> Enclos
         ways *= math.comb(chain.pieces.sizes[rank] + length - 1, length)
         places += [rank] * length
     places.append(chain.last)
-    groups = zip(places[:-1], places[1:], chain.wanted, strict=True)
+    groups = zip(places[:-1], places[1:], chain.pieces.wanted, strict=True)
     exponent = chain.rate * sum((abs(b - a - want) for a, b, want in groups), Fraction(0))
     share = Fraction(ways, chain.pieces.codes ** (len(places) - 2)) / bound
     extra = max(share.numerator.bit_length() - share.denominator.bit_length(), 0) + 2

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpselect.mechanisms import bounded_range
 from dpselect.ordered.order_statistics.intervals import RankedColumn, draw_ranked
 from dpselect.ordered.order_statistics.one import quantile_rate
 from dpselect.ordered.order_statistics.scattered import ColumnPart
-from dpselect.privacy import Adjacency, Guarantee, compose
+from dpselect.privacy import Adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
-__all__ = ["Cut", "cut_rate", "cutting_tree", "equal_share", "recursive_codes", "recursive_guarantee"]
+__all__ = ["Cut", "cut_rate", "cutting_tree", "equal_share", "recursive_codes"]
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,6 @@ def equal_share(epsilon: float, parts: int) -> float:
     """
     share = epsilon / parts
     return share if Fraction(share) * parts <= epsilon_used(epsilon) else math.nextafter(share, 0.0)
-
-
-def recursive_guarantee(cuts: Sequence[Cut], epsilon: float, adjacency: Adjacency) -> Guarantee:
-    """A composition of levels, each of range epsilon/levels."""
-    levels = max(cut.level for cut in cuts) + 1
-    one = bounded_range(epsilon=equal_share(epsilon, levels), adjacency=adjacency)
-    return compose(*[one] * levels)
 
 
 def recursive_codes(

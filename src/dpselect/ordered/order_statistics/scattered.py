@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
-from dpselect.ordered.sources.adapters import counted_column
-from dpselect.ordered.sources.columns import CountedColumn
+from dpselect.ordered.sources.columns import CountedColumn, counted_window
 from dpselect.randomness import RandomSource
 
 __all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "scattered_units"]
@@ -38,7 +37,7 @@ def scattered_units(
 ) -> CountedColumn:
     """Rows of several units: each takes one fine place, with all its units, so that it is on one side of every cut."""
     fine = codes << np.uint64(bits) | random.words(len(codes)) >> np.uint64(64 - bits) if bits else codes
-    return counted_column(fine, units)
+    return CountedColumn(counted_window(fine, units))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -21,15 +21,14 @@ from dpselect.ordered.order_statistics.recursive import (
     cutting_tree,
     equal_share,
     recursive_codes,
-    recursive_guarantee,
 )
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.order_statistics.small_domain import MOST_CODES
-from dpselect.ordered.order_statistics.tree import TreeAnswer, tree_codes, tree_guarantee
+from dpselect.ordered.order_statistics.tree import TreeAnswer, tree_codes
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.columns import ChunkedColumn
 from dpselect.ordered.sources.declared import Column
-from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose
+from dpselect.privacy import Adjacency, Guarantee, Release, Spender, compose, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
@@ -157,11 +156,12 @@ class Quantiles(PublicDomain, Mechanism):
         """The rates, the price without its terms, and the slices."""
         epsilon, adjacency, units, cuts = self.epsilon, parse_adjacency(self.adjacency), self.units, self.cuts
         if self.chosen == "recursive":
-            each = epsilon_used(equal_share(epsilon, max(cut.level for cut in cuts) + 1))
-            rates = [cut_rate(cut.share, each, adjacency) / units for cut in cuts]
-            return tuple(rates), recursive_guarantee(cuts, epsilon, adjacency), None
+            levels = max(cut.level for cut in cuts) + 1
+            each = equal_share(epsilon, levels)
+            rates = [cut_rate(cut.share, epsilon_used(each), adjacency) / units for cut in cuts]
+            return tuple(rates), compose(*[bounded_range(epsilon=each, adjacency=adjacency)] * levels), None
         if self.chosen == "tree":
-            return (epsilon_used(epsilon),), tree_guarantee(epsilon, adjacency), None
+            return (epsilon_used(epsilon),), pure_dp(epsilon=epsilon, adjacency=adjacency), None
         if self.chosen == "joint":
             rate = joint_rate(self.qs, epsilon_used(epsilon), adjacency)
             return (rate,), bounded_range(epsilon=epsilon, adjacency=adjacency), None

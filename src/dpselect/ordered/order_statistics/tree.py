@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
-from dpselect.privacy import Adjacency, Guarantee, pure_dp
+from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource, discrete_laplace_array
 
-__all__ = ["TreeAnswer", "node_counts", "sum_of_noise", "tree_codes", "tree_guarantee", "tree_levels"]
+__all__ = ["TreeAnswer", "node_counts", "sum_of_noise", "tree_codes", "tree_levels"]
 
 Array = NDArray[np.float64]
 _BRANCHING = 16
@@ -31,11 +31,6 @@ def tree_levels(size: int) -> int:
     while _BRANCHING**levels < size:
         levels += 1
     return levels
-
-
-def tree_guarantee(epsilon: float, adjacency: Adjacency) -> Guarantee:
-    """Pure epsilon: whole-number Laplace noise on counts that one row moves by 1 a level (2 if it is replaced)."""
-    return pure_dp(epsilon=epsilon, adjacency=adjacency)
 
 
 @dataclass(frozen=True)
@@ -88,6 +83,8 @@ def tree_codes(
 
     Everything after the noise is post-processing: least squares on the tree, then from the top downwards the nearest
     counts that are not negative. A row counts at most `units` units of rank.
+
+    Pure epsilon: whole-number Laplace noise on counts that one row moves by 1 a level (2 if it is replaced).
     """
     nodes = node_counts(np.diff(rows_below(column, size)))
     moved = len(nodes) * units * (1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import ROUND_UP
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
 from dpselect.privacy import DominatingPair, Guarantee
@@ -52,10 +52,6 @@ class _Atoms:
             np.multiply.outer(self.lower, other.lower).ravel(),
         )
 
-    def scaled(self, loss: Array, upper: Array, lower: Array) -> _Atoms:
-        """The product with atoms of these losses and masses."""
-        return self.times(_Atoms(loss, upper, lower))
-
     def pair(self) -> DominatingPair:
         order = np.argsort(self.losses, kind="stable")
         upper, lower = self.upper[order], self.lower[order]
@@ -84,12 +80,11 @@ def slice_pair(sync: Synchronisation, insertion: Guarantee, swap: Guarantee, sli
     What is left after so many failures that their probability is below 1e-18 counts as revealed.
     """
     inserted, swapped = _component(insertion), _component(swap)
-    synchronised = inserted.scaled(
-        np.log(np.array(sync.upper) / np.array(sync.lower)) if min(sync.lower) > 0.0 else _losses(sync),
-        np.array(sync.upper),
-        np.array(sync.lower),
-    )
-    failed = swapped.scaled(np.array([sync.epsilon]), np.array([sync.fail_upper]), np.array([sync.fail_lower]))
+    upper, lower, losses = np.array(sync.upper), np.array(sync.lower), np.full(3, sync.epsilon)
+    held = lower > 0.0  # the first outcome may have no mass
+    losses[held] = np.log(upper[held] / lower[held])
+    synchronised = inserted.times(_Atoms(losses, upper, lower))
+    failed = swapped.times(_Atoms(np.array([sync.epsilon]), np.array([sync.fail_upper]), np.array([sync.fail_lower])))
     rounds = math.ceil(_NEGLIGIBLE / math.log(sync.fail_upper))
     nothing = np.zeros(0)
     found = _Atoms(nothing, nothing, nothing)
@@ -108,13 +103,8 @@ def slice_pair(sync: Synchronisation, insertion: Guarantee, swap: Guarantee, sli
     return found.pair()
 
 
-def _losses(sync: Synchronisation) -> Array:
-    """Losses of the three outcomes where the first has no mass."""
-    return np.array([sync.epsilon, *(math.log(u / p) for u, p in zip(sync.upper[1:], sync.lower[1:], strict=True))])
-
-
 @dataclass(frozen=True)
-class SlicePairProfile:
+class SlicePairProfile(CopiedByFields):
     """The privacy profile of one run, from its numeric losses; built when first asked for.
 
     Source: docs/theory/reorder-slice-compute.md, Theorem C.
@@ -145,10 +135,3 @@ class SlicePairProfile:
     def _up(values: Array) -> Array:
         """Sums of up to a few thousand masses, in a few hundred rounds, lose less than 1e-11 of themselves."""
         return np.asarray(values * ROUND_UP * (1.0 + 1e-11))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the recipe, not the distribution."""
-        return {key: value for key, value in self.__dict__.items() if key != "pair"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)

@@ -112,26 +112,6 @@ def _grows(order: RowMap) -> bool:
     return type(order) in (Ordered, Kept, EachRow)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Limits:
-    """What a session allows; see `ReorderSliceCompute`."""
-
-    slices: int | None = None
-    computations: int = 1
-    applications: int = 1
-    maps_grow: bool | None = None
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
-
-    def __post_init__(self) -> None:
-        if self.slices is not None:
-            integer("slices", self.slices, at_least=1, at_most=1 << 1000)
-        integer("computations", self.computations, at_least=1, at_most=1 << 20)
-        integer("applications", self.applications, at_least=1, at_most=1 << 20)
-        parse_adjacency(self.adjacency)
-        if self.maps_grow is not None:
-            flag("maps_grow", self.maps_grow)
-
-
 class ReorderSliceCompute(Session):
     """`applications` runs of at most `slices` slices each, with `computations` private computations on each slice.
 
@@ -180,17 +160,25 @@ class ReorderSliceCompute(Session):
         slice_epsilon: SupportsFloat | None,
         computation: Guarantee,
         swap: Guarantee | None = None,
+        slices: int | None = None,
+        computations: int = 1,
+        applications: int = 1,
+        maps_grow: bool | None = None,
+        adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
         spender: Spender | None = None,
         label: str = "reorder-slice-compute",
         random: RandomSource | None = None,
-        **limits: Any,
     ) -> None:
         super().__init__()
-        self._limits = _Limits(**limits)
+        self._most = None if slices is None else integer("slices", slices, at_least=1, at_most=1 << 1000)
+        self._computations = integer("computations", computations, at_least=1, at_most=1 << 20)
+        self._applications = integer("applications", applications, at_least=1, at_most=1 << 20)
+        self._adjacency = parse_adjacency(adjacency)
+        self._maps_grow = None if maps_grow is None else flag("maps_grow", maps_grow)
         self._noise = (
             None if slice_epsilon is None else number("slice_epsilon", slice_epsilon, at_least=1e-5, at_most=2)
         )
-        if self._noise is None and self._limits.slices is None:
+        if self._noise is None and self._most is None:
             raise ArgumentError("slices must be given where slice_epsilon is None: plain slices are paid one by one")
         computation = promise("computation", computation)
         if computation.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
@@ -198,8 +186,8 @@ class ReorderSliceCompute(Session):
         swap = swap_of(computation) if swap is None else promise("swap", swap)
         if swap.adjacency is not Adjacency.REPLACE_ONE:
             raise AdjacencyError("swap must be a guarantee for replace_one")
-        self._insertion = compose(*[computation] * self._limits.computations)
-        self._swap = compose(*[swap] * self._limits.computations)
+        self._insertion = compose(*[computation] * self._computations)
+        self._swap = compose(*[swap] * self._computations)
         source = resolve(random)
         self._draws, self._replayable = SecretDraws(source), source.replayable
         # list() of a frame or of a mapping would be its column names or keys
@@ -214,14 +202,13 @@ class ReorderSliceCompute(Session):
     @cached_property
     def guarantee(self) -> Guarantee:
         """The price of the whole session, from public parameters; the smallest of what is proved."""
-        limits = self._limits
-        runs: dict[str, Any] = {"applications": limits.applications, "maps_grow": limits.maps_grow is not False}
+        runs: dict[str, Any] = {"applications": self._applications, "maps_grow": self._maps_grow is not False}
         if self._noise is None:
-            assert limits.slices is not None
-            return plain_slicing_guarantee(swap=self._swap, slices=limits.slices, adjacency=limits.adjacency, **runs)
+            assert self._most is not None
+            return plain_slicing_guarantee(swap=self._swap, slices=self._most, adjacency=self._adjacency, **runs)
         parts: dict[str, Any] = {"insertion": self._insertion, "swap": self._swap}
-        price = SlicePrice(slice_epsilon=self._noise, **parts, slices=limits.slices, **runs)
-        return price.guarantee(adjacency=limits.adjacency)
+        price = SlicePrice(slice_epsilon=self._noise, **parts, slices=self._most, **runs)
+        return price.guarantee(adjacency=self._adjacency)
 
     @answers
     def slice(self, size: int, order: RowMap) -> int:
@@ -232,14 +219,13 @@ class ReorderSliceCompute(Session):
         `maps_grow` does not cover.
         """
         size = integer("size", size, at_least=0)
-        if self._limits.maps_grow is None and not _grows(order):
+        if self._maps_grow is None and not _grows(order):
             raise ArgumentError(
                 "order must be made of Ordered, Kept, EachRow and Steps; for a map of your own, which must preserve "
                 "adjacency, declare maps_grow=False, or maps_grow=True if an added row only ever adds to its result"
             )
-        most = self._limits.slices
-        if most is not None and len(self._slices) - self._first >= most:
-            raise BudgetError(f"all {most} slices of this application are used up")
+        if self._most is not None and len(self._slices) - self._first >= self._most:
+            raise BudgetError(f"all {self._most} slices of this application are used up")
         place = len(self._slices)
         self._slices.append(((), [0]))  # counted first: a map that raises has looked
         taken = size + (0 if self._noise is None else self._draws.geometric(self._noise))
@@ -261,8 +247,8 @@ class ReorderSliceCompute(Session):
         if not self._first <= place < len(self._slices):
             raise ArgumentError("number_of_slice is not a slice of this application")
         rows, used = self._slices[place]
-        if used[0] >= self._limits.computations:
-            raise BudgetError(f"all {self._limits.computations} computations on this slice are used up")
+        if used[0] >= self._computations:
+            raise BudgetError(f"all {self._computations} computations on this slice are used up")
         used[0] += 1  # before it runs: what fails half-way may have looked
         return mechanism(rows)
 
@@ -276,8 +262,8 @@ class ReorderSliceCompute(Session):
 
         Raises `BudgetError` after the declared number of applications.
         """
-        if self._started >= self._limits.applications:
-            raise BudgetError(f"all {self._limits.applications} applications of this session are used up")
+        if self._started >= self._applications:
+            raise BudgetError(f"all {self._applications} applications of this session are used up")
         self._started += 1
         self._slices = [((), used) for _, used in self._slices]
         self._first, self._rows = len(self._slices), self._data

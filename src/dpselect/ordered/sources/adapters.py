@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
+from itertools import tee
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -11,11 +13,11 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
 from dpselect.ordered.domains import Categories, Domain, Ticks, WholeNumbers
-from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window, window_of
+from dpselect.ordered.order_statistics.intervals import RankedColumn, SortedColumn, Window
 from dpselect.ordered.sources.blocks import LARGEST, Block, arrays_of, block_of, chunk_of, present_in
 from dpselect.ordered.sources.columns import ChunkedColumn, CountedColumn, Progress
-from dpselect.ordered.sources.sql_column import Query, SqlColumn, count_texts, duckdb_query, quoted
-from dpselect.ordered.sources.sql_types import SqlType, sql_type
+from dpselect.ordered.sources.sql_column import Query, SqlColumn, counts_where, duckdb_query, quoted
+from dpselect.ordered.sources.sql_types import sql_type
 from dpselect.storage import text_chunks
 
 __all__ = [
@@ -24,8 +26,6 @@ __all__ = [
     "SqlTable",
     "TextColumn",
     "categorical_column",
-    "counted_column",
-    "duckdb_table",
     "read_values",
     "typed_table",
     "unit_rows",
@@ -144,7 +144,11 @@ class SqlTable:
         if not all(isinstance(name, (str, int)) for name in named.names) or len(set(names)) != len(names):
             raise ArgumentError("categories of a table must be different texts or whole numbers")
         text = self.text_of.replace("{0}", quoted(self.column))
-        return lambda: count_texts(self.query, quoted(self.table), text, self.place, names)
+
+        def equal(marker: str) -> str:
+            return f"{text} = {self.place.replace('{0}', marker)}"
+
+        return lambda: np.array(counts_where(self.query, quoted(self.table), equal, names), dtype=np.int64)
 
     def _number(self) -> str:
         if self.number_of is None:
@@ -152,7 +156,7 @@ class SqlTable:
         return self.number_of.replace("{0}", quoted(self.column))
 
 
-def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress | None = None) -> ColumnSource:
+def read_values(values: Any, *, assume_sorted: bool = False) -> ColumnSource:
     """Make a source of what a caller may hand over.
 
     - a `ColumnSource` as it is; a DuckDB relation with one column;
@@ -175,7 +179,8 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
     elif callable(values):
         source = _readable(values)
     elif hasattr(values, "__next__"):
-        source = _readable(_Kept(values))
+        (kept,) = tee(values, 1)  # a copy of it starts over, and what was taken from the iterator is kept
+        source = _readable(lambda: copy(kept))
     else:
         parts = [block_of(part) for part in arrays_of(values)]
         source = DataColumn(parts[0][0].dtype, lambda: (piece for part in parts for piece in _pieces(part)))
@@ -183,8 +188,6 @@ def read_values(values: Any, *, assume_sorted: bool = False, progress: Progress 
             return _ascending(parts)
     if assume_sorted:
         raise ArgumentError("assume_sorted needs values in memory")
-    if progress is not None and isinstance(source, DataColumn):
-        source = replace(source, progress=progress)
     return source
 
 
@@ -193,19 +196,6 @@ def _pieces(part: Block) -> Iterator[Block]:
     for start in range(0, len(values), _BLOCK):
         piece = slice(start, start + _BLOCK)
         yield values[piece], None if present is None else present[piece]
-
-
-class _Kept:
-    """Chunks of an iterator, which are taken from it when they are first read and kept for the next time."""
-
-    def __init__(self, chunks: Iterator[Any]) -> None:
-        self._chunks, self._kept = chunks, []  # type: tuple[Iterator[Any], list[Any]]
-
-    def __call__(self) -> Iterator[Any]:
-        yield from self._kept
-        for chunk in self._chunks:
-            self._kept.append(chunk)
-            yield chunk
 
 
 def _ascending(parts: list[Block]) -> DataColumn:
@@ -229,16 +219,12 @@ def _relation(relation: Any) -> SqlTable:
     name = relation.columns[0]
     # a name with a dot would be read as a table and a column
     plain = relation if "." not in name else relation.project(f'"{name.replace(chr(34), chr(34) * 2)}" AS value')
-    return duckdb_table(duckdb_query(plain), "rows", plain.columns[0], str(relation.types[0]))
+    return typed_table("duckdb", duckdb_query(plain), "rows", plain.columns[0], str(relation.types[0]))
 
 
-def duckdb_table(query: Query, table: str, column: str, kind: str) -> SqlTable:
-    """A column of DuckDB by the name of its type. Raises `ArgumentError` for a type that is not read."""
-    return typed_table(query, table, column, sql_type("duckdb", kind, column))
-
-
-def typed_table(query: Query, table: str, column: str, kind: SqlType) -> SqlTable:
-    """A column of a type on the list of its engine."""
+def typed_table(engine: str, query: Query, table: str, column: str, name: str) -> SqlTable:
+    """A column by its engine's name for its type. Raises `ArgumentError` for a type that is not on the list."""
+    kind = sql_type(engine, name, column)
     return SqlTable(query, table, column, kind.whole, kind.number, kind.unit, kind.text, kind.place)
 
 
@@ -284,12 +270,3 @@ def unit_rows(
         return np.asarray(domain.encode(values[kept]), dtype=np.uint64), units[kept]
 
     return read
-
-
-def counted_column(codes: NDArray[np.uint64], units: NDArray[np.int64]) -> CountedColumn:
-    """Rows in any order that count as several."""
-    order = np.argsort(codes, kind="stable")
-    ties = window_of(codes[order], 0, 0)
-    starts = np.cumsum(ties.counts) - ties.counts
-    counts = np.add.reduceat(units[order], starts) if len(starts) else ties.counts
-    return CountedColumn(Window(ties.codes, counts, 0, 0))

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.ordered.domains import Codes, Domain, threshold_in
+from dpselect.ordered.domains import Domain, threshold_in
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
 
-__all__ = ["ChunkedColumn", "CountedColumn", "PaddedColumn", "Progress", "slice_window"]
+__all__ = ["ChunkedColumn", "CountedColumn", "PaddedColumn", "Progress", "counted_window", "slice_window"]
 
 Chunks = Callable[[], Iterator[NDArray[Any]]]
 Progress = Callable[[int], None]
@@ -53,6 +53,14 @@ def slice_window(whole: Window, first: int, last: int) -> Window:
     skipped = int(running[start - 1]) if start else 0
     rest = int(running[-1] - running[stop - 1])
     return Window(whole.codes[start:stop], whole.counts[start:stop], whole.before + skipped, whole.after + rest)
+
+
+def counted_window(codes: NDArray[np.uint64], units: NDArray[np.int64]) -> Window:
+    """All rows in any order, each with the number of rows that it counts as."""
+    order = np.argsort(codes, kind="stable")
+    ties = window_of(codes[order], 0, 0)
+    starts = np.cumsum(ties.counts) - ties.counts
+    return Window(ties.codes, np.add.reduceat(units[order], starts) if len(starts) else ties.counts, 0, 0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,7 +208,7 @@ class _Keeper:
         self._only = low if low == high else None
         self._before = self._alike = 0
         self._codes: list[NDArray[np.uint64]] = []
-        self._counts: list[NDArray[np.int64] | None] = []
+        self._found: Window | None = None
         self._kept = 0
 
     def take(self, chunk: NDArray[Any]) -> None:
@@ -216,16 +224,20 @@ class _Keeper:
         rows = chunk[inside]
         if len(rows):
             self._codes.append(np.asarray(self._domain.encode(rows), dtype=np.uint64))
-            self._counts.append(None)
             self._kept += len(rows)
             if self._kept > _KEEP:
                 self._compress()
 
-    def _compress(self) -> None:
-        codes, counts = _merged(self._codes, self._counts)
-        self._codes, self._counts = [codes], [counts]
+    def _compress(self) -> Window:
+        """What was kept so far, ties put together."""
+        fresh = np.sort(np.concatenate(self._codes)) if self._codes else np.empty(0, dtype=np.uint64)
+        found, known = window_of(fresh, 0, 0), self._found
+        if known is not None:
+            codes, counts = np.append(known.codes, found.codes), np.append(known.counts, found.counts)
+            found = counted_window(codes, counts)
         # as much again may come before the next time, so that the work stays linear
-        self._kept = -len(codes)
+        self._codes, self._found, self._kept = [], found, -len(found.codes)
+        return found
 
     def window(self, total: int) -> Window:
         """What was kept."""
@@ -233,28 +245,8 @@ class _Keeper:
             alike = np.array([self._alike] if self._alike else [], dtype=np.int64)
             atom = np.full(len(alike), self._only, dtype=np.uint64)
             return Window(atom, alike, self._before, total - self._before - self._alike)
-        self._compress()
-        (codes,), (counts,) = self._codes, self._counts
-        assert counts is not None
-        return Window(codes, counts, self._before, total - self._before - int(counts.sum()))
-
-
-def _merged(
-    codes: list[NDArray[np.uint64]], counts: list[NDArray[np.int64] | None]
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Different codes in order with how often each occurs; counts of None are all 1."""
-    plain = [part for part, count in zip(codes, counts, strict=True) if count is None]
-    fresh: Codes = np.sort(np.concatenate(plain)) if plain else np.empty(0, dtype=np.uint64)
-    new = window_of(fresh, 0, 0)
-    counted = [(part, count) for part, count in zip(codes, counts, strict=True) if count is not None]
-    if not counted:
-        return np.asarray(new.codes, dtype=np.uint64), new.counts
-    every = np.concatenate([new.codes, *(part for part, _ in counted)])
-    amounts = np.concatenate([new.counts, *(count for _, count in counted)])
-    order = np.argsort(every, kind="stable")
-    every, amounts = every[order], amounts[order]
-    starts = np.flatnonzero(np.append(True, every[1:] != every[:-1])) if len(every) else np.empty(0, dtype=np.intp)
-    return every[starts], np.add.reduceat(amounts, starts) if len(starts) else amounts
+        found = self._compress()
+        return Window(found.codes, found.counts, self._before, total - self._before - int(found.counts.sum()))
 
 
 def _missing(chunk: NDArray[Any]) -> int:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ArgumentError, ContentError, missing_extra
-from dpselect.ordered.sources.adapters import SqlTable, duckdb_table, typed_table
+from dpselect.ordered.sources.adapters import SqlTable, typed_table
 from dpselect.ordered.sources.opening import ColumnRequest, column_source
 from dpselect.ordered.sources.sql_column import Query, ask, quoted, with_parameters
-from dpselect.ordered.sources.sql_types import ENGINES, sql_type
+from dpselect.ordered.sources.sql_types import ENGINES
 
 __all__ = ["open_duckdb", "open_sql"]
 
@@ -70,7 +70,7 @@ def _sqlalchemy(url: str, table: str, column: str) -> Iterator[SqlTable]:
                 named = {f"p{place}": value for place, value in enumerate(parameters)}
                 return connection.execute(sa.text(bound), named).fetchall()
 
-            yield typed_table(query, table, column, sql_type(engine.dialect.name, kind, column))
+            yield typed_table(engine.dialect.name, query, table, column, kind)
     finally:
         engine.dispose()
 
@@ -141,4 +141,4 @@ def _duckdb(url: str, table: str, column: str) -> Iterator[SqlTable]:
             bound = with_parameters(statement, lambda place: f"${place + 1}")
             return connection.execute(bound, list(parameters)).fetchall()
 
-        yield duckdb_table(query, table, column, str(relation.types[0]))
+        yield typed_table("duckdb", query, table, column, str(relation.types[0]))

@@ -14,7 +14,8 @@ from dpselect.ordered.domains import Categories, Domain
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits, scattered_units
 from dpselect.ordered.public_domain import PublicDomain
-from dpselect.ordered.sources.adapters import categorical_column, counted_column, read_values, unit_rows
+from dpselect.ordered.sources.adapters import categorical_column, read_values, unit_rows
+from dpselect.ordered.sources.columns import CountedColumn, counted_window
 from dpselect.ordered.sources.plain_lists import typed
 from dpselect.randomness import RandomSource
 
@@ -96,7 +97,7 @@ class Column(PublicDomain):
 
     def ranked(self) -> RankedColumn:
         """Reads the rows, or makes ready to."""
-        found: RankedColumn = self._read() if self.weights is None else counted_column(*self._read())
+        found: RankedColumn = self._read() if self.weights is None else CountedColumn(counted_window(*self._read()))
         return found
 
     def scattered(self, random: RandomSource) -> RankedColumn:

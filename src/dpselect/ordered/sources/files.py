@@ -16,10 +16,10 @@ from dpselect.errors import ArgumentError, ContentError, missing_extra
 from dpselect.ordered.sources.adapters import DataColumn, TextColumn
 from dpselect.ordered.sources.blocks import Block, block_of, number_type
 from dpselect.ordered.sources.opening import ColumnRequest, column_source
-from dpselect.ordered.sources.plain_lists import hardly_any
+from dpselect.ordered.sources.plain_lists import hardly_any, number_in
 from dpselect.storage import CsvForm, arrow_texts, csv_header, csv_rows, text_type
 
-__all__ = ["csv_numbers", "is_csv", "open_csv", "open_parquet"]
+__all__ = ["is_csv", "open_csv", "open_parquet"]
 
 _BLOCK = 1 << 16
 
@@ -29,22 +29,16 @@ def is_csv(where: str) -> bool:
     return "://" not in where and Path(where).suffix.lower() in (".csv", ".txt")
 
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise missing_extra("parquet", "reading Parquet") from None
-    return pyarrow
-
-
 @column_source(".parquet")
 @contextmanager
 def open_parquet(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextColumn]:
     """A column of a Parquet file or folder, read a batch at a time. Needs pyarrow."""
     column, text, progress = request.column, request.text, request.progress
-    pa = _pyarrow()
-    import pyarrow.dataset as dataset
-
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset as dataset
+    except ImportError:
+        raise missing_extra("parquet", "reading Parquet") from None
     table = None
     with suppress(pa.ArrowException, OSError):
         table = dataset.dataset(str(path), format="parquet")
@@ -94,11 +88,11 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
 
     A cell that is no number, or no moment, is missing.
     """
-    form, read = request.form, _moment if request.dates else _number
+    form, read = request.form, _moment if request.dates else number_in
     kind = np.dtype("datetime64[us]" if request.dates else np.float64)
     place = _place(Path(path), request.column, form)
     if request.look and not request.text:
-        csv_numbers(path, request.column, form=form, dates=request.dates)
+        _look(path, request, place)
 
     def chunks() -> Iterator[Block]:
         return ((np.array([read(cell) for cell in block], dtype=kind), None) for block in _cells(path, place, form))
@@ -109,20 +103,18 @@ def open_csv(path: str, request: ColumnRequest) -> Iterator[DataColumn | TextCol
         yield DataColumn(kind, chunks, progress=request.progress)
 
 
-def csv_numbers(path: str | Path, column: str, *, form: CsvForm | None = None, dates: bool = False) -> None:
+def _look(path: str, request: ColumnRequest, place: int) -> None:
     """Look at the first rows whether a column holds numbers, or moments; empty cells and "nan" do not count.
 
     Raises `ContentError` where less than a tenth of them are. That the column holds numbers is a public fact, which
     whoever gives bounds for it promises: the look tells of a promise that is evidently broken, and no row of a column
     that keeps it, with a row to spare, makes a difference.
     """
-    form = CsvForm() if form is None else form
-    first = next(_cells(path, _place(Path(path), column, form), form))
-    cells = [cell for cell in first if cell.strip().lower() not in ("", "nan")]
-    found = sum(_moment(cell) is not None if dates else not math.isnan(_number(cell)) for cell in cells)
+    cells = [cell for cell in next(_cells(path, place, request.form)) if cell.strip().lower() not in ("", "nan")]
+    found = sum(_moment(cell) is not None if request.dates else not math.isnan(number_in(cell)) for cell in cells)
     if hardly_any(found, len(cells) - found):
-        what = "dates in ISO 8601" if dates else "numbers: dates need their kind, text needs categories"
-        raise ContentError(f"column {column!r} of {path} does not look like {what}")
+        what = "dates in ISO 8601" if request.dates else "numbers: dates need their kind, text needs categories"
+        raise ContentError(f"column {request.column!r} of {path} does not look like {what}")
 
 
 def _place(path: Path, column: str, form: CsvForm) -> int:
@@ -132,18 +124,11 @@ def _place(path: Path, column: str, form: CsvForm) -> int:
     return header.index(column)
 
 
-def _cells(path: str | Path, place: int, form: CsvForm) -> Iterator[list[str]]:
+def _cells(path: str, place: int, form: CsvForm) -> Iterator[list[str]]:
     rows = csv_rows(Path(path), form)
     while block := [row[place] if place < len(row) else "" for row in islice(rows, _BLOCK)]:
         yield block
     yield []
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
 
 
 def _moment(text: str) -> datetime | None:

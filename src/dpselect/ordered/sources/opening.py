@@ -62,7 +62,7 @@ def open_column(
 
     Whether values are whole numbers is taken from the schema of a Parquet file or database; CSV cells are doubles. With
     `text` the values are text, for `categories`. A CSV file has no types: with `look` its first rows are looked at, and
-    a column in which evidently no numbers are is refused (see `csv_numbers`); with `dates` its cells are moments in ISO
+    a column in which evidently no numbers are (less than a tenth) is refused; with `dates` its cells are moments in ISO
     8601, without a time zone in UTC. `form` is how the file is written. Other sources: `column_source`.
 
     Raises `ArgumentError` that names the column, its type, the table or the file, and `ContentError` for a file that is

@@ -25,6 +25,7 @@ __all__ = [
     "floor",
     "hardly_any",
     "is_missing",
+    "number_in",
     "typed",
     "whole_as",
     "whole_cells",
@@ -106,7 +107,7 @@ def cells_as(cells: Sequence[Any] | NDArray[Any], dtype: np.dtype[Any]) -> tuple
     if dtype.kind == "M":
         timestamps = np.array([_timestamp(cell, dtype) for cell in cells], dtype=dtype)
         return timestamps, timestamps == timestamps
-    numbers = [_parsed(cell) if isinstance(cell, str) else cell for cell in cells]
+    numbers = [number_in(cell) if isinstance(cell, str) else cell for cell in cells]
     doubles = [_double(cell) for cell in numbers]
     present = np.array([value == value for value in doubles], dtype=bool)
     if dtype.kind == "f":
@@ -133,7 +134,8 @@ def floor(value: float) -> int:
     return 0 if math.isnan(value) else int(math.copysign(1, value)) * LARGEST
 
 
-def _parsed(text: str) -> float:
+def number_in(text: str) -> float:
+    """The number that a text is; NaN where it is none."""
     try:
         return float(text)
     except ValueError:

@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError, ContentError
 from dpselect.ordered.domains import Domain
 from dpselect.ordered.order_statistics.intervals import Window, window_of
 
-__all__ = ["Query", "SqlColumn", "ask", "count_texts", "duckdb_query", "quoted", "with_parameters"]
+__all__ = ["Query", "SqlColumn", "ask", "counts_where", "duckdb_query", "quoted", "with_parameters"]
 
 _SUMS = 100
 _MOST = (1 << 63) - 1
@@ -49,15 +49,17 @@ def ask(query: Query, statement: str, parameters: Sequence[Any]) -> Sequence[Seq
     raise ContentError("the database did not answer; what it said is not shown, as it may quote the data")
 
 
-def count_texts(query: Query, table: str, text: str, place: str, names: Sequence[str]) -> NDArray[np.int64]:
-    """How many rows hold each of these texts, counted by the engine. Each row is counted at most once."""
+def counts_where(query: Query, table: str, condition: Callable[[str], str], parameters: Sequence[Any]) -> list[int]:
+    """How many rows meet a condition with each parameter, a hundred to a statement; it is made of a parameter's marker.
+
+    Each row is counted at most once for a parameter, by the engine.
+    """
     found: list[int] = []
-    for start in range(0, len(names), _SUMS):
-        part = names[start : start + _SUMS]
-        markers = (place.replace("{0}", f":p{n}") for n in range(len(part)))
-        sums = ", ".join(f"sum(CASE WHEN {text} = {marker} THEN 1 ELSE 0 END)" for marker in markers)
+    for start in range(0, len(parameters), _SUMS):
+        part = parameters[start : start + _SUMS]
+        sums = ", ".join(f"sum(CASE WHEN {condition(f':p{n}')} THEN 1 ELSE 0 END)" for n in range(len(part)))
         found += [int(value or 0) for value in ask(query, f"SELECT {sums} FROM {table}", list(part))[0]]
-    return np.array(found, dtype=np.int64)
+    return found
 
 
 @dataclass(repr=False)
@@ -108,14 +110,9 @@ class SqlColumn:
         return self.total if edge is None else self._count(f"{self.column} < :p0", edge)
 
     def rows_below(self, size: int) -> NDArray[np.int64]:
-        """How many rows have a code below 0, 1, ..., size: sums by the engine, a hundred to a statement."""
+        """How many rows have a code below 0, 1, ..., size."""
         edges = [edge for edge in map(self._edge, range(1, size)) if edge is not None]
-        found = [0]
-        for start in range(0, len(edges), _SUMS):
-            part = edges[start : start + _SUMS]
-            sums = ", ".join(f"sum(CASE WHEN {self.column} < :p{n} THEN 1 ELSE 0 END)" for n in range(len(part)))
-            rows = ask(self.query, f"SELECT {sums} FROM {self.table}", part)
-            found += [int(value or 0) for value in rows[0]]
+        found = [0, *counts_where(self.query, self.table, lambda marker: f"{self.column} < {marker}", edges)]
         return np.array(found + [self.total] * (size + 1 - len(found)), dtype=np.int64)
 
     def window(self, first: int, last: int) -> Window:
