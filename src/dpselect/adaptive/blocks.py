@@ -64,14 +64,11 @@ def _maximise(
     return best
 
 
-def _lefts(plan: BlockPlan) -> Array:
-    """Shares of the failures that offend on the left; one for a symmetric interval, where it does not matter."""
-    return np.array([1.0]) if plan.upper_rank is None else np.linspace(0.0, 1.0, 9)
-
-
 def _limits(plan: BlockPlan, w: Any, b: Any) -> tuple[Array, Array]:
     """The probabilities p > h(q) that the transfer bound compares, on a new last axis; p below 0 when b is too much."""
-    left, beta, target = _lefts(plan), plan.failure_probability, float(plan.quantile)
+    # shares of the failures that offend on the left; one for a symmetric interval, where it does not matter
+    left = np.array([1.0]) if plan.upper_rank is None else np.linspace(0.0, 1.0, 9)
+    beta, target = plan.failure_probability, float(plan.quantile)
     w, b = np.asarray(w)[..., None], np.asarray(b)[..., None]
     low, high = target - w, 1.0 - target - w
     p = left * low * beta + (1.0 - left) * high * beta - np.maximum(low, high) * b

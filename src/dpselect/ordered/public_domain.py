@@ -89,9 +89,9 @@ class PublicDomain:
         """The same with 0 .. size - 1 for the domain: what is planned goes by its size alone."""
         return replace(self, domain_size=size, lower=None, upper=None, granularity=None)
 
-    def size(self, *, doubles: bool = False) -> int:
+    def size(self) -> int:
         """The number of values, for what is planned without rows; see `by_bounds`."""
-        return self.by_bounds(doubles=doubles).size
+        return self.by_bounds().size
 
 
 def _of_doubles(dtype: np.dtype[Any], lower: float, upper: float, granularity: Any) -> Doubles | Grid:

@@ -7,7 +7,7 @@ depth 1) is given by its first q-1 bits. The heavy path goes from the root to th
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -129,9 +129,4 @@ def node_weights(codes: Codes, bits: int, depth_bits: int) -> tuple[list[int], N
 
 def interior_scores(codes: Codes, candidates: Sequence[int]) -> list[int]:
     """min(#{x <= z}, #{x >= z}) for each candidate z."""
-    scores = []
-    for z in candidates:
-        less = count_below(codes, z)
-        at_most = bisect_right(codes, z) if isinstance(codes, list) else count_below(codes, z + 1)
-        scores.append(min(at_most, len(codes) - less))
-    return scores
+    return [min(count_below(codes, z + 1), len(codes) - count_below(codes, z)) for z in candidates]

@@ -96,7 +96,10 @@ def _level(
         draws.visit("base case")
         return draws.interior(codes, 1 << bits, parameters.rate_base)
     draws.visit(f"level {level}")
-    border, rest = _without_ends(codes, parameters, draws)
+    # the smallest and the largest points, and the others; whatever there is if there are too few
+    first = min(_size(parameters.border, parameters, draws), len(codes))
+    last = max(len(codes) - _size(parameters.border, parameters, draws), first)
+    border, rest = join(codes[:first], codes[last:]), codes[first:last]
     leaf, gamma, _ = heavy_path(rest, bits)
     if draws.reaches(gamma, threshold, parameters.epsilon_threshold):
         return one_heavy_round(rest, bits, parameters, draws)
@@ -146,13 +149,6 @@ def one_heavy_round(codes: Codes, bits: int, parameters: TreeLogParameters, draw
 
 def _size(size: int, parameters: TreeLogParameters, draws: SecretDraws) -> int:
     return size if parameters.slice_epsilon is None else size + draws.geometric(parameters.slice_epsilon)
-
-
-def _without_ends(codes: Codes, parameters: TreeLogParameters, draws: SecretDraws) -> tuple[Codes, Codes]:
-    """(the smallest and the largest points, the others), both ascending; whatever there is if there are too few."""
-    first = min(_size(parameters.border, parameters, draws), len(codes))
-    last = max(len(codes) - _size(parameters.border, parameters, draws), first)
-    return join(codes[:first], codes[last:]), codes[first:last]
 
 
 def _take(codes: Codes, places: np.ndarray) -> Codes:

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from dpselect.ordered.domains import Codes
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
-from dpselect.ordered.sources.columns import CountedColumn, counted_window
 from dpselect.randomness import RandomSource
 
-__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits", "scattered_units"]
+__all__ = ["ColumnPart", "ScatteredColumn", "fine_bits"]
 
 _WHOLE = 1 << 22
 """Columns of up to this many rows are scattered at once."""
@@ -30,14 +29,6 @@ _WHOLE = 1 << 22
 def fine_bits(size: int) -> int:
     """How many bits are left in 64 for places inside a code."""
     return max(64 - (size - 1).bit_length(), 0)
-
-
-def scattered_units(
-    codes: NDArray[np.uint64], units: NDArray[np.int64], bits: int, random: RandomSource
-) -> CountedColumn:
-    """Rows of several units: each takes one fine place, with all its units, so that it is on one side of every cut."""
-    fine = codes << np.uint64(bits) | random.words(len(codes)) >> np.uint64(64 - bits) if bits else codes
-    return CountedColumn(counted_window(fine, units))
 
 
 @dataclass(frozen=True, repr=False, eq=False)

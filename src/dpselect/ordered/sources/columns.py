@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpselect.ordered.domains import Domain, threshold_in
 from dpselect.ordered.order_statistics.intervals import RankedColumn, Window, window_of
 
-__all__ = ["ChunkedColumn", "CountedColumn", "PaddedColumn", "Progress", "counted_window", "slice_window"]
+__all__ = ["ChunkedColumn", "CountedColumn", "PaddedColumn", "Progress", "counted_window"]
 
 Chunks = Callable[[], Iterator[NDArray[Any]]]
 Progress = Callable[[int], None]
@@ -40,19 +40,14 @@ class CountedColumn:
 
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`."""
-        return slice_window(self.whole, first, last)
-
-
-def slice_window(whole: Window, first: int, last: int) -> Window:
-    """The part of a window with the ranks `first` .. `last` and their ties."""
-    running = np.cumsum(whole.counts)
-    if not len(running):
-        return whole
-    start = min(int(np.searchsorted(running, first - whole.before, side="left")), len(running) - 1)
-    stop = min(int(np.searchsorted(running, last - whole.before, side="left")), len(running) - 1) + 1
-    skipped = int(running[start - 1]) if start else 0
-    rest = int(running[-1] - running[stop - 1])
-    return Window(whole.codes[start:stop], whole.counts[start:stop], whole.before + skipped, whole.after + rest)
+        whole, running = self.whole, np.cumsum(self.whole.counts)
+        if not len(running):
+            return whole
+        start = min(int(np.searchsorted(running, first - whole.before, side="left")), len(running) - 1)
+        stop = min(int(np.searchsorted(running, last - whole.before, side="left")), len(running) - 1) + 1
+        skipped = int(running[start - 1]) if start else 0
+        rest = int(running[-1] - running[stop - 1])
+        return Window(whole.codes[start:stop], whole.counts[start:stop], whole.before + skipped, whole.after + rest)
 
 
 def counted_window(codes: NDArray[np.uint64], units: NDArray[np.int64]) -> Window:
@@ -152,7 +147,7 @@ class ChunkedColumn:
         while True:
             for found in self._found:
                 if found.before < first and last <= self.total - found.after:
-                    return slice_window(found, first, last)
+                    return CountedColumn(found).window(first, last)
             self._found += self._extract([self._bracket(first, last, spread)])
             spread *= 8.0
 

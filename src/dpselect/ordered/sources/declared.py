@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.ordered.domains import Categories, Domain
 from dpselect.ordered.order_statistics.intervals import RankedColumn
-from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits, scattered_units
+from dpselect.ordered.order_statistics.scattered import ScatteredColumn, fine_bits
 from dpselect.ordered.public_domain import PublicDomain
 from dpselect.ordered.sources.adapters import categorical_column, read_values, unit_rows
 from dpselect.ordered.sources.columns import CountedColumn, counted_window
@@ -106,7 +106,8 @@ class Column(PublicDomain):
         if self.weights is None:
             return ScatteredColumn(rows, bits, random)
         codes, units = rows
-        return scattered_units(codes, units, bits, random)
+        fine = codes << np.uint64(bits) | random.words(len(codes)) >> np.uint64(64 - bits) if bits else codes
+        return CountedColumn(counted_window(fine, units))
 
 
 def _weight_units(weights: ArrayLike, largest_weight: SupportsFloat) -> NDArray[np.int64]:
