@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from itertools import tee
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,22 +232,18 @@ def categorical_column(values: Any, named: Categories) -> Callable[[], RankedCol
     """Counts rows by category; those outside the declared list are missing. Raises for a type that is not read."""
     if hasattr(values, "fetchall") and hasattr(values, "query"):
         values = _relation(values)
-    if hasattr(values, "counted"):  # text of a file, or a table
-        count = cast("TextColumn | SqlTable", values).counted(named)
-    elif isinstance(values, ColumnSource) or callable(values):
-        raise TypeError("values: categories need values in memory, or a column of text")
-    else:
-        chunks = text_chunks(values)
+    elif not hasattr(values, "counted"):  # text of a file has it, and a table
+        if isinstance(values, ColumnSource) or callable(values):
+            raise TypeError("values: categories need values in memory, or a column of text")
+        values = TextColumn(text_chunks(values))
+    count = values.counted(named)
 
-        def count() -> NDArray[np.int64]:
-            return sum((named.counts(chunk) for chunk in chunks()), named.counts([]))
+    def column() -> CountedColumn:
+        counts = count()
+        kept = np.flatnonzero(counts)
+        return CountedColumn(Window(kept.astype(np.uint64), counts[kept], 0, 0))
 
-    return lambda: _by_category(count())
-
-
-def _by_category(counts: NDArray[np.int64]) -> CountedColumn:
-    kept = np.flatnonzero(counts)
-    return CountedColumn(Window(kept.astype(np.uint64), counts[kept], 0, 0))
+    return column
 
 
 def unit_rows(

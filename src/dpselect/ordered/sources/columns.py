@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -102,16 +103,15 @@ class ChunkedColumn:
     chunks: Chunks
     domain: Domain
     progress: Progress | None = None
-    _sample: NDArray[Any] | None = None
-    _total: int | None = None
     _found: list[Window] = field(default_factory=list)
 
     @property
     def total(self) -> int:
-        if self._total is None:
-            self._survey()
-        assert self._total is not None
-        return self._total
+        return self._surveyed[1]
+
+    @cached_property
+    def _surveyed(self) -> tuple[NDArray[Any], int]:
+        return self._survey()
 
     def _read(self) -> Iterator[NDArray[Any]]:
         for chunk in self.chunks():
@@ -119,8 +119,8 @@ class ChunkedColumn:
             if self.progress is not None:
                 self.progress(len(chunk))
 
-    def _survey(self) -> None:
-        """Count the rows and keep every k-th of them, k doubled whenever they become too many."""
+    def _survey(self) -> tuple[NDArray[Any], int]:
+        """Count the rows and keep every k-th of them, k doubled whenever they become too many: (in order, count)."""
         parts: list[NDArray[Any]] = []
         total = kept = skip = 0
         step = 1
@@ -135,8 +135,7 @@ class ChunkedColumn:
                 parts = [np.concatenate(parts)[::4]]
                 kept = len(parts[0])
         sample = np.concatenate(parts) if parts else np.empty(0)
-        self._sample = np.sort(sample[sample == sample])  # NaN and NaT differ from themselves
-        self._total = total
+        return np.sort(sample[sample == sample]), total  # NaN and NaT differ from themselves
 
     def window(self, first: int, last: int) -> Window:
         """See `RankedColumn`. Windows inside one that was read before cost no reading."""
@@ -170,8 +169,7 @@ class ChunkedColumn:
 
     def _bracket(self, first: int, last: int, spread: float) -> tuple[int, int]:
         """Codes between which the ranks lie, most likely; the whole domain when the sample does not tell."""
-        total, sample = self.total, self._sample
-        assert sample is not None
+        sample, total = self._surveyed
         count, end = len(sample), self.domain.size - 1
 
         def place(rank: int, side: float) -> float:

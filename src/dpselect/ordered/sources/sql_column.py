@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,16 +77,13 @@ class SqlColumn:
     column: str
     domain: Domain
     kind: str = "f"
-    _total: int | None = field(default=None)
 
-    @property
+    @cached_property
     def total(self) -> int:
-        if self._total is None:
-            present = self._count(f"{self.column} IS NOT NULL")
-            # where an engine has NaN it sorts above infinity, and a window from below does not reach it
-            missing = self._count(f"{self.column} > :p0", float("inf")) if self.kind == "f" else 0
-            self._total = present - missing
-        return self._total
+        present = self._count(f"{self.column} IS NOT NULL")
+        # where an engine has NaN it sorts above infinity, and a window from below does not reach it
+        missing = self._count(f"{self.column} > :p0", float("inf")) if self.kind == "f" else 0
+        return present - missing
 
     def _count(self, condition: str, *parameters: Any) -> int:
         rows = ask(self.query, f"SELECT count(*) FROM {self.table} WHERE {condition}", parameters)
