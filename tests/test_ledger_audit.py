@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from dpselect.errors import BudgetError
 from dpselect.ledger import InsufficientBudget, Ledger
 from dpselect.ledger.accounting import Options
-from dpselect.ledger.accountings import ACCOUNTINGS
+from dpselect.ledger.budget import ACCOUNTINGS
 from dpselect.ledger.entries import amounts_to_text, cell_text
 from dpselect.ledger.fold import Account, MemoryBooks
 from dpselect.privacy import OutputGuarantee, compose, gaussian, pure_dp

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.ledger.entries import amounts_to_text, canonical, cell_text
@@ -71,24 +72,24 @@ class Options:
     sequence: Sequence[Budgeted] | None = None
 
 
-class Accounting(Protocol):
+class Accounting(ABC):
     """One way of counting."""
 
+    @abstractmethod
     def terms(self, options: Options) -> dict[str, Any]:
         """The limits by unit, and what else is fixed; JSON-able."""
-        ...
 
+    @abstractmethod
     def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:
         """What a guarantee costs in the units of the budget."""
-        ...
 
-    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:
-        """What the entry that settles at a cell says of its price; JSON-able."""
-        ...
+    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:  # noqa: ARG002
+        """What the entry that settles at a cell says of its price; JSON-able. Nothing where there are no cells."""
+        return {}
 
+    @abstractmethod
     def reading(self, account: Account) -> Amounts:
         """The charges as epsilon and delta."""
-        ...
 
 
 def worst(guarantee: Budgeted) -> Guarantee:
@@ -105,7 +106,7 @@ def below(value: Fraction) -> float:
     return nearest
 
 
-class OutputAccounting:
+class OutputAccounting(Accounting):
     """Realised epsilons and deltas add up: the only valid use of refunds. Source: Hartmann et al. 2022, Theorem 7."""
 
     def terms(self, options: Options) -> dict[str, Any]:
@@ -149,7 +150,7 @@ class OutputAccounting:
         return Amounts(totals["epsilon"], totals["delta"], MappingProxyType(totals))
 
 
-class SequenceAccounting:
+class SequenceAccounting(Accounting):
     """Loss distributions of a sequence of mechanisms fixed in advance, paid for as a whole when it is declared.
 
     The composition of privacy-loss distributions is tight, but it is no filter: choosing a later guarantee, or where
@@ -181,10 +182,6 @@ class SequenceAccounting:
         if delta is not None:
             raise ArgumentError("delta: a sequence is priced as a whole, at the budget's delta")
         return ReservedPrice({"position": Fraction(1)}, mechanism=digest(worst(guarantee)))
-
-    def settled(self, terms: Mapping[str, Any], guarantee: OutputGuarantee, cell: Hashable) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing: what is paid for as a whole has no cells."""
-        return {}
 
     def reading(self, account: Account) -> Amounts:
         """The whole sequence, whether or not it has run."""

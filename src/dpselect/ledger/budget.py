@@ -7,13 +7,14 @@ from collections.abc import Hashable, Iterator, Mapping
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from dpselect.errors import ArgumentError, public_text
-from dpselect.ledger.accounting import Amounts, Budgeted, ReservedPrice, worst
-from dpselect.ledger.accountings import ACCOUNTINGS
-from dpselect.ledger.charge import Charge, Occurred
+from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, OutputAccounting, SequenceAccounting, worst
+from dpselect.ledger.charge import Charge
 from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, without_books
+from dpselect.ledger.filters import RenyiAccounting
 from dpselect.ledger.fold import WHOLE, Account, Reservation
 from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
 from dpselect.ledger.store import Store
@@ -23,7 +24,12 @@ from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
 
-__all__ = ["Budget", "PricedBudget"]
+__all__ = ["ACCOUNTINGS", "Budget", "PricedBudget"]
+
+ACCOUNTINGS: Mapping[str, Accounting] = MappingProxyType(
+    {"output": OutputAccounting(), "renyi": RenyiAccounting(), "pld": SequenceAccounting()}
+)
+"""The ways of counting by name."""
 
 
 class Budget:
@@ -151,7 +157,8 @@ class Budget:
         other terms; nothing is charged then. `LedgerUnavailableError` may leave a charge, never a run without one.
         """
         adjacency = worst(guarantee).adjacency
-        price = self._price(guarantee, delta)
+        asked = None if delta is None else charged_amount("delta", delta)
+        price = self._accounting.price(self._terms, guarantee, asked)
         body: Body = {
             "kind": "reserve",
             "budget": self.name,
@@ -174,14 +181,7 @@ class Budget:
                 dated = {**body, "date": datetime.now(UTC).date().isoformat()} if self._origin["dates"] else body
                 head = transaction.append(dated)
         receipt = self._receipt(body["identifier"], price.charge, head)
-        return Charge(
-            receipt.account,
-            receipt.identifier,
-            receipt.charged,
-            receipt.sequence,
-            receipt.head,
-            _settle=partial(self._settle_output, guarantee, receipt.identifier),
-        )
+        return Charge(**vars(receipt), _settle=partial(self._settle_output, guarantee, receipt.identifier))
 
     def settle(self, identifier: str, *, cell: Hashable | None = None) -> Receipt:
         """Close a reservation by its identifier: at a cell of its partition, or in full. Durable, idempotent.
@@ -212,11 +212,11 @@ class Budget:
             head = transaction.append(settlement)
         return self._receipt(identifier, _charged(reserved, settlement), head)
 
-    def _settle_output(self, guarantee: Budgeted, identifier: str, occurred: Occurred | None) -> Receipt:
+    def _settle_output(self, guarantee: Budgeted, identifier: str, output: Any) -> Receipt:
         named: str | None = None
         price: dict[str, Any] = {}
-        if occurred is not None and isinstance(guarantee, OutputGuarantee):
-            cell = guarantee.cell(occurred.output)
+        if output is not OutputGuarantee and isinstance(guarantee, OutputGuarantee):
+            cell = guarantee.cell(output)
             guarantee.price(cell)  # one that has no price is refused, however it is counted
             price = self._accounting.settled(self._terms, guarantee, cell)
             named = _declared_text(guarantee, cell)
@@ -252,10 +252,6 @@ class Budget:
         ):
             raise LedgerDamagedError(f"reservation {identifier!r} is not kept as recorded", booked.sequence)
         return reserved, booked
-
-    def _price(self, guarantee: Budgeted, delta: Exact | None) -> ReservedPrice:
-        asked = None if delta is None else charged_amount("delta", delta)
-        return self._accounting.price(self._terms, guarantee, asked)
 
     def _account(self) -> Account:
         with self._store.read() as transaction:

@@ -9,17 +9,7 @@ from typing import Any
 from dpselect.ledger.refusals import LedgerError
 from dpselect.privacy import OutputGuarantee, Receipt
 
-__all__ = ["Charge", "Occurred"]
-
-
-@dataclass(frozen=True)
-class Occurred:
-    """An output that was released; None is an output too."""
-
-    output: Any
-
-
-Settle = Callable[[Occurred | None], Receipt]
+__all__ = ["Charge"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +19,8 @@ class Charge(Receipt):
     Used as a context it does nothing at the end: what was not settled stays charged in full, whatever happened.
     """
 
-    _settle: Settle | None = field(default=None, repr=False, compare=False)
+    _settle: Callable[[Any], Receipt] | None = field(default=None, repr=False, compare=False)
+    """Takes the output, or `OutputGuarantee` in place of one: None is an output too."""
 
     def settle(self, output: Any = OutputGuarantee) -> Receipt:
         """Close the reservation at the cell of the output that was released; without an output, in full.
@@ -41,7 +32,7 @@ class Charge(Receipt):
         """
         if self._settle is None:
             raise LedgerError("this receipt has left its process: settle through the budget, by its identifier")
-        return self._settle(None if output is OutputGuarantee else Occurred(output))
+        return self._settle(output)
 
     def __enter__(self) -> Charge:
         return self

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpselect.errors import ArgumentError, number
-from dpselect.ledger.accounting import Amounts, Budgeted, Options, ReservedPrice, below, worst
+from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, Options, ReservedPrice, below, worst
 from dpselect.ledger.entries import amounts_to_text
 from dpselect.ledger.fold import ALTERNATIVE, Account
 from dpselect.numerics import ROUND_UP, first_true, root_between
@@ -45,7 +45,7 @@ _STEPS = 16
 Divergences = Mapping[str, Fraction]
 
 
-class RenyiAccounting:
+class RenyiAccounting(Accounting):
     """Adaptive filters on Renyi divergence, zero-concentrated privacy or Gaussian trade-off curves."""
 
     def terms(self, options: Options) -> dict[str, Any]:

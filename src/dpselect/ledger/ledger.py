@@ -7,12 +7,10 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from types import TracebackType
 
 from dpselect.errors import ArgumentError, BoundUnavailableError, public_text
 from dpselect.ledger.accounting import Amounts, Budgeted, Options
-from dpselect.ledger.accountings import ACCOUNTINGS
-from dpselect.ledger.budget import Budget
+from dpselect.ledger.budget import ACCOUNTINGS, Budget
 from dpselect.ledger.entries import Body, Head
 from dpselect.ledger.fold import WHOLE, Account, MemoryBooks
 from dpselect.ledger.refusals import MAKES_IT, StaleRecordError
@@ -252,9 +250,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _repr_html_(self) -> str:

@@ -107,12 +107,9 @@ class Store:
             if self._found():
                 return False
             made = self._create_file(self._path, begin) if self._path is not None else self._create_tables(begin)
-            if made is None:
-                return False
-            self._found()
-        return True
+            return made and self._found()
 
-    def _create_file(self, path: Path, begin: Begin) -> Head | None:
+    def _create_file(self, path: Path, begin: Begin) -> bool:
         """A whole ledger appears under its name or none does."""
         part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
         try:
@@ -121,7 +118,7 @@ class Store:
                 closing(new_file(part, timeout=self._timeout)) as database,
                 self._plain(write=True, database=database) as transaction,
             ):
-                head = self._written(transaction, begin)
+                self._write(transaction, begin)
             lost = self._witness.last_at(self._place) if isinstance(self._witness, FolderWitness) else None
             os.link(part, path)  # unlike a renaming this never replaces a file
             if lost is not None:  # only now: a ledger that another process makes meanwhile is not lost
@@ -133,27 +130,27 @@ class Store:
                 )
             durable.sync_folder(path.parent)
         except FileExistsError:
-            return None  # another process was quicker
+            return False  # another process was quicker
         except OSError as error:
             raise LedgerUnavailableError(f"the ledger {self.name} cannot be made: {error.strerror}") from None
         finally:
             for name in (part, part.with_name(f"{part.name}-journal")):
                 with suppress(OSError):
                     name.unlink()
-        return head
+        return True
 
-    def _create_tables(self, begin: Begin) -> Head | None:
+    def _create_tables(self, begin: Begin) -> bool:
         with self._plain(write=True, lock=_LOCK_CREATION) as transaction:
             if is_there(transaction.database):
-                return None
-            return self._written(transaction, begin)
+                return False
+            self._write(transaction, begin)
+        return True
 
-    def _written(self, transaction: Transaction, begin: Begin) -> Head:
+    def _write(self, transaction: Transaction, begin: Begin) -> None:
         create_tables(transaction.database)
         begin(transaction)
         transaction.flush()
         self._check_witness(transaction, self._seen(str(_begun(transaction)["id"])))
-        return transaction.tip()
 
     @property
     def _place(self) -> str:
@@ -213,15 +210,6 @@ class Store:
             yield transaction
             transaction.flush()
 
-    def before_fork(self) -> None:
-        """End what runs, close connections, and keep others out until `after_fork`."""
-        self._alone.acquire()
-        self.close()
-
-    def after_fork(self) -> None:
-        """Go on, in the parent and in the child."""
-        self._alone.release()
-
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""
         self._database.close()
@@ -244,14 +232,17 @@ _FORKING: list[Store] = []
 
 
 def _before_fork() -> None:
+    """End what runs, close connections, and keep others out until `_after_fork`."""
     _FORKING[:] = sorted(_STORES, key=id)
     for store in _FORKING:
-        store.before_fork()
+        store._alone.acquire()
+        store.close()
 
 
 def _after_fork() -> None:
+    """Go on, in the parent and in the child."""
     for store in _FORKING:
-        store.after_fork()
+        store._alone.release()
     _FORKING.clear()
 
 

@@ -16,18 +16,14 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from dpselect.errors import ArgumentError
 from dpselect.ledger.engines import is_server, opened, translated
 from dpselect.ledger.entries import Head
-from dpselect.ledger.refusals import (
-    LedgerDamagedError,
-    LedgerUnavailableError,
-    UnwitnessedWarning,
-)
+from dpselect.ledger.refusals import LedgerDamagedError, LedgerUnavailableError, UnwitnessedWarning
 from dpselect.storage import HeadFile, KeptHead, state_folder
 
 __all__ = ["FolderWitness", "Witness", "WitnessPlace", "witness_at"]
@@ -38,28 +34,60 @@ _VARIABLE = "DPSELECT_LEDGER_WITNESS"
 _IDENTIFIER = re.compile("[0-9a-f]{32}")
 
 
-class Witness(Protocol):
-    """Keeps the latest known head of each ledger."""
+class Witness(ABC):
+    """Keeps the latest known head of each ledger. `name` is where it is, for messages."""
 
-    @property
-    def name(self) -> str:
-        """Where it is, for messages."""
-        ...
+    name: str
 
+    @abstractmethod
     def read(self, ledger: str) -> Head | None:
         """The latest head that it knows; None for a ledger that it has not seen."""
-        ...
 
+    @abstractmethod
     def advance(self, ledger: str, head: Head, place: str) -> None:
         """Keep a head, unless a later one is kept; durable on return. Raises `LedgerUnavailableError`."""
-        ...
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - files have none
         """Close connections."""
-        ...
 
 
-class FolderWitness:
+class FileWitness(Witness):
+    """One file for one ledger, named by the caller."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path)
+        self._path = path
+
+    def read(self, ledger: str) -> Head | None:
+        file = self._file(ledger)
+        try:
+            kept = file.read()
+        except OSError as error:
+            raise LedgerUnavailableError(f"the witness {file.path} cannot be read: {error.strerror}") from None
+        except ValueError:
+            raise LedgerDamagedError(
+                f"the witness {file.path} is damaged: compare the ledger with its latest receipt, then remove that file"
+            ) from None
+        if kept is None:
+            return None
+        if kept.chain != ledger:
+            raise ArgumentError(f"witness: {file.path} is that of another ledger")
+        return Head(kept.sequence, kept.head)
+
+    def advance(self, ledger: str, head: Head, place: str) -> None:
+        file = self._file(ledger)
+        try:
+            file.advance(KeptHead(ledger, head.sequence, head.head, place))
+        except OSError as error:
+            raise LedgerUnavailableError(f"the witness {file.path} cannot be written: {error.strerror}") from None
+        except ValueError:
+            raise LedgerDamagedError(f"the witness {file.path} is damaged") from None
+
+    def _file(self, ledger: str) -> HeadFile:  # noqa: ARG002 - a folder has one for each
+        return HeadFile(self._path)
+
+
+class FolderWitness(FileWitness):
     """A file for each ledger in one folder. In the per-user state folder it is there by default.
 
     A file that is there and cannot be read or written refuses. Where none can be made, `required` refuses, and
@@ -67,22 +95,18 @@ class FolderWitness:
     """
 
     def __init__(self, folder: Path, *, required: bool) -> None:
-        self.folder = folder
-        self.name = str(folder)
+        super().__init__(folder)
         self._required = required
         self._absent = False
 
-    def read(self, ledger: str) -> Head | None:
-        return _read(self._file(ledger), ledger)
-
     def advance(self, ledger: str, head: Head, place: str) -> None:
-        file = self._file(ledger)
-        if self._absent and not file.path.exists():
+        path = self._file(ledger).path
+        if self._absent and not path.exists():
             return
         try:
-            _advance(file, ledger, head, place)
+            super().advance(ledger, head, place)
         except LedgerUnavailableError as error:
-            if self._required or file.path.exists():
+            if self._required or path.exists():
                 raise
             self._absent = True
             warnings.warn(
@@ -94,40 +118,20 @@ class FolderWitness:
 
     def last_at(self, place: str) -> KeptHead | None:
         """The head of a ledger that was used at a place last."""
-        for path in self.folder.glob("*.head"):
+        for path in self._path.glob("*.head"):
             with suppress(OSError, ValueError):
                 kept = HeadFile(path).read()
                 if kept is not None and kept.place == place:
                     return kept
         return None
 
-    def close(self) -> None:
-        pass
-
     def _file(self, ledger: str) -> HeadFile:
         if not _IDENTIFIER.fullmatch(ledger):
             raise LedgerDamagedError("entry 1 names no identifier of a ledger", 1)
-        return HeadFile(self.folder / f"{ledger}.head")
+        return HeadFile(self._path / f"{ledger}.head")
 
 
-class FileWitness:
-    """One file for one ledger, named by the caller."""
-
-    def __init__(self, path: Path) -> None:
-        self.name = str(path)
-        self._file = HeadFile(path)
-
-    def read(self, ledger: str) -> Head | None:
-        return _read(self._file, ledger)
-
-    def advance(self, ledger: str, head: Head, place: str) -> None:
-        _advance(self._file, ledger, head, place)
-
-    def close(self) -> None:
-        pass
-
-
-class ServerWitness:
+class ServerWitness(Witness):
     """A table in a PostgreSQL database, which many machines can share."""
 
     _TABLE = (
@@ -167,16 +171,12 @@ def witness_at(place: WitnessPlace, *, is_file: bool, timeout: float) -> Witness
     Raises `ArgumentError` for a place that is none.
     """
     if place is True:
-        named = os.environ.get(_VARIABLE)
-        if named:
-            return _named(named, timeout)
+        place = os.environ.get(_VARIABLE) or True
+    if place is True:
         return FolderWitness(state_folder() / "ledgers", required=False) if is_file else None
     if place is False or place is None:
         return None
-    return _named(os.fspath(place), timeout)
-
-
-def _named(place: str, timeout: float) -> Witness:
+    place = os.fspath(place)
     if not isinstance(place, str) or not place:
         raise ArgumentError("witness must be True, False, a file, a folder, or a postgresql:// URL")
     if "://" in place:
@@ -185,28 +185,3 @@ def _named(place: str, timeout: float) -> Witness:
         return ServerWitness(place, timeout=timeout)
     path = Path(place).absolute()
     return FolderWitness(path, required=True) if path.is_dir() else FileWitness(path)
-
-
-def _read(file: HeadFile, ledger: str) -> Head | None:
-    try:
-        kept = file.read()
-    except OSError as error:
-        raise LedgerUnavailableError(f"the witness {file.path} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise LedgerDamagedError(
-            f"the witness {file.path} is damaged: compare the ledger with its latest receipt, then remove that file"
-        ) from None
-    if kept is None:
-        return None
-    if kept.chain != ledger:
-        raise ArgumentError(f"witness: {file.path} is that of another ledger")
-    return Head(kept.sequence, kept.head)
-
-
-def _advance(file: HeadFile, ledger: str, head: Head, place: str) -> None:
-    try:
-        file.advance(KeptHead(ledger, head.sequence, head.head, place))
-    except OSError as error:
-        raise LedgerUnavailableError(f"the witness {file.path} cannot be written: {error.strerror}") from None
-    except ValueError:
-        raise LedgerDamagedError(f"the witness {file.path} is damaged") from None
