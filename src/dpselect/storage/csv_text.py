@@ -14,7 +14,9 @@ import io
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -70,20 +72,10 @@ def csv_rows(path: Path, form: CsvForm = _PLAIN, *, strict: bool = False) -> Ite
 
     With `strict`, for files that their reader may know all about, `ContentError` for bytes that are no text.
     """
-    with _opened(path, form, "strict" if strict else "replace") as file:
-        records = _records(file, form)
-        header = True
-        while True:
-            try:
-                record = next(records)
-            except StopIteration:
-                return
-            except UnicodeError:
-                break  # raised below, so that no traceback shows the byte
-            if not header:
-                yield record
-            header = False
-    raise _not_text(path, form)
+    with _opened(path, form, "strict" if strict else "replace") as file, suppress(UnicodeError):
+        yield from islice(_records(file, form), 1, None)
+        return
+    raise _not_text(path, form)  # here, so that no traceback shows the byte
 
 
 def _not_text(path: Path, form: CsvForm) -> ContentError:

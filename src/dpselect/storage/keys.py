@@ -9,9 +9,9 @@ import hashlib
 import hmac
 import os
 import stat
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from dpselect.errors import ArgumentError, StudyError
 from dpselect.randomness import system_source
@@ -22,29 +22,27 @@ __all__ = ["KeyFile", "KeyPlace", "KeyVariable", "key_place", "state_folder"]
 _KEY_BYTES = 32
 
 
-class KeyPlace(Protocol):
+class KeyPlace(ABC):
     """Keeps one key per study identifier."""
 
-    @property
-    def variable(self) -> str | None:
-        """The environment variable that the operator must drop in the end, or None."""
-        ...
+    variable: str | None
+    """The environment variable that the operator must drop in the end, or None."""
 
+    @abstractmethod
     def check(self) -> None:
         """Raise `StudyError` if no key could be kept or found here."""
-        ...
 
+    @abstractmethod
     def create(self, identifier: str) -> bytes:
         """A fresh key, durable on return. Replaces one that was made before but never used."""
-        ...
 
+    @abstractmethod
     def load(self, identifier: str) -> bytes | None:
         """The key, or None if it is not there."""
-        ...
 
+    @abstractmethod
     def destroy(self, identifier: str) -> None:
         """Make the key unreadable, durably. Does nothing if it is not there."""
-        ...
 
 
 def state_folder() -> Path:
@@ -54,15 +52,12 @@ def state_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class KeyFile:
+class KeyFile(KeyPlace):
     """A file named by the study's random identifier, mode 0600, in a folder of mode 0700."""
 
     folder: Path
 
-    @property
-    def variable(self) -> str | None:
-        """None: the tuner itself destroys the key."""
-        return None
+    variable = None  # the tuner itself destroys the key
 
     def check(self) -> None:
         """Make the folder, private to its owner. Raises `StudyError` if that fails."""
@@ -111,23 +106,18 @@ class KeyFile:
 
 
 @dataclass(frozen=True)
-class KeyVariable:
+class KeyVariable(KeyPlace):
     """An environment variable that holds 32 random bytes in base64; the study names it, the operator fills it.
 
     The key of one study is derived from it and from the study's identifier, so that one variable can serve several.
     """
 
-    name: str
-
-    @property
-    def variable(self) -> str | None:
-        """The variable's name."""
-        return self.name
+    variable: str
 
     def check(self) -> None:
         """Raise `StudyError` if the variable is missing or malformed."""
         if self._secret() is None:
-            raise StudyError(f"the environment variable {self.name} must hold the key of the sealed store")
+            raise StudyError(f"the environment variable {self.variable} must hold the key of the sealed store")
 
     def create(self, identifier: str) -> bytes:
         """The study's key."""
@@ -145,10 +135,10 @@ class KeyVariable:
 
     def destroy(self, identifier: str) -> None:  # noqa: ARG002 - the protocol's
         """Take the variable out of this process; the operator must drop it everywhere else."""
-        os.environ.pop(self.name, None)
+        os.environ.pop(self.variable, None)
 
     def _secret(self) -> bytes | None:
-        text = os.environ.get(self.name)
+        text = os.environ.get(self.variable)
         if not text:
             return None
         try:
@@ -156,7 +146,7 @@ class KeyVariable:
         except (binascii.Error, ValueError):
             secret = b""
         if len(secret) != _KEY_BYTES:
-            raise StudyError(f"the environment variable {self.name} must hold 32 bytes in base64")
+            raise StudyError(f"the environment variable {self.variable} must hold 32 bytes in base64")
         return secret
 
 
