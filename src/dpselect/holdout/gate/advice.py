@@ -6,14 +6,14 @@ Nothing here knows the gate's tasks, and nothing certified rests on it: a bad st
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Final, SupportsFloat
 
 import numpy as np
 
 from dpselect.errors import integer, number
-from dpselect.holdout.gate.planning import power_at
+from dpselect.holdout.gate.planning import Asks
 from dpselect.holdout.gate.purse import log_of
 
 __all__ = ["GateAdvice", "advise_gate"]
@@ -42,7 +42,7 @@ class GateAdvice:
 
     def describe(self) -> dict[str, Any]:
         """JSON-able."""
-        return {name: getattr(self, name) for name in ("ask", "stake", "chance", "expected_gain")}
+        return asdict(self)
 
 
 def advise_gate(
@@ -92,7 +92,7 @@ def advise_gate(
     chance = 0.5
     for _ in range(_ROUNDS):
         level = log_of(Fraction(left)) + math.log(max(chance, 1e-6))
-        power = power_at(tasks, discordant, level)
+        power = Asks(tasks, discordant, level).power
         chance = float(sum(weight * power(float(gain)) for weight, gain in zip(weights, gains, strict=True)))
     stake = left * min(max(chance, 1e-6), 1.0)
     return GateAdvice(ask=chance >= _WORTH, stake=stake, chance=chance, expected_gain=float(weights @ gains))

@@ -6,8 +6,7 @@ For outcomes 0/1 and the sign test; a bet needs some two per cent more. Depends 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final, SupportsFloat
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.special import betainc, gammaln, xlog1py, xlogy
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.holdout.gate.purse import Purse, even_level, log_of
+from dpselect.holdout.gate.purse import Purse, log_of
 from dpselect.numerics import first_true, root_between
 
-__all__ = ["GatePlan", "check_tasks", "plan_gate", "power_at"]
+__all__ = ["Asks", "GatePlan", "check_tasks", "plan_gate"]
 
 _MOST_TASKS: Final = 1 << 20
 _LEAST_LEVEL: Final = -690.0
@@ -59,12 +58,11 @@ class GatePlan:
         0.988
         """
         gain = number("gain", gain, at_least=-self.discordant, at_most=self.discordant)
-        return _Asks(self.tasks, self.discordant, math.log(self.level)).power(gain)
+        return Asks(self.tasks, self.discordant, math.log(self.level)).power(gain)
 
     def describe(self) -> dict[str, Any]:
         """JSON-able."""
-        names = ("tasks", "consultations", "failure_probability", "discordant", "level", "smallest_gain")
-        return {name: getattr(self, name) for name in (*names, "after_accepts", "half_power", "ninety_power")}
+        return asdict(self)
 
 
 def plan_gate(
@@ -92,12 +90,12 @@ def plan_gate(
     consultations = integer("consultations", consultations, at_least=1, at_most=100_000)
     failure = number("failure_probability", failure_probability, above=0.0, below=1.0)
     share = number("discordant", discordant, above=0.0, at_most=1.0)
-    even = even_level(Fraction(failure), consultations)
-    first = _Asks(tasks, share, log_of(even))
+    even = Fraction(failure) / consultations  # the level of each ask, as long as none is accepted
+    first = Asks(tasks, share, log_of(even))
     accepted, purse = list[float | None](), Purse(Fraction(failure), consultations)
     for _ in range(consultations):
         stake = purse.stake(None)
-        gain = _Asks(tasks, share, log_of(stake)).smallest_gain if not accepted or accepted[-1] is not None else None
+        gain = Asks(tasks, share, log_of(stake)).smallest_gain if not accepted or accepted[-1] is not None else None
         accepted.append(gain)
         purse = purse.after(stake, accepted=True) if gain is not None else purse
     return GatePlan(
@@ -113,13 +111,8 @@ def plan_gate(
     )
 
 
-def power_at(tasks: int, discordant: float, log_level: float) -> Callable[[float], float]:
-    """The chance of accepting, by the true gain, of one ask at a level of which the logarithm is given."""
-    return _Asks(tasks, discordant, log_level).power
-
-
 @dataclass(frozen=True)
-class _Asks:
+class Asks:
     """One ask at a level, of which the logarithm is given."""
 
     tasks: int

@@ -14,7 +14,7 @@ from typing import Any, Final
 from dpselect.errors import ArgumentError, BudgetError, number, rational
 from dpselect.numerics import rounded_down
 
-__all__ = ["Purse", "even_level", "log_of", "shortened"]
+__all__ = ["Purse", "log_of", "shortened"]
 
 _BITS: Final = 64
 """A stake has so many significant bits, rounded down, so that fractions stay short however many asks there are."""
@@ -30,11 +30,6 @@ def log_of(value: Fraction) -> float:
     -921.034
     """
     return math.log(value.numerator) - math.log(value.denominator)
-
-
-def even_level(failure_probability: Fraction, consultations: int) -> Fraction:
-    """The level of each ask with even stakes, as long as none is accepted."""
-    return failure_probability / consultations
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from scipy.special import gammaln, logsumexp
 
 from dpselect.holdout.gate.purse import log_of
 
-__all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "sign_test"]
+__all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,8 @@ _PRIOR: Final = 1.0
 """What the running second moment of the differences starts from, as if one had been seen."""
 _BOLDEST: Final = 0.9
 _SLACK: Final = 1e-9
+_GRID: Final = 256
+"""Margins from 0 to 1 in steps of one over this."""
 
 
 def sign_test(wins: int, losses: int, level: Fraction) -> bool:
@@ -83,6 +85,25 @@ def bet(differences: Array, level: Fraction, margin: float) -> bool:
     target = -log_of(level) + _SLACK
     gains = (differences - margin) / (1.0 + margin)
     return bool(bet_wealth(gains, np.asarray(target)) >= target)
+
+
+def gain_bound(differences: Array, level: Fraction, known: float) -> float:
+    """How much better an accepted candidate is: the last margin of a grid before the first that the bet rejects.
+
+    It is above the true gain with probability at most the level, for a pair fixed beforehand: the first margin of the
+    grid at or above the true gain would be accepted. At least `known`, the margin that the gate itself has certified,
+    which is all where the level is 0: nothing is left for bounds. The test "wins" certifies no mean: it is -1 then.
+
+    Source: docs/theory/gate.md, Theorem 2.
+    """
+    if not level:
+        return known
+    margins = np.arange(_GRID) / _GRID
+    target = -log_of(level) + _SLACK
+    gains = (differences - margins[:, None]) / (1.0 + margins[:, None])
+    refused = bet_wealth(gains, np.full(_GRID, target)) < target
+    passed = int(np.argmax(refused)) if refused.any() else _GRID
+    return max(known, float(margins[passed - 1])) if passed else known
 
 
 def _signs(differences: Array, level: Fraction, margin: float) -> bool:  # noqa: ARG001 - margins are refused before

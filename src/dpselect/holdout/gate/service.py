@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, expect, integer, number
 from dpselect.holdout.files import texts
-from dpselect.holdout.gate.bounds import gain_bound
+from dpselect.holdout.gate.certificates import public_part, signed
 from dpselect.holdout.gate.history import Ask, GateState, fold_gate
 from dpselect.holdout.gate.outcomes import Layout, Outcomes, by_text, repeats_of
 from dpselect.holdout.gate.planning import check_tasks
 from dpselect.holdout.gate.purse import Purse, log_of
-from dpselect.holdout.gate.rules import RULES
-from dpselect.holdout.gate.signing import new_key, public_part, signed
+from dpselect.holdout.gate.rules import RULES, gain_bound
 from dpselect.holdout.gate.terms import GateRules, GateTerms
 from dpselect.holdout.record import Folded, Turn
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
@@ -105,7 +104,7 @@ class Gate(Session):
         check_tasks(units, failure)
         incumbent = layout.known(given)
         zero_one = bool(np.isin(incumbent, (0.0, 1.0)).all())
-        key = new_key()
+        key = system_source().bytes(32).hex()
         terms = GateTerms(
             tasks=len(given),
             units=units,
@@ -218,8 +217,9 @@ class Gate(Session):
             state = self._folded.of(turn.entries)
             # every time: what a crash left uncounted is counted before it is shown
             turn.append({"retired": 1}, state.closed().exposure())
+        known = -1.0 if self._terms.test == "wins" else self._terms.margin
         return [
-            gain_bound(self._read(ask.entry["differences"], "bet"), ask.bounds / 2, self._terms)
+            gain_bound(self._read(ask.entry["differences"], "bet"), ask.bounds / 2, known)
             for ask in state.asks
             if ask.accepted
         ]
@@ -268,14 +268,14 @@ class Gate(Session):
 
     def _checked(self, name: str, outcomes: Outcomes | Grader) -> Callable[[], Array]:
         """What reads outcomes of the right form, once they are charged, and never fails."""
+        nothing = np.zeros(len(self._layout.units))
         if callable(outcomes):
             grade = outcomes
-            nothing = np.zeros(len(self._layout.units))
             return lambda: result_of(lambda: self._layout.means(by_text(grade())), nothing)
         expect(name, outcomes, Mapping)
         given = by_text(outcomes)
         self._layout.check(given)
-        return lambda: result_of(lambda: self._layout.means(given), np.zeros(len(self._layout.units)))
+        return lambda: result_of(lambda: self._layout.means(given), nothing)
 
     def _answered(self, state: GateState, candidate: Array, regraded: Array | None, turn: Turn) -> GateState:
         """The state with the answer, on record. Everything is done and written whatever the answer is."""
