@@ -142,8 +142,8 @@ def test_readers_do_not_queue_up_for_the_record(tmp_path, state, monkeypatch):
         going_on.wait(20)
         return {"new": True}
 
-    monkeypatch.setattr(board._public, "_read", slow)
-    monkeypatch.setattr(board._public, "_at", -1e9)
+    monkeypatch.setattr(board, "_described", slow)
+    monkeypatch.setattr(board, "_at", -1e9)
     first = threading.Thread(target=board.describe)
     first.start()
     waiting.wait(20)

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
 from dpselect.holdout.server.boards import Board, BoardAnswer
-from dpselect.holdout.server.limits import AtOnce, TooLargeError, TooOften, network_of, read_body
+from dpselect.holdout.server.limits import AtOnce, ServerSettings, TooLargeError, TooOften, network_of, read_body
 from dpselect.holdout.server.openapi import openapi
-from dpselect.holdout.server.pages import CSP, board_page, index_page
-from dpselect.holdout.server.settings import ServerSettings
+from dpselect.holdout.server.pages import CSP, html
 from dpselect.holdout.server.submitters import QuotaError, Submitter, Submitters
 from dpselect.holdout.server.uploads import MEDIA, Upload
 
@@ -70,7 +69,7 @@ class _Server:
         return [
             Route("/", self.index),
             Route("/boards/{board}", self.page),
-            Route("/api/boards", self.list),
+            Route("/api/boards", self.boards),
             Route("/api/boards/{board}", self.show),
             Route("/api/boards/{board}/quota", self.quota),
             Route("/api/boards/{board}/submissions", self.submit, methods=["POST"]),
@@ -80,17 +79,16 @@ class _Server:
 
     async def index(self, request: Request) -> Response:
         self._count(request)
-        boards = await run_sync(lambda: [board.describe() for board in self._boards.values()])
-        return HTMLResponse(index_page(boards))
+        return HTMLResponse(html("index", boards=await run_sync(self._public)))
 
     async def page(self, request: Request) -> Response:
         self._count(request)
         board = self._board(request)
-        return HTMLResponse(board_page(await run_sync(self._described, board)))
+        return HTMLResponse(html(board.kind, board=await run_sync(self._described, board)))
 
-    async def list(self, request: Request) -> Response:
+    async def boards(self, request: Request) -> Response:
         self._count(request)
-        return JSONResponse(await run_sync(lambda: [board.describe() for board in self._boards.values()]))
+        return JSONResponse(await run_sync(self._public))
 
     async def show(self, request: Request) -> Response:
         self._count(request)
@@ -167,6 +165,9 @@ class _Server:
         if "repeated" in answer.body:  # that somebody else has asked the same is nobody's business
             return {**answer.body, "repeated": bool(answer.body["repeated"] and opened.again)}
         return answer.body
+
+    def _public(self) -> list[dict[str, Any]]:
+        return [board.describe() for board in self._boards.values()]
 
     def _described(self, board: Board) -> dict[str, Any]:
         found = board.describe()

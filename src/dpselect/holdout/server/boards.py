@@ -6,10 +6,12 @@ import hashlib
 import json
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from dpselect.errors import ArgumentError, ContentError, StudyError
 from dpselect.holdout.gate.service import Gate
@@ -51,29 +53,44 @@ class BoardQuestion:
     ask: Callable[[], BoardAnswer]
 
 
-class Board(Protocol):
-    """One holdout or gate. `question` raises `ContentError` and `ArgumentError`, and charges nothing."""
+class Board(ABC):
+    """One holdout or gate by name. What is public about it is read again when it is a second old."""
 
-    name: str
-    kind: str
-    identifier: str
+    kind: ClassVar[str]
 
-    def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion: ...
+    def __init__(self, name: str, identifier: str) -> None:
+        self.name, self.identifier = name, identifier
+        self._reading = threading.Lock()
+        self._last, self._at = self._described(), time.monotonic()
+
+    @abstractmethod
+    def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:
+        """What a submission asks. Raises `ContentError` and `ArgumentError`, and charges nothing."""
 
     def describe(self) -> dict[str, Any]:
-        """All that anybody may know."""
-        ...
+        """All that anybody may know. Raises `StudyError`.
+
+        While one reader waits for the record, the others see what it was.
+        """
+        if time.monotonic() - self._at > _FRESH and self._reading.acquire(blocking=False):
+            try:
+                self._last, self._at = self._described(), time.monotonic()
+            finally:
+                self._reading.release()
+        return self._last
+
+    @abstractmethod
+    def _described(self) -> dict[str, Any]: ...
 
 
-class HoldoutBoard:
+class HoldoutBoard(Board):
     """A holdout: predictions, with or without a claim, for an answer with its interval."""
 
     kind = "holdout"
 
     def __init__(self, name: str, holdout: Holdout) -> None:
-        self.name, self.identifier = name, holdout.identifier
         self._holdout = holdout
-        self._public = _RecentTerms(self._described)
+        super().__init__(name, holdout.identifier)
 
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:  # noqa: ARG002 - gates'
         # of each submitter's own, and charged to it: that somebody else has asked the same is nobody's business
@@ -98,9 +115,6 @@ class HoldoutBoard:
         named = json.dumps([sorted(zip(ids, values, strict=True)), claim, kind.name]).encode()
         return BoardQuestion(fingerprint=hashlib.sha256(named).digest(), ask=ask)
 
-    def describe(self) -> dict[str, Any]:
-        return self._public.now()
-
     def _described(self) -> dict[str, Any]:
         terms, status = self._holdout.terms, self._holdout.status()
         status.pop("asked"), status.pop("answered")
@@ -108,15 +122,14 @@ class HoldoutBoard:
         return {**about, "smaller_is_better": terms.metric.bounded, "id_column": terms.id_column, **status}
 
 
-class GateBoard:
+class GateBoard(Board):
     """A gate: outcomes of a candidate for one word."""
 
     kind = "gate"
 
     def __init__(self, name: str, gate: Gate) -> None:
-        self.name, self.identifier = name, gate.identifier
         self._gate = gate
-        self._public = _RecentTerms(self._described)
+        super().__init__(name, gate.identifier)
 
     def question(self, upload: Upload, submitter: str, *, own_stakes: bool) -> BoardQuestion:
         terms = self._gate.terms
@@ -135,9 +148,6 @@ class GateBoard:
             return BoardAnswer(body={"verdict": "accepted" if accepted else "rejected"}, accepted=accepted)
 
         return BoardQuestion(fingerprint=None, ask=ask)
-
-    def describe(self) -> dict[str, Any]:
-        return self._public.now()
 
     def _described(self) -> dict[str, Any]:
         terms, status = self._gate.terms, self._gate.status()
@@ -174,24 +184,6 @@ def _small(outcome: Any) -> Any:
     return outcome if short else None
 
 
-class _RecentTerms:
-    """What is public, read again when it is a second old."""
-
-    def __init__(self, read: Callable[[], dict[str, Any]]) -> None:
-        self._read = read
-        self._lock = threading.Lock()
-        self._last, self._at = read(), time.monotonic()
-
-    def now(self) -> dict[str, Any]:
-        """Raises `StudyError`. While one reader waits for the record, the others see what it was."""
-        if time.monotonic() - self._at > _FRESH and self._lock.acquire(blocking=False):
-            try:
-                self._last, self._at = self._read(), time.monotonic()
-            finally:
-                self._lock.release()
-        return self._last
-
-
 def open_boards(paths: Iterable[str | Path]) -> dict[str, Board]:
     """The holdouts and gates in these files, and in the files of these folders that end in .holdout or .gate, by name.
 
@@ -225,8 +217,7 @@ def _opened(path: str | Path) -> Board:
         return GateBoard(name, Gate.open(path))
     try:
         return HoldoutBoard(name, Holdout.open(path))
-    except StudyError as no_holdout:
-        try:
+    except StudyError:
+        with suppress(StudyError):
             return GateBoard(name, Gate.open(path))
-        except StudyError:
-            raise no_holdout from None
+        raise

@@ -65,18 +65,15 @@ class HoldoutClient:
 
     def boards(self) -> list[dict[str, Any]]:
         """What is served, and what is public about each."""
-        found: list[dict[str, Any]] = self._sent("/api/boards")
-        return found
+        return list(self._sent("/api/boards"))
 
     def board(self, name: str) -> dict[str, Any]:
         """What is public about one, with its leaderboard."""
-        found: dict[str, Any] = self._sent(f"/api/boards/{_quoted(name)}")
-        return found
+        return dict(self._sent(f"/api/boards/{_quoted(name)}"))
 
     def quota(self, name: str) -> dict[str, Any]:
         """What the submitter has left there."""
-        found: dict[str, Any] = self._sent(f"/api/boards/{_quoted(name)}/quota")
-        return found
+        return dict(self._sent(f"/api/boards/{_quoted(name)}/quota"))
 
     def score(
         self,
@@ -95,10 +92,8 @@ class HoldoutClient:
         names, values = texts(ids), texts(predictions)
         if len(set(names)) != len(names) or len(names) != len(values):
             raise ContentError("ids must all be different, with as many predictions")
-        found: dict[str, Any] = self._submitted(
-            name, {"predictions": dict(zip(names, values, strict=True)), "claim": claim, "metric": metric}
-        )
-        return found
+        predictions = dict(zip(names, values, strict=True))
+        return dict(self._submitted(name, {"predictions": predictions, "claim": claim, "metric": metric}))
 
     def ask(
         self,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-__all__ = ["CSP", "board_page", "index_page"]
+__all__ = ["CSP", "html"]
 
 _STYLE: Final = files("dpselect.holdout.server").joinpath("templates/style.css").read_text(encoding="utf-8")
 _DIGEST: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -22,11 +21,6 @@ _PAGES: Final = Environment(
 )
 
 
-def index_page(boards: Sequence[Mapping[str, Any]]) -> str:
-    """What is served."""
-    return _PAGES.get_template("index.html").render(boards=boards, style=_STYLE)
-
-
-def board_page(board: Mapping[str, Any]) -> str:
-    """Who has what, and what is left."""
-    return _PAGES.get_template(f"{board['kind']}.html").render(board=board, style=_STYLE)
+def html(name: str, **shown: Any) -> str:
+    """What is served ("index"), or who has what and what is left, by the kind of the board."""
+    return _PAGES.get_template(f"{name}.html").render(**shown, style=_STYLE)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from dpselect.errors import ArgumentError, integer, missing_extra
 from dpselect.holdout.server.boards import open_boards
-from dpselect.holdout.server.settings import ServerSettings
+from dpselect.holdout.server.limits import ServerSettings
 from dpselect.holdout.server.submitters import Submitters
 
-__all__ = ["ServerSettings", "serve"]
+__all__ = ["serve"]
 
 
 def serve(

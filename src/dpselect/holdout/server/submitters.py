@@ -7,7 +7,6 @@ again only when the submission's form was wrong or nothing was left to ask.
 from __future__ import annotations
 
 import base64
-import datetime
 import hashlib
 import json
 import os
@@ -16,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -270,7 +270,7 @@ class Submitters:
                 "INSERT INTO holdout_submission (board, submitter, fingerprint, day) "
                 "VALUES (:board, :submitter, :fingerprint, :day) RETURNING number",
                 **place,
-                day=_today(),
+                day=datetime.now(UTC).date().isoformat(),
             ).fetchone()
             return Submission(number, again=False)
 
@@ -363,7 +363,3 @@ def _left(execute: Execute, submitter: Submitter, board: str) -> tuple[int, int]
 def _hashed(token: str) -> bytes:
     """A token has 256 random bits, so that one hash hides it."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-def _today() -> str:
-    return datetime.datetime.now(datetime.UTC).date().isoformat()
