@@ -32,13 +32,13 @@ def numbers(record):
 
 
 def test_what_was_read_is_not_read_again(record, monkeypatch):
-    seen, whole = [], record[0]._chain._opened
+    seen, whole = [], record[0]._opened
 
     def opened(sealed, bound_to):
         seen.append(sealed)
         return whole(sealed, bound_to)
 
-    monkeypatch.setattr(record[0]._chain, "_opened", opened)
+    monkeypatch.setattr(record[0], "_opened", opened)
     assert numbers(record[0]) == [1, 2, 3]
     seen.clear()
     put(record[0], 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,11 +14,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from dpselect.errors import StudyError
 from dpselect.randomness import system_source
-from dpselect.storage import KeyPlace
+from dpselect.storage import key_place
 
-__all__ = ["FORMAT", "Chain", "Tip", "about", "plain"]
+__all__ = ["Sealed", "Tip", "check_row", "discard_key", "new_row", "plain"]
 
-FORMAT: Final = 1
+_FORMAT: Final = 1
 _NONCE_BYTES: Final = 12
 
 
@@ -38,16 +39,37 @@ class _Read:
     last: bytes
 
 
-class Chain:
-    """The entries of one record as this process has read them. `name` is what errors call the record."""
+class Sealed:
+    """What every record is, wherever it lies: public terms, a secret, and a chain of entries, that one key opens.
 
-    def __init__(self, name: str, row: dict[str, Any], key: bytes) -> None:
+    `name` is what errors call it. Of the chain, it knows what this process has read.
+    """
+
+    def __init__(self, name: str, row: dict[str, Any]) -> None:
+        key = key_place(row["key_variable"]).load(row["identifier"])
+        if key is None:
+            raise StudyError(f"the key of {name} is missing here; without it nothing in it can be read")
         self._name, self._row, self._cipher = name, row, AESGCM(key)
         self._read = _Read([], [_beginning(row)], b"")
 
     @property
+    def identifier(self) -> str:
+        """Random, public, fixed."""
+        return str(self._row["identifier"])
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What anybody may know, once `secret` has been read without an error."""
+        found: dict[str, Any] = json.loads(self._row["terms"])
+        return found
+
+    def secret(self) -> bytes:
+        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
+        return self._opened(bytes(self._row["sealed"]), _bound_to(self._row))
+
+    @property
     def tips(self) -> list[Tip]:
-        """The ends after the last entry and the one before."""
+        """The ends of the chain after the last entry and the one before."""
         return self._read.tips[-2:]
 
     @property
@@ -56,7 +78,7 @@ class Chain:
         return list(self._read.entries)
 
     def forget(self) -> None:
-        """Begin again."""
+        """Begin to read again."""
         self._read = _Read([], self._read.tips[:1], b"")
 
     def is_last(self, row: tuple[int, bytes]) -> bool:
@@ -80,14 +102,9 @@ class Chain:
     def sealed(self, tip: Tip, entry: dict[str, Any]) -> tuple[bytes, Tip]:
         """The row after an end, and its own end."""
         sequence = tip.sequence + 1
-        nonce = system_source().bytes(_NONCE_BYTES)
         content = json.dumps(entry, default=plain).encode()
-        row = nonce + self._cipher.encrypt(nonce, content, _place(tip.head, sequence))
+        row = _sealed(self._cipher, content, _place(tip.head, sequence))
         return row, Tip(sequence, _next_head(tip.head, sequence, row))
-
-    def secret(self) -> bytes:
-        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
-        return self._opened(bytes(self._row["sealed"]), _bound_to(self._row))
 
     def _opened(self, sealed: bytes, bound_to: bytes) -> bytes:
         try:
@@ -96,50 +113,48 @@ class Chain:
             raise StudyError(f"{self._name} cannot be opened: its key is another one, or it was changed") from None
 
 
-class Sealed:
-    """What every record is, wherever it lies: public terms, a secret, and a chain of entries, that one key opens."""
+def new_row(*, kind: str, terms: dict[str, Any], secret: bytes, key_variable: str | None) -> tuple[dict[str, Any], Tip]:
+    """What a new record says of itself, with its sealed secret, and the beginning of its chain. Its key is kept.
 
-    def __init__(self, name: str, row: dict[str, Any], keys: KeyPlace) -> None:
-        key = keys.load(row["identifier"])
-        if key is None:
-            raise StudyError(f"the key of {name} is missing here; without it nothing in it can be read")
-        self._row, self._chain = row, Chain(name, row, key)
-
-    @property
-    def identifier(self) -> str:
-        """Random, public, fixed."""
-        return str(self._row["identifier"])
-
-    @property
-    def terms(self) -> dict[str, Any]:
-        """What anybody may know, once `secret` has been read without an error."""
-        found: dict[str, Any] = json.loads(self._row["terms"])
-        return found
-
-    def secret(self) -> bytes:
-        """What never changes and nobody may know. Raises `StudyError` when it or the terms were changed."""
-        return self._chain.secret()
-
-
-def about(
-    *, kind: str, identifier: str, key_variable: str | None, terms: dict[str, Any], secret: bytes, key: bytes
-) -> tuple[dict[str, Any], Tip]:
-    """What a new record says of itself, with its sealed secret, and the beginning of its chain."""
+    Raises `StudyError` when no key can be.
+    """
+    keys, identifier = key_place(key_variable), system_source().bytes(16).hex()
+    keys.check()
+    key = keys.create(identifier)
     row: dict[str, Any] = {
-        "format": FORMAT,
+        "format": _FORMAT,
         "kind": kind,
         "identifier": identifier,
         "key_variable": key_variable,
         "terms": json.dumps(terms, sort_keys=True, default=plain),
     }
-    nonce = system_source().bytes(_NONCE_BYTES)
-    row["sealed"] = nonce + AESGCM(key).encrypt(nonce, secret, _bound_to(row))
+    row["sealed"] = _sealed(AESGCM(key), secret, _bound_to(row))
     return row, _beginning(row)
+
+
+def discard_key(row: dict[str, Any]) -> None:
+    """Of a record that was not made: what is left opens nothing. A variable is the operator's."""
+    if row["key_variable"] is None:
+        with suppress(OSError):
+            key_place(None).destroy(row["identifier"])
+
+
+def check_row(row: dict[str, Any], name: str, kind: str) -> None:
+    """Raise `StudyError` for a record of a newer format or of another kind."""
+    if row["format"] > _FORMAT:
+        raise StudyError(f"{name} was written by a newer version of dpselect (format {row['format']})")
+    if row["kind"] != kind:
+        raise StudyError(f"{name} holds another thing than a {kind}")
 
 
 def plain(value: Any) -> Any:
     """A NumPy number as Python's."""
     return value.item()
+
+
+def _sealed(cipher: AESGCM, content: bytes, bound_to: bytes) -> bytes:
+    nonce = system_source().bytes(_NONCE_BYTES)
+    return nonce + cipher.encrypt(nonce, content, bound_to)
 
 
 def _bound_to(row: dict[str, Any]) -> bytes:

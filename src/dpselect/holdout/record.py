@@ -31,10 +31,9 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from dpselect.errors import StudyError
-from dpselect.holdout.chain import FORMAT, Sealed, Tip, about
-from dpselect.randomness import system_source
+from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import KeyPlace, durable, key_place, state_folder
+from dpselect.storage import durable, state_folder
 
 __all__ = ["Folded", "Record", "Turn"]
 
@@ -121,8 +120,8 @@ class Folded(Generic[S]):
 class Record(Sealed):
     """One record on disk. Make it with `create`, find it again with `open`."""
 
-    def __init__(self, path: Path, row: dict[str, Any], keys: KeyPlace) -> None:
-        super().__init__(str(path), row, keys)
+    def __init__(self, path: Path, row: dict[str, Any]) -> None:
+        super().__init__(str(path), row)
         self._path = path
 
     @classmethod
@@ -144,13 +143,8 @@ class Record(Sealed):
         """
         if path.exists():
             raise StudyError(f"{path} exists already; choose another path")
-        keys = key_place(key_variable)
-        identifier = system_source().bytes(16).hex()
-        keys.check()
-        key = keys.create(identifier)
-        row, tip = about(
-            kind=kind, identifier=identifier, key_variable=key_variable, terms=terms, secret=secret, key=key
-        )
+        row, tip = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
+        identifier = row["identifier"]
         part = path.with_name(f".{path.name}.{identifier}.part")
         made = False
         try:
@@ -174,13 +168,11 @@ class Record(Sealed):
         finally:
             with suppress(OSError):
                 part.unlink()
-            if not made:  # what is left opens nothing
+            if not made:
                 with suppress(OSError, StudyError):
                     _counter_path(identifier, create=False).unlink()
-            if not made and key_variable is None:
-                with suppress(OSError):
-                    keys.destroy(identifier)
-        return cls(path, row, keys)
+                discard_key(row)
+        return cls(path, row)
 
     @classmethod
     def open(cls, path: Path, *, kind: str) -> Record:
@@ -190,18 +182,14 @@ class Record(Sealed):
             raise StudyError(f"{path} does not exist")
         try:
             with closing(durable.connect(path)) as connection:
-                (form,) = connection.execute("SELECT format FROM about").fetchone() or (None,)
-                if not isinstance(form, int) or form < 1:
-                    raise _unusable(path)
-                if form > FORMAT:
-                    raise StudyError(f"{path} was written by a newer version of dpselect (format {form})")
-                cursor = connection.execute("SELECT format, kind, identifier, key_variable, terms, sealed FROM about")
-                row = dict(zip([column[0] for column in cursor.description], cursor.fetchone(), strict=True))
+                connection.row_factory = sqlite3.Row
+                row = dict(connection.execute("SELECT * FROM about").fetchone() or {"format": None})
         except sqlite3.DatabaseError:
             raise _unusable(path) from None
-        if row["kind"] != kind:
-            raise StudyError(f"{path} holds another thing than a {kind}")
-        return cls(path, row, key_place(row["key_variable"]))
+        if not isinstance(row.get("format"), int) or row["format"] < 1:
+            raise _unusable(path)
+        check_row(row, str(path), kind)
+        return cls(path, row)
 
     @contextmanager
     def turn(self, *, several: bool = False) -> Iterator[Turn]:
@@ -246,7 +234,7 @@ class Record(Sealed):
         raise StudyError(f"{self._path} is not the file that was used last: two copies of it went different ways")
 
     def _append(self, counter: sqlite3.Connection, tip: Tip, entry: dict[str, Any], exposure: tuple[int, ...]) -> Tip:
-        row, after = self._chain.sealed(tip, entry)
+        row, after = self.sealed(tip, entry)
         with _transaction(self._path) as file:
             file.execute("INSERT INTO entry VALUES (?, ?)", (after.sequence, row))
         _raise(counter, after, exposure)
@@ -258,20 +246,20 @@ class Record(Sealed):
         What this process has read is not read again as long as the last of it is there as it was: the others were
         bound to it when it was written.
         """
-        known = self._chain.tips[-1].sequence
+        known = self.tips[-1].sequence
         try:
             with closing(durable.connect(self._path)) as file:
                 wanted = "SELECT sequence, sealed FROM entry WHERE sequence >= ? ORDER BY sequence"
                 rows = file.execute(wanted, (known,)).fetchall()
-                if known and (not rows or not self._chain.is_last(rows[0])):
-                    self._chain.forget()  # another copy: from the beginning
+                if known and (not rows or not self.is_last(rows[0])):
+                    self.forget()  # another copy: from the beginning
                     rows = file.execute(wanted, (0,)).fetchall()
                 elif known:
                     del rows[0]
         except sqlite3.DatabaseError:
             raise _unusable(self._path) from None
-        self._chain.follow(rows)
-        return self._chain.entries, self._chain.tips
+        self.follow(rows)
+        return self.entries, self.tips
 
 
 def _raise(counter: sqlite3.Connection, tip: Tip, exposure: tuple[int, ...]) -> None:

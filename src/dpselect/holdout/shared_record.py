@@ -14,18 +14,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from dpselect.errors import ArgumentError, StudyError, public_text
-from dpselect.holdout.chain import FORMAT, Sealed, Tip, about
+from dpselect.holdout.chain import Sealed, Tip, check_row, discard_key, new_row
 from dpselect.holdout.record import Record, Turn
-from dpselect.ledger import LedgerUnavailableError
-from dpselect.ledger.engines import driver_errors, is_server, opened
-from dpselect.randomness import system_source
+from dpselect.ledger.engines import is_server, opened, unusable
 from dpselect.randomness.starting import refuse_while_starting
-from dpselect.storage import durable, key_place, state_folder
+from dpselect.storage import durable, state_folder
 
 __all__ = ["AnyRecord", "SharedRecord", "create_record", "name_of", "names_at", "open_record"]
 
@@ -62,8 +60,7 @@ class SharedRecord(Sealed):
     """A record in a database. Make it with `create`, find it again with `open`; used as a `Record` is."""
 
     def __init__(self, url: str, name: str, row: dict[str, Any]) -> None:
-        super().__init__(name, row, key_place(row["key_variable"]))
-        self._name = name
+        super().__init__(name, row)
         self._database, self._alone = opened(url, timeout=_SECONDS), threading.Lock()
         self._seen: Tip | None = _witnessed(self.identifier)
 
@@ -80,10 +77,8 @@ class SharedRecord(Sealed):
         reserve: Callable[[str], None] | None,
     ) -> SharedRecord:
         """Write a new record; durable on return. Raises `StudyError` when the name is taken or it cannot be."""
-        keys, identifier = key_place(key_variable), system_source().bytes(16).hex()
-        keys.check()
-        key, made = keys.create(identifier), False
-        row, _ = about(kind=kind, identifier=identifier, key_variable=key_variable, terms=terms, secret=secret, key=key)
+        row, _ = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
+        made = False
         try:
             with (
                 closing(opened(url, timeout=_SECONDS)) as database,
@@ -95,7 +90,7 @@ class SharedRecord(Sealed):
                 if database.execute(_ABOUT, name=name).fetchone() is not None:
                     raise StudyError(f"{name} exists already; choose another name")
                 if reserve is not None:
-                    reserve(identifier)
+                    reserve(row["identifier"])
                 database.execute(
                     "INSERT INTO holdout_record (name, format, kind, identifier, key_variable, terms, sealed) "
                     "VALUES (:name, :format, :kind, :identifier, :key_variable, :terms, :sealed)",
@@ -104,9 +99,8 @@ class SharedRecord(Sealed):
                 )
             made = True
         finally:
-            if not made and key_variable is None:  # what is left opens nothing
-                with suppress(OSError):
-                    keys.destroy(identifier)
+            if not made:
+                discard_key(row)
         return cls(url, name, row)
 
     @classmethod
@@ -119,10 +113,7 @@ class SharedRecord(Sealed):
         if found is None:
             raise StudyError(f"{name} does not exist in the database")
         row = dict(found._asdict())
-        if row["format"] > FORMAT:
-            raise StudyError(f"{name} was written by a newer version of dpselect (format {row['format']})")
-        if row["kind"] != kind:
-            raise StudyError(f"{name} holds another thing than a {kind}")
+        check_row(row, name, kind)
         return cls(url, name, row)
 
     @contextmanager
@@ -138,7 +129,7 @@ class SharedRecord(Sealed):
                 with self._database.transaction(write=True):  # of the session: it lasts until it is given back
                     self._database.execute("SELECT pg_advisory_lock(:number)", number=number)
                 self._look()
-                yield Turn(self._chain.entries, self._append, lambda: None)
+                yield Turn(self.entries, self._append, lambda: None)
             finally:
                 self._give_back(number)
 
@@ -151,7 +142,7 @@ class SharedRecord(Sealed):
 
     def _look(self) -> None:
         """Read what is new. Raises `StudyError` unless what this server has read and answered is there."""
-        known = self._chain.tips[-1].sequence
+        known = self.tips[-1].sequence
         with self._database.transaction(write=False):
             rows = self._database.execute(
                 "SELECT sequence, sealed FROM holdout_entry WHERE identifier = :identifier AND sequence >= :known "
@@ -159,17 +150,17 @@ class SharedRecord(Sealed):
                 identifier=self.identifier,
                 known=known,
             ).fetchall()
-        if known and not (rows and self._chain.is_last(rows.pop(0))):
+        if known and not (rows and self.is_last(rows.pop(0))):
             raise self._stale()
-        tips = {tip.sequence: tip for tip in self._chain.follow(rows)}
+        tips = {tip.sequence: tip for tip in self.follow(rows)}
         if self._seen is not None:
             if tips.get(self._seen.sequence) != self._seen:
-                self._chain.forget()
+                self.forget()
                 raise self._stale()
             self._seen = None
 
     def _append(self, entry: dict[str, Any], exposure: tuple[int, ...]) -> None:  # noqa: ARG002 - the chain has it
-        row, tip = self._chain.sealed(self._chain.tips[-1], entry)
+        row, tip = self.sealed(self.tips[-1], entry)
         with self._database.transaction(write=True):
             self._database.execute(
                 "INSERT INTO holdout_entry (identifier, sequence, sealed) VALUES (:identifier, :sequence, :sealed)",
@@ -177,7 +168,7 @@ class SharedRecord(Sealed):
                 sequence=tip.sequence,
                 sealed=row,
             )
-        self._chain.follow([(tip.sequence, row)])
+        self.follow([(tip.sequence, row)])
         _witness(self.identifier, tip)
 
     def _stale(self) -> StudyError:
@@ -234,17 +225,8 @@ def _parts(where: str | os.PathLike[str]) -> tuple[str, str]:
     return url, public_text("name", name, longest=80)
 
 
-@contextmanager
-def _failing(name: str) -> Iterator[None]:
-    """Errors of the database as `StudyError`, without a statement or a value."""
-    try:
-        yield
-    except _failures():
-        raise StudyError(f"the database of {name} cannot be used now") from None
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    return LedgerUnavailableError, *driver_errors()
+def _failing(name: str) -> AbstractContextManager[None]:
+    return unusable(f"the database of {name} cannot be used now")
 
 
 def _witness_path(identifier: str) -> Path:

@@ -18,7 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dpselect.errors import ArgumentError, missing_extra
+from dpselect.errors import ArgumentError, StudyError, missing_extra
 from dpselect.ledger.refusals import LedgerDamagedError, LedgerError, LedgerUnavailableError, SchemaVersionError
 from dpselect.storage import durable
 
@@ -32,6 +32,7 @@ __all__ = [
     "new_file",
     "opened",
     "translated",
+    "unusable",
 ]
 
 APPLICATION_ID = int.from_bytes(b"dpsl", "big")
@@ -270,6 +271,15 @@ def driver_errors() -> tuple[type[Exception], ...]:
     """What the drivers that are loaded raise."""
     psycopg = sys.modules.get("psycopg")
     return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
+
+
+@contextmanager
+def unusable(message: str) -> Iterator[None]:
+    """Turn the drivers' errors, and a server that is no good, into a `StudyError` without statements or values."""
+    try:
+        yield
+    except (LedgerUnavailableError, *driver_errors()):  # type: ignore[misc]
+        raise StudyError(message) from None
 
 
 @contextmanager

@@ -22,8 +22,7 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError, BudgetError, StudyError, integer, number, public_text
 from dpselect.holdout.server.boards import BoardAnswer
-from dpselect.ledger import LedgerError
-from dpselect.ledger.engines import Database, driver_errors, is_server, opened
+from dpselect.ledger.engines import Database, is_server, opened, unusable
 from dpselect.randomness import system_source
 from dpselect.storage import durable
 
@@ -332,15 +331,9 @@ class Submitters:
     ) -> Iterator[Execute]:
         """What executes statements, until the transaction ends. Raises `StudyError` when the database fails."""
         database = self._database if database is None else database
-        try:
-            with self._lock, database.transaction(write=write, lock=lock if write else None):
-                yield database.execute
-        except _failures():
-            raise StudyError(f"{self._name} cannot be used, or holds something else than submitters") from None
-
-
-def _failures() -> tuple[type[Exception], ...]:
-    return LedgerError, *driver_errors()
+        failing = unusable(f"{self._name} cannot be used, or holds something else than submitters")
+        with self._lock, failing, database.transaction(write=write, lock=lock if write else None):
+            yield database.execute
 
 
 def _unsynced(path: Path) -> sqlite3.Connection:
