@@ -15,7 +15,7 @@ from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError
 from dpselect.holdout import Holdout, HoldoutLabels, HoldoutRequest
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.files import class_names
-from dpselect.holdout.machine import Entry, Exposure, fold
+from dpselect.holdout.machine import Entry, Exposure, State
 from dpselect.holdout.scores import area_under_curve
 from dpselect.ledger import Ledger
 
@@ -130,7 +130,7 @@ def test_the_exposure_never_goes_back(kinds, questions, answers, all_answer):
         else:
             entries.append(Entry(str(place), kind, 0.5))
         entries[-1] = Entry.parse(entries[-1].fields())
-        state = fold(questions=questions, answers=answers, all_answer=all_answer, entries=entries)
+        state = State(questions, answers, all_answer).after(entries)
         assert state.exposure.asked == before.asked + 1
         assert before.answered <= state.exposure.answered <= before.answered + 1
         assert (state.exposure.answered == before.answered) == (kind is True and not all_answer)

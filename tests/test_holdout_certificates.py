@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def test_the_bound_of_near_scores_is_one_for_the_points_that_it_leaves(questions
     points = min(plan.points_near(plan.bound), plan.grid_size)
     functions = sum(math.comb(questions, b + 1) * points**b for b in range(answers))
     assert plan.bound >= math.log(2 * functions / plan.failure_probability) / plan.rows
-    assert plan.bound <= counting(**{**plan.fields(), "near": False}).bound
+    assert plan.bound <= counting(**{**asdict(plan), "near": False}).bound
     assert not counting(rows=5000).near, "with noise all points are counted"
 
 

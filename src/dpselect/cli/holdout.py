@@ -227,8 +227,8 @@ def plan(
     }
     few = "" if chosen.answers == chosen.questions else f", at most {chosen.answers} of them answered by a score"
     lines = [f"{rows} rows, {chosen.questions} adaptive questions{few}: mechanism {chosen.mechanism}"]
-    if chosen.error is None:
-        lines.append(f"quartiles of the {name} on {chosen.fields()['subsample_size']} fresh rows")
+    if hasattr(chosen, "subsample_size"):
+        lines.append(f"quartiles of the {name} on {chosen.subsample_size} fresh rows")
     else:
         lines.append(f"certified error: {chosen.error:.4f} ({choice.reason})")
         lines += [f"certified error of the {other}: {plan.error:.4f}" for other, plan in choice.further.items()]

@@ -7,11 +7,11 @@ moves by one rank. It is certified to lie within the quartiles of the area on a 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
-from dpselect.adaptive import BlockPlan, SearchMedian, SearchNoise, plan_blocks, uniform_grid
+from dpselect.adaptive import BlockPlan, SearchMedian, plan_blocks, uniform_grid
 from dpselect.errors import ArgumentError, integer
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
@@ -68,16 +68,6 @@ class BlockMedianPlan:
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float] | None:  # noqa: ARG002
         """None: the certificate is in quantiles of the area on a block's rows."""
         return None
-
-    def fields(self) -> dict[str, Any]:
-        found = asdict(self)
-        del found["blocks"]["quantile"]  # the median's
-        return found
-
-    @staticmethod
-    def parse(fields: dict[str, Any]) -> BlockMedianPlan:
-        blocks = BlockPlan(**{**fields["blocks"], "noise": SearchNoise(**fields["blocks"]["noise"])})
-        return BlockMedianPlan(**{**fields, "blocks": blocks})
 
 
 def plan_block_medians(

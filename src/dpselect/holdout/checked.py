@@ -29,15 +29,15 @@ Each of the three gets a thirtieth of the failure probability.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 from scipy.special import ndtri
 
 from dpselect.errors import ArgumentError, number
-from dpselect.holdout.counting import ROUNDING, Counted, CountingPlan, plan_counting
+from dpselect.holdout.counting import ROUNDING, Counted, plan_counting
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import noisy_mean
 from dpselect.holdout.scores import BITS, Scored
@@ -208,13 +208,6 @@ class CheckedPlan(Counted):
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
         """Where the population's score lies, given what was shown."""
         return self.counting.around(value, self.claim_error if agrees else self.answer_error)
-
-    def fields(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def parse(fields: dict[str, Any]) -> CheckedPlan:
-        return CheckedPlan(**{**fields, "counting": CountingPlan(**fields["counting"])})
 
 
 def plan_checked(

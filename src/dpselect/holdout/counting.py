@@ -33,8 +33,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
-from typing import Any, SupportsFloat
+from dataclasses import dataclass, replace
+from typing import SupportsFloat
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -158,13 +158,6 @@ class CountingPlan(ExactScores):
         if claim is not None and abs(score - claim) <= self.tolerance:
             return True, claim
         return (None if claim is None else False), self.rounded(score)
-
-    def fields(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def parse(fields: dict[str, Any]) -> CountingPlan:
-        return CountingPlan(**fields)
 
     def rounded(self, score: float) -> float:
         """What is shown of a score."""

@@ -6,8 +6,8 @@ counting them has the square root, so this is the mechanism for many answers. An
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, SupportsFloat
+from dataclasses import dataclass
+from typing import SupportsFloat
 
 from dpselect.adaptive import MeanPlan, plan_means
 from dpselect.holdout.draws import Draws
@@ -69,13 +69,6 @@ class GaussianPlan:
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:  # noqa: ARG002 - the protocol's
         """Where the population's score lies: around the noisy score, which is shown with a confirmed claim too."""
         return max(value - self.error, 0.0), min(value + self.error, 1.0)
-
-    def fields(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def parse(fields: dict[str, Any]) -> GaussianPlan:
-        return GaussianPlan(means=MeanPlan(**fields["means"]), tolerance=fields["tolerance"])
 
 
 def plan_gaussian(

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpselect.errors import BudgetError
 
-__all__ = ["Entry", "Exposure", "State", "fold"]
+__all__ = ["Entry", "Exposure", "State"]
 
 
-@dataclass(frozen=True)
-class Exposure:
+class Exposure(NamedTuple):
     """How much was told: questions in all, and answers that were scores."""
 
     asked: int = 0
@@ -36,7 +35,7 @@ class Entry:
     def fields(self) -> dict[str, Any]:
         """JSON-able."""
         if self.exposure is not None:
-            return {"lost": [self.exposure.asked, self.exposure.answered]}
+            return {"lost": list(self.exposure)}
         return {"question": self.question, "agrees": self.agrees, "value": self.value}
 
     @staticmethod
@@ -52,9 +51,9 @@ class State:
 
     questions: int
     answers: int
-    all_answer: bool
+    all_answer: bool = False
     """Whether every question has its own score, so that confirmed claims count as answers too."""
-    exposure: Exposure = Exposure()
+    exposure: Exposure = field(default_factory=Exposure)
     known: dict[str, Entry] = field(default_factory=dict)
 
     @property
@@ -80,7 +79,11 @@ class State:
             raise BudgetError("this holdout was asked all its questions; one more would not be certified")
 
     def after(self, entries: Iterable[Entry]) -> State:
-        """The state with further entries on record."""
+        """The state with further entries on record.
+
+        >>> State(questions=3, answers=2).after([Entry("a", None, 0.5), Entry("b", True, 0.6)]).questions_left
+        1
+        """
         state = replace(self, known=dict(self.known))
         for entry in entries:
             if entry.question is not None:
@@ -91,18 +94,6 @@ class State:
     def exposed(self, entry: Entry) -> Exposure:
         """The exposure once an entry is on record."""
         if entry.exposure is not None:
-            return Exposure(
-                max(entry.exposure.asked, self.exposure.asked), max(entry.exposure.answered, self.exposure.answered)
-            )
+            return Exposure(*map(max, entry.exposure, self.exposure))
         scored = self.all_answer or entry.agrees is not True
         return Exposure(self.exposure.asked + 1, self.exposure.answered + scored)
-
-
-def fold(*, questions: int, answers: int, all_answer: bool, entries: Iterable[Entry]) -> State:
-    """The state that a record amounts to.
-
-    >>> entries = [Entry("a", None, 0.5), Entry("b", True, 0.6)]
-    >>> fold(questions=3, answers=2, all_answer=False, entries=entries).questions_left
-    1
-    """
-    return State(questions, answers, all_answer).after(entries)

@@ -18,7 +18,7 @@ being the rows (`choices`).
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -91,13 +91,6 @@ class RatioPlan(Counted, ExactScores):
         shares = [_share_of(min(max(value + shift, 0.0), 1.0)) for shift in (-reach, reach)]
         low, high = (self.counting.beyond(share, end) for share, end in zip(shares, (0.0, 1.0), strict=True))
         return max(_score_of(low) - ROUNDING, 0.0), min(_score_of(high) + ROUNDING, 1.0)
-
-    def fields(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @staticmethod
-    def parse(fields: dict[str, Any]) -> RatioPlan:
-        return RatioPlan(counting=CountingPlan(**fields["counting"]))
 
 
 def plan_ratios(counting: CountingPlan, *, rows: int) -> RatioPlan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, SupportsFloat
 
 import numpy as np
@@ -53,14 +53,7 @@ class Score:
 
     def describe(self) -> dict[str, Any]:
         """JSON-able."""
-        return {
-            "agrees": self.agrees,
-            "value": self.value,
-            "interval": None if self.interval is None else list(self.interval),
-            "repeated": self.repeated,
-            "questions_left": self.questions_left,
-            "answers_left": self.answers_left,
-        }
+        return {**asdict(self), "interval": None if self.interval is None else list(self.interval)}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -279,9 +272,8 @@ class Holdout(Unrepeatable):
                 state.check()
                 draws = Draws(self._key, predicted, question, state.run)
                 entry = Entry(question, *plan.answer(scored, claimed, draws))
-                exposure = state.exposed(entry)
-                turn.append(entry.fields(), (exposure.asked, exposure.answered))
-                state = State(state.questions, state.answers, state.all_answer, exposure, state.known)
+                state = replace(state, exposure=state.exposed(entry))
+                turn.append(entry.fields(), state.exposure)
         interval = plan.interval(entry.value, entry.agrees)
         return Score(
             agrees=entry.agrees,

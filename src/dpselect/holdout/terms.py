@@ -4,65 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from dpselect.adaptive import BlockPlan, MeanPlan, SearchNoise
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.holdout.block_medians import BlockMedianPlan, plan_block_medians
 from dpselect.holdout.checked import CheckedPlan, plan_checked
 from dpselect.holdout.counting import CountingPlan, plan_counting
-from dpselect.holdout.draws import Draws
 from dpselect.holdout.gaussian import GaussianPlan, plan_gaussian
 from dpselect.holdout.ratios import RatioPlan, plan_ratios
-from dpselect.holdout.scores import METRICS, HoldoutMetric, Scored
+from dpselect.holdout.scores import METRICS, HoldoutMetric
 from dpselect.numerics import root_between
-from dpselect.privacy import Adjacency, Guarantee, gaussian
+from dpselect.privacy import Adjacency, gaussian
 
 __all__ = ["MECHANISMS", "Choice", "HoldoutRequest", "PlannedMechanism", "Terms"]
 
 
-class PlannedMechanism(Protocol):
-    """A mechanism with its numbers, all public. Scores are shares of the metric's bound."""
+PlannedMechanism = CountingPlan | GaussianPlan | CheckedPlan | BlockMedianPlan | RatioPlan
+"""A mechanism with its numbers, all public. Scores are shares of the metric's bound.
 
-    @property
-    def mechanism(self) -> str: ...
-    @property
-    def questions(self) -> int: ...
-    @property
-    def answers(self) -> int:
-        """How many questions may be answered by a score; the others are confirmed claims."""
-        ...
-
-    @property
-    def failure_probability(self) -> float: ...
-    @property
-    def tolerance(self) -> float: ...
-    @property
-    def error(self) -> float | None:
-        """The certified distance from the population's score, where there is one."""
-        ...
-
-    @property
-    def certified(self) -> bool:
-        """Whether the certificate's inequalities hold, evaluated once more."""
-        ...
-
-    @property
-    def row_privacy(self) -> Guarantee | None: ...
-    def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]: ...
-    def interval(self, value: float, agrees: bool | None) -> tuple[float, float] | None: ...
-    def fields(self) -> dict[str, Any]: ...
-
-
-_PARSERS: dict[str, Callable[[dict[str, Any]], PlannedMechanism]] = {
-    CountingPlan.mechanism: CountingPlan.parse,
-    GaussianPlan.mechanism: GaussianPlan.parse,
-    CheckedPlan.mechanism: CheckedPlan.parse,
-    BlockMedianPlan.mechanism: BlockMedianPlan.parse,
-    RatioPlan.mechanism: RatioPlan.parse,
+`answers` is how many of the `questions` may be answered by a score; the others are confirmed claims. `error` is the
+certified distance from the population's score, where there is one; `certified` says whether the certificate's
+inequalities hold, evaluated once more.
+"""
+_PLANS: Mapping[str, type[PlannedMechanism]] = {
+    plan.mechanism: plan for plan in (CountingPlan, GaussianPlan, CheckedPlan, BlockMedianPlan, RatioPlan)
 }
-MECHANISMS = tuple(_PARSERS)
+_PARTS = {"counting": CountingPlan, "means": MeanPlan, "blocks": BlockPlan, "noise": SearchNoise}
+"""Fields of plans that are dataclasses themselves."""
+MECHANISMS = tuple(_PLANS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +72,10 @@ class Terms:
         """The certificate of validity in a sentence."""
         plan = self.plan
         chance = f"except with probability {plan.failure_probability:g}"
-        if plan.error is None:
-            size = plan.fields()["subsample_size"]
+        if isinstance(plan, BlockMedianPlan):
             return (
                 f"All of up to {plan.questions} adaptive answers lie between the 25 and 75 per cent quantiles of the "
-                f"{self.metric.name} on {size} fresh rows, {chance}."
+                f"{self.metric.name} on {plan.subsample_size} fresh rows, {chance}."
             )
         few = "" if plan.answers == plan.questions else f", at most {plan.answers} of them scores,"
         error = plan.error * self.scale(self.metric)
@@ -142,33 +113,36 @@ class Terms:
         """JSON-able; `parse` reads it."""
         return {
             "metric": self.metric.name,
-            "bound": self.bound,
-            "rows": self.rows,
-            "id_column": self.id_column,
             "mechanism": self.plan.mechanism,
-            "plan": self.plan.fields(),
-            "reason": self.reason,
-            "delta": self.delta,
-            "further": {name: [plan.mechanism, plan.fields()] for name, plan in self.further.items()},
+            "plan": _fields(self.plan),
+            "further": {name: [plan.mechanism, _fields(plan)] for name, plan in self.further.items()},
+            **{name: getattr(self, name) for name in _AS_THEY_ARE},
         }
 
     @staticmethod
     def parse(fields: dict[str, Any]) -> Terms:
         """The terms of a file. Raises `ArgumentError` when their certificate does not hold."""
-        plan = _PARSERS[fields["mechanism"]](fields["plan"])
-        further = {name: _PARSERS[kind](given) for name, (kind, given) in fields.get("further", {}).items()}
+        plan = _made(_PLANS[fields["mechanism"]], fields["plan"])
+        further = {name: _made(_PLANS[kind], given) for name, (kind, given) in fields.get("further", {}).items()}
         if not all(one.certified for one in (plan, *further.values())):
             raise ArgumentError("the holdout's terms are not certified")
-        return Terms(
-            metric=METRICS[fields["metric"]],
-            bound=fields["bound"],
-            rows=fields["rows"],
-            id_column=fields["id_column"],
-            plan=plan,
-            reason=fields["reason"],
-            delta=fields["delta"],
-            further=further,
-        )
+        others = {name: fields[name] for name in _AS_THEY_ARE}
+        return Terms(metric=METRICS[fields["metric"]], plan=plan, further=further, **others)
+
+
+_AS_THEY_ARE = ("bound", "rows", "id_column", "reason", "delta")
+
+
+def _fields(plan: PlannedMechanism) -> dict[str, Any]:
+    found = asdict(plan)
+    if isinstance(plan, BlockMedianPlan):
+        del found["blocks"]["quantile"]  # the median's
+    return found
+
+
+def _made(kind: Callable[..., Any], fields: Mapping[str, Any]) -> Any:
+    """A dataclass from its fields and those of its parts."""
+    return kind(**{name: _made(_PARTS[name], given) if name in _PARTS else given for name, given in fields.items()})
 
 
 @dataclass(frozen=True)
