@@ -9,7 +9,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 from dpselect.ledger.engines import Database, check_file, file_of, new_file, opened, translated
@@ -156,21 +156,17 @@ class Store:
     def _place(self) -> str:
         return str(self._path.absolute()) if self._path else self.name
 
-    @contextmanager
-    def read(self) -> Iterator[Transaction]:
+    def read(self) -> AbstractContextManager[Transaction]:
         """One consistent view of the record."""
-        with self._transaction(write=False) as transaction:
-            yield transaction
+        return self._transaction(write=False)
 
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self) -> AbstractContextManager[Transaction]:
         """Alone with the record; durable when it ends, or as if it had not been when it raises.
 
         Raises `StartingProcessError` in a child process that is being started.
         """
         refuse_while_starting("a ledger that is written to")
-        with self._transaction(write=True, lock=_LOCK) as transaction:
-            yield transaction
+        return self._transaction(write=True, lock=_LOCK)
 
     @contextmanager
     def _transaction(self, *, write: bool, lock: str | None = None) -> Iterator[Transaction]:

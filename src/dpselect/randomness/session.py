@@ -41,19 +41,12 @@ class Unrepeatable:
 
     __slots__ = ()
 
-    def __reduce__(self) -> NoReturn:
-        self._refuse()
-
-    def __getstate__(self) -> NoReturn:
-        self._refuse()
-
-    def __setstate__(self, state: Any) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any) -> NoReturn:
         raise TypeError(
             f"a {type(self).__name__} is not copied or pickled: two of them would share one budget, or one secret"
         )
+
+    __reduce__ = __getstate__ = __setstate__ = _refuse
 
 
 class Session(Unrepeatable):

@@ -14,7 +14,7 @@ import hashlib
 import hmac
 import operator
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,9 +118,7 @@ def keyed_source(key: bytes | str | int) -> RandomSource:
     """
     if not isinstance(key, (bytes, str, int)) or isinstance(key, bool):
         raise TypeError("key must be bytes, a string or a whole number")
-    kind: Literal["bytes", "str", "int"] = (
-        "bytes" if isinstance(key, bytes) else "str" if isinstance(key, str) else "int"
-    )
+    kind = "bytes" if isinstance(key, bytes) else "str" if isinstance(key, str) else "int"
     material = key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogatepass")
     return RandomSource(hashlib.sha256(b"dpselect key " + kind.encode() + b":" + material).digest())
 

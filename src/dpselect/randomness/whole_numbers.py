@@ -34,12 +34,6 @@ _BLOCK = 1 << 14
 _LARGEST = 2.0**20
 
 
-def _rational(name: str, value: Fraction | float) -> Fraction:
-    """The exact value, between 2**-60 and 2**60, so that the rational arithmetic stays short."""
-    number(name, value, at_least=2.0**-60, at_most=2.0**60)
-    return rational(name, value)
-
-
 def exponential_coin(exponent: Fraction | float, random: RandomSource | None = None) -> bool:
     """A coin that lands true with probability exp(-exponent), exactly, for a rational exponent >= 0.
 
@@ -110,7 +104,8 @@ def discrete_laplace(scale: Fraction | float, random: RandomSource | None = None
     0
     """
     random = resolve(random)
-    scale = _rational("scale", scale)
+    number("scale", scale, at_least=2.0**-60, at_most=2.0**60)  # so that the rational arithmetic stays short
+    scale = rational("scale", scale)
     t, s = scale.numerator, scale.denominator
     while True:
         low = random.below(t)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,20 +55,16 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = None
-    if text is None:  # raised here, so that no traceback shows the bytes
-        raise ContentError(f"{path.name} is not text in UTF-8; save it in that encoding")
-    return [line for line in text.split("\n") if line.strip()]
+    with suppress(UnicodeDecodeError):
+        return [line for line in path.read_text(encoding="utf-8-sig").split("\n") if line.strip()]
+    # raised here, so that no traceback shows the bytes
+    raise ContentError(f"{path.name} is not text in UTF-8; save it in that encoding")
 
 
 def _fields(line: str, path: Path, columns: Sequence[str]) -> list[Any]:
-    try:
+    fields = None
+    with suppress(ValueError, RecursionError):
         fields = json.loads(line)
-    except (ValueError, RecursionError):
-        fields = None
     if not isinstance(fields, dict):
         raise ContentError(f"{path.name} must hold one JSON object in each line")
     for column in columns:

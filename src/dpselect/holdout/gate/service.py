@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, Final, Literal, SupportsFloat
 
@@ -104,21 +105,16 @@ class Gate(Session):
         check_tasks(units, failure)
         incumbent = layout.known(given)
         zero_one = bool(np.isin(incumbent, (0.0, 1.0)).all())
+        test = rules.settled(zero_one=zero_one, single=groups is None and layout.repeats == 1)
         key = system_source().bytes(32).hex()
         terms = GateTerms(
             tasks=len(given),
             units=units,
             repeats=layout.repeats,
-            test=rules.settled(zero_one=zero_one, single=groups is None and layout.repeats == 1),
-            margin=float(rules.margin),
-            regraded=rules.regraded,
             consultations=consultations,
             failure_probability=failure,
-            bound_failure_probability=rules.bound_failure_probability,  # type: ignore[arg-type]
-            answer_seconds=float(rules.answer_seconds),
-            id_column=rules.id_column,
-            outcome_columns=rules.outcome_columns,
             public_key=public_part(key),
+            **{**asdict(rules), "test": test},
         )
         secret = {"units": layout.units, "incumbent": _stored(incumbent, terms.test), "key": key}
         start = _start(terms)

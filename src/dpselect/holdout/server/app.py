@@ -156,10 +156,8 @@ class _Server:
             answer = await run_sync(ask, limiter=self._lines[board.name])
         except StudyError:
             raise
-        except QuotaError as refused:
-            raise _RefusedError(409, "quota", str(refused)) from None
         except BudgetError as refused:
-            raise _RefusedError(409, "budget", str(refused)) from None
+            raise _RefusedError(409, "quota" if isinstance(refused, QuotaError) else "budget", str(refused)) from None
         except (ContentError, ArgumentError) as malformed:
             raise _RefusedError(422, "malformed", f"{str(malformed)[:_LONGEST]}; nothing was charged") from None
         if "repeated" in answer.body:  # that somebody else has asked the same is nobody's business

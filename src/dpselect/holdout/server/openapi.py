@@ -104,6 +104,10 @@ _BOARD: Final = {"name": "board", "in": "path", "required": True, "schema": _TEX
 _TOKEN: Final[list[dict[str, list[str]]]] = [{"token": []}]
 
 
+def _got(summary: str, schema: dict[str, Any], what: str, *errors: int, **more: Any) -> dict[str, Any]:
+    return {"get": {"summary": summary, **more, "responses": _responses(schema, what, *errors)}}
+
+
 def _option(name: str, schema: dict[str, Any], what: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": False, "schema": schema, "description": what}
 
@@ -141,22 +145,22 @@ def openapi(root_path: str) -> dict[str, Any]:
         "info": {"title": "dpselect holdouts and gates", "version": __version__},
         "servers": [{"url": root_path or "/"}],
         "paths": {
-            "/api/boards": {"get": {"summary": "What is served", "responses": _responses(boards, "All of them.", 429)}},
-            "/api/boards/{board}": {
-                "get": {
-                    "summary": "What is public about one: its terms, what is left, the leaderboard",
-                    "parameters": [_BOARD],
-                    "responses": _responses(_named("Board"), "What is public.", 404, 429),
-                }
-            },
-            "/api/boards/{board}/quota": {
-                "get": {
-                    "summary": "What the submitter has left there",
-                    "security": _TOKEN,
-                    "parameters": [_BOARD],
-                    "responses": _responses(_named("Quota"), "What is left.", 401, 404, 429),
-                }
-            },
+            "/api/boards": _got("What is served", boards, "All of them.", 429),
+            "/api/boards/{board}": _got(
+                "What is public about one: its terms, what is left, the leaderboard",
+                _named("Board"),
+                "What is public.",
+                *(404, 429),
+                parameters=[_BOARD],
+            ),
+            "/api/boards/{board}/quota": _got(
+                "What the submitter has left there",
+                _named("Quota"),
+                "What is left.",
+                *(401, 404, 429),
+                security=_TOKEN,
+                parameters=[_BOARD],
+            ),
             "/api/boards/{board}/submissions": {"post": submission},
         },
         "components": {"schemas": _SCHEMAS, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},

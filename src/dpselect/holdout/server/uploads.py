@@ -44,15 +44,11 @@ class Upload:
             ids, values = self._read(lambda path: read_columns(path, [id_column, "prediction"]))
         else:
             raise ContentError("predictions must be a CSV file or a JSON object")
-        try:
+        with suppress(UnicodeEncodeError):
             "".join((*ids, *values)).encode()
-        except UnicodeEncodeError:
-            broken = True
-        else:
-            broken = False
-        if broken:  # raised here, so that no traceback shows the text
-            raise ContentError("ids and predictions must be text that can be written in UTF-8")
-        return ids, values
+            return ids, values
+        # raised here, so that no traceback shows the text
+        raise ContentError("ids and predictions must be text that can be written in UTF-8")
 
     def outcomes(self, field: str, id_column: str, columns: Sequence[str]) -> Mapping[str, Any] | None:
         """Outcomes by id, from a field; or those of the candidate from the columns of these names."""
