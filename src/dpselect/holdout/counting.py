@@ -32,20 +32,18 @@ analysis and holdout reuse") and of the Ladder (Blum, Hardt 2015). Nothing is pr
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import SupportsFloat
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln, logsumexp, rel_entr
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
 from dpselect.numerics import root_between
-from dpselect.privacy import Guarantee
 
-__all__ = ["ROUNDING", "Counted", "CountingPlan", "ExactScores", "divergence", "plan_counting"]
+__all__ = ["ROUNDING", "Counted", "CountingPlan", "divergence", "plan_counting"]
 
 ROUNDING = 2.0**-30
 """More than the fixed-point form of a row's value moves a mean by."""
@@ -55,38 +53,11 @@ _SAFE = 1.0 + 1e-9
 
 def divergence(sample: float, population: float) -> float:
     """kl(s, d) of two Bernoulli laws, in nats."""
-    first = 0.0 if sample <= 0.0 else sample * math.log(sample / population) if population > 0.0 else math.inf
-    other, rest = 1.0 - sample, 1.0 - population
-    return first + (0.0 if other <= 0.0 else other * math.log(other / rest) if rest > 0.0 else math.inf)
-
-
-def _furthest(sample: float, bound: float, end: float) -> float:
-    """A point between the sample's score and `end` beyond which kl(sample, .) is above the bound. Rounded outwards."""
-    if divergence(sample, end) <= bound:
-        return end
-    return root_between(lambda p: divergence(sample, p) > bound, safe=end, unsafe=sample, absolute=2.0**-60)
-
-
-class ExactScores(ABC):
-    """What plans have that show scores without noise."""
-
-    @property
-    @abstractmethod
-    def error(self) -> float:
-        """The largest distance of an answer from its expectation that `interval` allows."""
-
-    @property
-    def certified(self) -> bool:
-        return self.error <= 0.5
-
-    @property
-    def row_privacy(self) -> Guarantee | None:
-        """None: exact scores promise nothing to a row."""
-        return None
+    return float(rel_entr(sample, population) + rel_entr(1.0 - sample, 1.0 - population))
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountingPlan(ExactScores):
+class CountingPlan:
     """`questions` questions, `answers` of which may be answered by a score; `rows` is N of the theorem.
 
     A claim within `tolerance` of the score on the rows is confirmed; other scores are rounded to a grid on [0, 1] whose
@@ -104,6 +75,7 @@ class CountingPlan(ExactScores):
     """Whether only scores near their expectations are counted; for exact scores alone, without noise."""
 
     mechanism = "counting"
+    row_privacy = None  # exact scores promise nothing to a row
 
     @property
     def grid_size(self) -> int:
@@ -137,6 +109,10 @@ class CountingPlan(ExactScores):
         """The largest distance of an answer from its expectation that `interval` allows: at a score of one half."""
         return math.sqrt(self.bound / 2.0) * _SAFE + self.tolerance * _SAFE + 2.0 * ROUNDING
 
+    @property
+    def certified(self) -> bool:
+        return self.error <= 0.5
+
     def interval(self, value: float, agrees: bool | None) -> tuple[float, float]:
         """Where the expectation lies, given what was shown (with all others, except with the failure probability)."""
         return self.around(value, self.tolerance if agrees else 0.5 * self.tolerance)
@@ -149,8 +125,14 @@ class CountingPlan(ExactScores):
         return max(ends[0] - ROUNDING, 0.0), min(ends[1] + ROUNDING, 1.0)
 
     def beyond(self, sample: float, end: float) -> float:
-        """A point between a score on the rows and `end`, 0 or 1, beyond which its expectation does not lie."""
-        return _furthest(sample, self.bound, end)
+        """A point between a score on the rows and `end`, 0 or 1, beyond which its expectation does not lie.
+
+        kl(sample, .) is above the bound there. Rounded outwards.
+        """
+        bound = self.bound
+        if divergence(sample, end) <= bound:
+            return end
+        return root_between(lambda p: divergence(sample, p) > bound, safe=end, unsafe=sample, absolute=2.0**-60)
 
     def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:  # noqa: ARG002
         """Whether the claim is confirmed, and what is shown: the claim, or the rounded score."""
@@ -204,17 +186,18 @@ def plan_counting(
     """
     rows = integer("rows", rows, at_least=4, at_most=1 << 30)
     questions = integer("questions", questions, at_least=1, at_most=10_000_000)
-    start = CountingPlan(
+    given = (
+        1.0 / math.sqrt(rows) if tolerance is None else number("tolerance", tolerance, at_least=2.0**-20, at_most=0.25)
+    )
+    plan = CountingPlan(
         questions=questions,
         answers=integer("answers", answers, at_least=1, at_most=min(questions, 1_000_000)),
         rows=rows,
         failure_probability=number("failure_probability", failure_probability, at_least=1e-12, below=1.0),
-        tolerance=1.0 / math.sqrt(rows),
+        tolerance=given,
         choices=integer("choices", choices, at_least=1),
         near=near,
     )
-    if tolerance is not None:
-        start = replace(start, tolerance=number("tolerance", tolerance, at_least=2.0**-20, at_most=0.25))
-    if start.error > 0.5:
+    if not plan.certified:
         raise ArgumentError("rows are too few for this many answers: no error below one half is certified")
-    return start
+    return plan

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import rel_entr
 
 from dpselect.errors import ArgumentError
-from dpselect.holdout.counting import ROUNDING, Counted, CountingPlan, ExactScores
+from dpselect.holdout.counting import ROUNDING, Counted, CountingPlan
 from dpselect.holdout.draws import Draws
 from dpselect.holdout.scores import Scored
 
@@ -63,10 +63,11 @@ def _reach(bound: float) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatioPlan(Counted, ExactScores):
+class RatioPlan(Counted):
     """`counting` counts what can be asked; its `rows` are those of the positive class."""
 
     mechanism = "ratio"
+    row_privacy = None  # exact scores promise nothing to a row
 
     @property
     def failure_probability(self) -> float:
@@ -80,6 +81,10 @@ class RatioPlan(Counted, ExactScores):
     def error(self) -> float:
         """The largest distance of an answer from the population's F1 that `interval` allows."""
         return _reach(self.counting.bound) + self.tolerance * _SAFE + 2.0 * ROUNDING
+
+    @property
+    def certified(self) -> bool:
+        return self.error <= 0.5
 
     def answer(self, scored: Scored, claim: float | None, draws: Draws) -> tuple[bool | None, float]:
         """Whether the claim is confirmed, and what is shown: the claim, or the rounded score."""

@@ -181,7 +181,8 @@ class SavedAnalysis(Session):
         planned, guessed = self._planned(), number("guess", guess)
         name = self._named("verify", question, repr(guessed))
         guarantee = planned.run_guarantee
-        found = self._known(name)
+        with self._record.turn() as turn:
+            found = _find(turn.entries, name)
         if found is not None:
             return Release(value=found["value"], guarantee=guarantee)
         values = evaluate(estimator, planned.blocks, axis=axis, jobs=self._jobs)
@@ -258,10 +259,6 @@ class SavedAnalysis(Session):
         if self._analysis.verification is None:
             raise ArgumentError("no verification was planned: give verifications= and refusals=")
         return self._analysis.verification
-
-    def _known(self, name: str) -> dict[str, Any] | None:
-        with self._record.turn() as turn:
-            return _find(turn.entries, name)
 
     def _named(self, *parts: str) -> str:
         if not all(isinstance(part, str) for part in parts):

@@ -251,9 +251,10 @@ class HoldoutRequest:
         `rarer`: for areas under the curve, the rows of the rarer class; for f1 those of the positive class (by default
         half of the rows).
         """
+        rows = integer("rows", rows, at_least=4, at_most=1 << 26)
         if len(self.metrics) > 1:
-            return self._several(integer("rows", rows, at_least=4, at_most=1 << 26), rarer)
-        ways = self._ways(integer("rows", rows, at_least=4, at_most=1 << 26), rarer)
+            return self._several(rows, rarer)
+        ways = self._ways(rows, rarer)
         if self.mechanism != "best":
             if self.mechanism not in ways:
                 raise BoundUnavailableError(

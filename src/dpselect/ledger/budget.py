@@ -84,11 +84,8 @@ class Budget:
     def _repr_html_(self) -> str:
         spent, left = self.spent(), self.remaining()
         rows = [
-            (name, float(whole), float(used), float(rest))
-            for name, whole, used, rest in (
-                ("epsilon", self.epsilon, spent.epsilon, left.epsilon),
-                ("delta", self.delta, spent.delta, left.delta),
-            )
+            ("epsilon", *map(float, (self.epsilon, spent.epsilon, left.epsilon))),
+            ("delta", *map(float, (self.delta, spent.delta, left.delta))),
         ]
         title = f"Budget {self.name}"
         return grid(title, ("", "whole", "spent", "left"), rows, note=f"{self.accounting}; {self.adjacency.value}")

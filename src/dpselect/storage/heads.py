@@ -108,16 +108,14 @@ def _latest(descriptor: int) -> tuple[KeptHead | None, int]:
     be read is one that was never finished.
     """
     found: list[tuple[KeptHead, int]] = []
-    slots = []
     for place in _PLACES:
         os.lseek(descriptor, place, os.SEEK_SET)
-        slots.append(os.read(descriptor, _SLOT).strip(b" \0"))
-    for slot, place in zip(slots, _PLACES, strict=True):
+        slot = os.read(descriptor, _SLOT).strip(b" \0")
         digest, _, text = slot.partition(b" ")
         if text and hashlib.sha256(text).hexdigest().encode("ascii") == digest:
             found.append((KeptHead(**json.loads(text)), place))
     if not found:
-        if slots[1]:
+        if slot:  # the second one
             raise ValueError("both of its slots are damaged")
         return None, _PLACES[0]
     latest, place = max(found, key=lambda pair: pair[0].sequence)
