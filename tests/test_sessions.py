@@ -252,7 +252,7 @@ def test_no_class_guards_itself_by_hand() -> None:
 BY_HAND = {
     "audit/callables.py": "looks whether the audited function forked",
     "learners/early_stopping.py": "a plan that scikit-learn's clones share",
-    "ledger/charge.py": "pickles as a receipt, which settles nothing",
+    "ledger/budget.py": "a charge pickles as a receipt, which settles nothing",
     "ledger/refusals.py": "an exception with more than a message",
     "privacy/output/guarantee.py": "a value with a function that is found again by its name",
     "randomness/source.py": "shared by clones",

@@ -1,6 +1,5 @@
 from .accounting import Amounts as Amounts
-from .budget import Budget as Budget, PricedBudget as PricedBudget
-from .charge import Charge as Charge
+from .budget import Budget as Budget, Charge as Charge, PricedBudget as PricedBudget
 from .entries import Head as Head
 from .ledger import Ledger as Ledger
 from .refusals import (

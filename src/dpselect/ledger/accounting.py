@@ -168,13 +168,13 @@ class SequenceAccounting(Accounting):
             raise refusal("sequence", options.sequence, "a sequence of guarantees")
         whole = [worst(guarantee) for guarantee in options.sequence]
         epsilon = compose(*whole).epsilon(below(options.delta))
-        if not math.isfinite(epsilon) or charged_amount("epsilon", epsilon) > options.epsilon:
-            asked = charged_amount("epsilon", epsilon) if math.isfinite(epsilon) else Fraction(10**9)
+        asked = charged_amount("epsilon", epsilon) if math.isfinite(epsilon) else Fraction(10**9)  # above every limit
+        if asked > options.epsilon:
             raise InsufficientBudget(options.name, {"epsilon": asked}, {"epsilon": options.epsilon})
         return {
             "limits": {"position": str(len(whole))},
             "sequence": [digest(guarantee) for guarantee in whole],
-            "composed": str(charged_amount("epsilon", epsilon)),
+            "composed": str(asked),
         }
 
     def price(self, terms: Mapping[str, Any], guarantee: Budgeted, delta: Fraction | None) -> ReservedPrice:  # noqa: ARG002

@@ -1,9 +1,10 @@
-"""One budget of a ledger: what is left, reserve, settle."""
+"""One budget of a ledger: what is left, reserve, settle; a charge in the hands of whoever runs the mechanism."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
@@ -12,11 +13,10 @@ from typing import Any
 
 from dpselect.errors import ArgumentError, public_text
 from dpselect.ledger.accounting import Accounting, Amounts, Budgeted, OutputAccounting, SequenceAccounting, worst
-from dpselect.ledger.charge import Charge
 from dpselect.ledger.entries import Body, Head, amounts_from_text, amounts_to_text, cell_text, without_books
 from dpselect.ledger.filters import RenyiAccounting
 from dpselect.ledger.fold import WHOLE, Account, Reservation
-from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, StaleRecordError
+from dpselect.ledger.refusals import AlreadySettledError, LedgerDamagedError, LedgerError, StaleRecordError
 from dpselect.ledger.store import Store
 from dpselect.ledger.transaction import Transaction
 from dpselect.numerics import rounded_down
@@ -24,12 +24,44 @@ from dpselect.privacy import Adjacency, OutputGuarantee, Receipt
 from dpselect.privacy.notebook import grid
 from dpselect.privacy.output.amounts import Exact, charged_amount
 
-__all__ = ["ACCOUNTINGS", "Budget", "PricedBudget"]
+__all__ = ["ACCOUNTINGS", "Budget", "Charge", "PricedBudget"]
 
 ACCOUNTINGS: Mapping[str, Accounting] = MappingProxyType(
     {"output": OutputAccounting(), "renyi": RenyiAccounting(), "pld": SequenceAccounting()}
 )
 """The ways of counting by name."""
+
+
+@dataclass(frozen=True)
+class Charge(Receipt):
+    """The receipt of a reservation, with the way to settle it.
+
+    Used as a context it does nothing at the end: what was not settled stays charged in full, whatever happened.
+    """
+
+    _settle: Callable[[Any], Receipt] | None = field(default=None, repr=False, compare=False)
+    """Takes the output, or `OutputGuarantee` in place of one: None is an output too."""
+
+    def settle(self, output: Any = OutputGuarantee) -> Receipt:
+        """Close the reservation at the cell of the output that was released; without an output, in full.
+
+        Only the epsilon of an output guarantee in an `output` budget comes back, and in a filter on Renyi divergences
+        what was not used of them; delta never does. Durable on return.
+        Raises `ArgumentError` when the output is in no cell of the partition and `AlreadySettledError` the second time;
+        the reservation then stands as it was.
+        """
+        if self._settle is None:
+            raise LedgerError("this receipt has left its process: settle through the budget, by its identifier")
+        return self._settle(output)
+
+    def __enter__(self) -> Charge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Receipt, (self.account, self.identifier, self.charged, self.sequence, self.head)
 
 
 class Budget:
@@ -216,7 +248,8 @@ class Budget:
             cell = guarantee.cell(output)
             guarantee.price(cell)  # one that has no price is refused, however it is counted
             price = self._accounting.settled(self._terms, guarantee, cell)
-            named = _declared_text(guarantee, cell)
+            # as it was declared: an output may give an equal value of another type
+            named = cell_text(next((known for known in guarantee.table or () if known == cell), cell))
         with self._store.write() as transaction:
             reserved, _ = self._reserved(transaction, identifier)
             if reserved["cells"] is None:  # nothing comes back, so nothing is told
@@ -315,9 +348,3 @@ def _same(transaction: Transaction, booked: Reservation, body: Body) -> Head:
 def _charged(reserved: Body, settled: Body) -> dict[str, Fraction]:
     charge = amounts_from_text(settled.get("charge") or reserved["charge"])
     return charge if settled["epsilon"] is None else {**charge, "epsilon": Fraction(settled["epsilon"])}
-
-
-def _declared_text(guarantee: OutputGuarantee, cell: Hashable) -> str:
-    """The cell as it was declared: an output may give an equal value of another type."""
-    declared = [known for known in guarantee.table or () if known == cell]
-    return cell_text(declared[0] if declared else cell)

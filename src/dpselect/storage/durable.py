@@ -47,12 +47,7 @@ def sync_folder(folder: Path) -> None:
 
 def create_private(path: Path, content: bytes) -> None:
     """Create a file that only its owner can read; raises `FileExistsError` if there is one."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600)
-    try:
-        os.write(descriptor, content)
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
+    _write(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o600), content)
     sync_folder(path.parent)
 
 
@@ -62,11 +57,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Fit for the release callback of `tune`.
     """
     part = path.with_name(f".{path.name}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        sync(file.fileno())
+    _write(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FLAGS, 0o666), content)
     os.replace(part, path)
     sync_folder(path.parent)
 
@@ -80,13 +71,17 @@ def erase(path: Path) -> None:
         descriptor = os.open(path, os.O_WRONLY | _FLAGS)
     except FileNotFoundError:
         return
-    try:
-        os.write(descriptor, secrets.token_bytes(max(os.fstat(descriptor).st_size, 1)))
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
+    _write(descriptor, secrets.token_bytes(max(os.fstat(descriptor).st_size, 1)))
     path.unlink()
     sync_folder(path.parent)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """Write to the beginning of an open file, sync and close it."""
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        sync(descriptor)
 
 
 def connect(
