@@ -57,11 +57,6 @@ class State:
     known: dict[str, Entry] = field(default_factory=dict)
 
     @property
-    def run(self) -> int:
-        """Which threshold is open: a new one for every answer."""
-        return self.exposure.answered
-
-    @property
     def questions_left(self) -> int:
         """How many questions may still be asked; 0 once the answers are used up."""
         return max(self.questions - self.exposure.asked, 0) if self.answers_left else 0

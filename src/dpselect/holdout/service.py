@@ -270,7 +270,7 @@ class Holdout(Unrepeatable):
             repeated = entry is not None
             if entry is None:
                 state.check()
-                draws = Draws(self._key, predicted, question, state.run)
+                draws = Draws(self._key, predicted, question, run=state.exposure.answered)
                 entry = Entry(question, *plan.answer(scored, claimed, draws))
                 state = replace(state, exposure=state.exposed(entry))
                 turn.append(entry.fields(), state.exposure)

@@ -78,7 +78,6 @@ class SharedRecord(Sealed):
     ) -> SharedRecord:
         """Write a new record; durable on return. Raises `StudyError` when the name is taken or it cannot be."""
         row, _ = new_row(kind=kind, terms=terms, secret=secret, key_variable=key_variable)
-        made = False
         try:
             with (
                 closing(opened(url, timeout=_SECONDS)) as database,
@@ -97,10 +96,9 @@ class SharedRecord(Sealed):
                     name=name,
                     **row,
                 )
-            made = True
-        finally:
-            if not made:
-                discard_key(row)
+        except BaseException:
+            discard_key(row)
+            raise
         return cls(url, name, row)
 
     @classmethod

@@ -201,14 +201,11 @@ class _Gaussian:
         return _gaussian_epsilon(square, delta) if square > 0.0 else 0.0
 
 
-_FILTERS: dict[str, type[_Renyi] | type[_Concentrated] | type[_Gaussian]] = {
-    "renyi": _Renyi,
-    "zcdp": _Concentrated,
-    "gaussian": _Gaussian,
-}
+_Filter = type[_Renyi] | type[_Concentrated] | type[_Gaussian]
+_FILTERS: dict[str, _Filter] = {"renyi": _Renyi, "zcdp": _Concentrated, "gaussian": _Gaussian}
 
 
-def _named(name: str) -> type[_Renyi] | type[_Concentrated] | type[_Gaussian]:
+def _named(name: str) -> _Filter:
     if name not in _FILTERS:
         raise ArgumentError(f"filter must be one of {', '.join(map(repr, _FILTERS))}, got {name!r}")
     return _FILTERS[name]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
 from dpselect.holdout.server.boards import Board, BoardAnswer
-from dpselect.holdout.server.limits import AtOnce, ServerSettings, TooLargeError, TooOften, network_of, read_body
+from dpselect.holdout.server.limits import AtOnce, ServerSettings, TooOften, network_of
 from dpselect.holdout.server.openapi import openapi
 from dpselect.holdout.server.pages import CSP, html
 from dpselect.holdout.server.submitters import QuotaError, Submitter, Submitters
@@ -61,7 +61,7 @@ class _Server:
         self._by_name = TooOften(settings.rate)
         # a holdout or gate gives one answer at a time: who comes later waits here, not for a lock on a file
         self._lines = {name: anyio.CapacityLimiter(1) for name in boards}
-        self._waiting = dict.fromkeys(boards, 0)
+        self._waiting = AtOnce(settings.waiting)
         self._at_once = AtOnce(settings.at_once)
         self._reading = anyio.CapacityLimiter(4)  # a body takes many times its size while it is read
 
@@ -124,13 +124,10 @@ class _Server:
         body, query = await self._body(request, who), dict(request.query_params)
         if len(query) != len(request.query_params.multi_items()):
             raise _RefusedError(422, "malformed", "an option stands in the query twice")
-        if self._waiting[board.name] >= self._settings.waiting:
-            raise _busy("too many submissions are waiting")
-        self._waiting[board.name] += 1
-        try:
+        with self._waiting.of(board.name) as place:
+            if not place:
+                raise _busy("too many submissions are waiting")
             return JSONResponse(await self._answered(who, board, lambda: Upload(body, media, query)))
-        finally:
-            self._waiting[board.name] -= 1
 
     async def _answered(self, who: Submitter, board: Board, upload: Callable[[], Upload]) -> dict[str, Any]:
         try:
@@ -197,17 +194,22 @@ class _Server:
 
     async def _body(self, request: Request, who: Submitter) -> bytes:
         most = min(self._settings.max_bytes, who.max_bytes or self._settings.max_bytes)
+        too_large = _RefusedError(413, "too_large", f"a body may hold {most} bytes", {"Connection": "close"})
+        if int(request.headers.get("content-length", "0")) > most:
+            raise too_large
+        parts, size = list[bytes](), 0
         try:
-            if int(request.headers.get("content-length", "0")) > most:
-                raise TooLargeError
             with anyio.fail_after(self._settings.body_seconds):
-                return await read_body(request.stream(), most)
-        except TooLargeError:
-            raise _RefusedError(413, "too_large", f"a body may hold {most} bytes", {"Connection": "close"}) from None
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > most:
+                        raise too_large
+                    parts.append(chunk)
         except TimeoutError:
             raise _RefusedError(408, "too_slow", "the body took too long", {"Connection": "close"}) from None
         except ClientDisconnect:
             raise _RefusedError(400, "disconnected", "the body is not complete") from None
+        return b"".join(parts)
 
 
 def _too_often() -> _RefusedError:
@@ -235,8 +237,6 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
         code = {404: "not_found", 405: "method"}.get(error.status_code, "refused")
         return _problem(error.status_code, code, "see openapi.json for what is served", error.headers)
 
-    routes = _Server(boards, submitters, settings).routes()
-
     async def failed(request: Request, error: Exception) -> Response:  # noqa: ARG001 - of this form
         return _problem(500, "failed", "the server failed; nothing was shown")
 
@@ -249,7 +249,7 @@ def make_app(boards: Mapping[str, Board], submitters: Submitters, settings: Serv
         StudyError: unavailable,
         Exception: failed,
     }
-    app = Starlette(routes=routes, exception_handlers=handlers)
+    app = Starlette(routes=_Server(boards, submitters, settings).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False  # to an address that a proxy may not show
     return _Guarded(app, settings.root_path)
 

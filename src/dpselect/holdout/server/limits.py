@@ -1,18 +1,18 @@
-"""What the operator of a server decides: how often somebody may ask, how much one body may hold, and the like."""
+"""What the operator of a server decides, and how often somebody may ask."""
 
 from __future__ import annotations
 
 import ipaddress
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from dpselect.errors import ArgumentError, integer, number
 
-__all__ = ["AtOnce", "ServerSettings", "TooLargeError", "TooOften", "network_of", "read_body"]
+__all__ = ["AtOnce", "ServerSettings", "TooOften", "network_of"]
 
 _MOST_KEYS: Final = 10_000
 
@@ -59,10 +59,6 @@ class ServerSettings:
             object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
         if self.root_path and (not self.root_path.startswith("/") or self.root_path.endswith("/")):
             raise ArgumentError(f"root_path must begin with a slash and not end with one, got {self.root_path!r}")
-
-
-class TooLargeError(Exception):
-    """A body is larger than is taken."""
 
 
 class TooOften:
@@ -131,14 +127,3 @@ def network_of(address: str) -> str:
     if isinstance(found, ipaddress.IPv4Address):
         return address
     return str(found.ipv4_mapped or ipaddress.IPv6Network((int(found) >> 64 << 64, 64)))
-
-
-async def read_body(chunks: AsyncIterator[bytes], most: int) -> bytes:
-    """All of it. Raises `TooLargeError` as soon as it is too much."""
-    parts, size = [], 0
-    async for chunk in chunks:
-        size += len(chunk)
-        if size > most:
-            raise TooLargeError
-        parts.append(chunk)
-    return b"".join(parts)
