@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpselect.errors import ContentError
-from dpselect.holdout.files import FORM, read_columns, texts
+from dpselect.holdout.files import FORM, read_columns, texts, unique_ids
 from dpselect.storage import CsvForm
 
 __all__ = ["read_groups", "read_outcomes"]
@@ -26,8 +26,7 @@ def read_outcomes(
     found: dict[str, list[Any]] = {}
     for name, *values in _rows(path, [id_column, *outcome_columns], form):
         found.setdefault(name, []).extend(values)
-    if "" in found:
-        raise ContentError(f"column {id_column!r} has rows without an id")
+    unique_ids(list(found), id_column)
     return found
 
 

@@ -1,16 +1,23 @@
-"""The server's routes. What goes wrong is one JSON object with a code and a message; nothing else is said or logged."""
+"""The server's routes. What goes wrong is one JSON object with a code and a message; nothing else is said or logged.
+
+The leaderboard for people is plain HTML without scripts, readable from 320 pixels on.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, StudyError, missing_extra
 from dpselect.holdout.server.boards import Board, BoardAnswer
 from dpselect.holdout.server.limits import AtOnce, ServerSettings, TooOften, network_of
 from dpselect.holdout.server.openapi import openapi
-from dpselect.holdout.server.pages import CSP, html
 from dpselect.holdout.server.submitters import QuotaError, Submitter, Submitters
 from dpselect.holdout.server.uploads import MEDIA, Upload
 
@@ -32,9 +39,17 @@ LOG: Final = logging.getLogger("dpselect.server")
 _METHODS: Final = ("GET", "HEAD", "POST")
 _LONGEST: Final = 1000
 """Signs of what is said about a submission: names of its columns stand there."""
+_STYLE: Final = files("dpselect.holdout.server").joinpath("templates/style.css").read_text(encoding="utf-8")
+_DIGEST: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+_PAGES: Final = Environment(
+    loader=PackageLoader("dpselect.holdout.server"), undefined=StrictUndefined, autoescape=True, trim_blocks=True
+)
 _HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": CSP,
+    # nothing is loaded, and no style but ours
+    "Content-Security-Policy": (
+        f"default-src 'none'; style-src 'sha256-{_DIGEST}'; frame-ancestors 'none'; base-uri 'none'"
+    ),
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
@@ -50,6 +65,11 @@ class _RefusedError(Exception):
 
 def _problem(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
     return JSONResponse({"error": {"code": code, "message": message}}, status, dict(headers or {}))
+
+
+def _page(name: str, **shown: Any) -> Response:
+    """What is served ("index"), or who has what and what is left, by the kind of the board."""
+    return HTMLResponse(_PAGES.get_template(f"{name}.html").render(**shown, style=_STYLE))
 
 
 class _Server:
@@ -79,12 +99,12 @@ class _Server:
 
     async def index(self, request: Request) -> Response:
         self._count(request)
-        return HTMLResponse(html("index", boards=await run_sync(self._public)))
+        return _page("index", boards=await run_sync(self._public))
 
     async def page(self, request: Request) -> Response:
         self._count(request)
         board = self._board(request)
-        return HTMLResponse(html(board.kind, board=await run_sync(self._described, board)))
+        return _page(board.kind, board=await run_sync(self._described, board))
 
     async def boards(self, request: Request) -> Response:
         self._count(request)
