@@ -183,13 +183,13 @@ class Record(Sealed):
         try:
             with closing(durable.connect(path)) as connection:
                 connection.row_factory = sqlite3.Row
-                row = dict(connection.execute("SELECT * FROM about").fetchone() or {"format": None})
-        except sqlite3.DatabaseError:
+                row = dict(connection.execute("SELECT * FROM about").fetchone() or ())
+            if not isinstance(row["format"], int) or row["format"] < 1:
+                raise _unusable(path)
+            check_row(row, str(path), kind)
+            return cls(path, row)
+        except (sqlite3.DatabaseError, KeyError):
             raise _unusable(path) from None
-        if not isinstance(row.get("format"), int) or row["format"] < 1:
-            raise _unusable(path)
-        check_row(row, str(path), kind)
-        return cls(path, row)
 
     @contextmanager
     def turn(self, *, several: bool = False) -> Iterator[Turn]:

@@ -79,15 +79,15 @@ class Terms:
             )
         few = "" if plan.answers == plan.questions else f", at most {plan.answers} of them scores,"
         error = plan.error * self.scale(self.metric)
+        others = "".join(f", or within {other:.4g} of its {name}" for name, other in self._further_errors.items())
         return (
             f"All of up to {plan.questions} adaptive answers{few} are within {error:.4g} of the "
-            f"population's {self.metric.name}{self._others}, {chance}."
+            f"population's {self.metric.name}{others}, {chance}."
         )
 
     @property
-    def _others(self) -> str:
-        errors = ((name, plan.error or 0.0, METRICS[name]) for name, plan in self.further.items())
-        return "".join(f", or within {error * self.scale(kind):.4g} of its {name}" for name, error, kind in errors)
+    def _further_errors(self) -> dict[str, float]:
+        return {name: (plan.error or 0.0) * self.scale(METRICS[name]) for name, plan in self.further.items()}
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able summary."""
@@ -101,9 +101,7 @@ class Terms:
             "mechanism": plan.mechanism,
             "error": None if plan.error is None else plan.error * self.scale(self.metric),
             "tolerance": plan.tolerance * self.scale(self.metric),
-            "further_errors": {
-                name: (plan.error or 0.0) * self.scale(METRICS[name]) for name, plan in self.further.items()
-            },
+            "further_errors": self._further_errors,
             "validity": self.statement,
             "reason": self.reason,
             "row_privacy": None if plan.row_privacy is None else plan.row_privacy.describe(delta=self.delta),
@@ -142,7 +140,8 @@ def _fields(plan: PlannedMechanism) -> dict[str, Any]:
 
 def _made(kind: Callable[..., Any], fields: Mapping[str, Any]) -> Any:
     """A dataclass from its fields and those of its parts."""
-    return kind(**{name: _made(_PARTS[name], given) if name in _PARTS else given for name, given in fields.items()})
+    parts = {name: _made(_PARTS[name], given) for name, given in fields.items() if isinstance(given, dict)}
+    return kind(**{**fields, **parts})
 
 
 @dataclass(frozen=True)
