@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 import numpy as np
-from scipy.special import gammaln, logsumexp, rel_entr
+from scipy.special import gammaln, logsumexp
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.holdout.draws import Draws
@@ -53,7 +53,9 @@ _SAFE = 1.0 + 1e-9
 
 def divergence(sample: float, population: float) -> float:
     """kl(s, d) of two Bernoulli laws, in nats."""
-    return float(rel_entr(sample, population) + rel_entr(1.0 - sample, 1.0 - population))
+    first = 0.0 if sample <= 0.0 else sample * math.log(sample / population) if population > 0.0 else math.inf
+    other, rest = 1.0 - sample, 1.0 - population
+    return first + (0.0 if other <= 0.0 else other * math.log(other / rest) if rest > 0.0 else math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
