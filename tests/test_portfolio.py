@@ -151,23 +151,32 @@ def test_a_plan_pays_for_the_last_run_of_the_dearest_candidate():
         assert price.guarantee.pure_epsilon == pytest.approx(whole, rel=1e-12)
 
 
-def started(weights, rows=None):
+def started():
     choice = the_choice(agreement(CLASSES), 0.3, ADD)
     make = [lambda noise: gaussian(noise_multiplier=noise)] * 3
-    return portfolio_of(make, choice, epsilon=3.0, delta=1e-6, weights=weights, rows=rows)
+    return portfolio_of(make, choice, epsilon=3.0, delta=1e-6)
+
+
+def test_the_first_candidate_has_the_larger_trial():
+    """Eight of the ten parts that the trials share; the last run has the rest of the squares."""
+    found = started()
+    squares = np.array([each.gaussian_mu**2 for each in (*found.training, found.last)])
+    assert squares / np.sum(squares) == pytest.approx([0.12, 0.015, 0.015, 0.85], rel=1e-3)
+    assert found.ahead == math.floor(3.5 / found.training[0].gaussian_mu) > 0
 
 
 def test_what_a_candidate_fits_by_chance_is_taken_off_where_it_is_more_than_the_first_ones():
     """About half a row a weight, and no more than its privacy lets the rows that train it matter."""
-    found = started((100, 301, 40))
-    ahead = found.starts[0]
-    assert ahead > 0
-    assert found.starts == (ahead, -101, 0)
-    assert started(()).starts == (ahead,)
-    most = 500 * found.training[1].delta(0.0)
-    assert 20 < most < 50
-    assert started((10, 301, 40), rows=500).starts == (ahead, -math.ceil(most - 5), -15)
-    assert started((301, 9000, 40), rows=500).starts == (ahead, 0, 0)
+    found = started()
+    assert found.starts([100, 301, 40]) == (found.ahead, -101, 0)
+    assert found.starts([None] * 3) == (found.ahead, 0, 0)
+    assert found.starts([None, 301, 40]) == found.starts([100, None, 40]) == (found.ahead, 0, 0)
+    first, other = (500 * found.training[place].delta(0.0) for place in (0, 1))
+    assert 15 < other < 25 < 40 < first < 70
+    assert found.starts([10, 301, 40], rows=500) == (found.ahead, -math.ceil(other - 5), -math.ceil(other - 5))
+    assert found.starts([20, 301, 24], rows=500) == (found.ahead, -math.ceil(other - 10), -2)
+    assert found.starts([301, 9000, 40], rows=500) == (found.ahead, 0, 0)
+    assert found.starts([0, 1e300, 0]) == (found.ahead, -(2**40), 0)
 
 
 @pytest.mark.theorem("docs/theory/portfolio.md, Lemma 2", exact=True, sharp=True)

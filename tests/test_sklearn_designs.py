@@ -2,10 +2,12 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.pipeline import Pipeline
 
 from dpselect.accounting import best_of
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, covering, portfolio_of
@@ -15,6 +17,7 @@ from dpselect.integrations.sklearn.designs import PortfolioRun, agreement_of, li
 from dpselect.integrations.sklearn.distributions import search_space
 from dpselect.integrations.sklearn.trial import Settings, TrialRows, unpack
 from dpselect.learners import DPSGDClassifier, DPSGDRegressor
+from dpselect.mechanisms import ExponentialMechanism
 from dpselect.privacy import Adjacency, compose, pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Harmonic
@@ -110,7 +113,7 @@ def exact_law(labels, rate):
 
 
 def portfolio_run(labels, choice):
-    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), (AHEAD,))
+    price = PortfolioPrice(TRIALS, (), choice, LAST, pure_dp(epsilon=1.0), AHEAD)
     settings = Settings(None, None, None, None, None, None)
     table = TrialRows(np.zeros((len(labels), 1)), np.array(labels), {})
     compared = agreement_of(Says(), None, np.array([0, 1]))
@@ -131,6 +134,37 @@ def test_a_portfolio_draws_by_the_law_that_is_audited():
         found[int(place), model.answer_] += 1
     for outcome, chance in exact_law(labels, float(choice.rate)).items():
         assert abs(found[outcome] / draws - chance) < 4.0 * math.sqrt(chance * (1.0 - chance) / draws)
+
+
+class Told(ExponentialMechanism):
+    """A choice that tells the scores that it is given."""
+
+    def __call__(self, scores, *, random):
+        raise Scores(scores)
+
+
+class Scores(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(("attributes", "taken"), [({"weights_": 2}, 4), ({"coef_": 1, "intercept_": 1}, 4), ({}, 0)])
+def test_a_candidate_with_more_weights_is_put_back(attributes, taken):
+    """Half of eight numbers more; those of this package's learners and of linear models are counted."""
+
+    class Fitted(Says):
+        def fit(self, X, y):
+            for name, arrays in attributes.items():
+                found = [np.zeros(4 + 4 * self.kind)] * arrays
+                setattr(self, name, found if name == "weights_" else found[0])
+            return super().fit(X, y)
+
+    choice = the_choice(agreement_of(Says(), None, None).metric, 1.0, Adjacency.ADD_OR_REMOVE_ONE)
+    told = Told(sensitivity=choice.sensitivity, epsilon=1.0)
+    run = replace(portfolio_run([0, 1], told), estimator=Pipeline([("says", Fitted())]))
+    run = replace(run, candidates=[{"says__kind": 0}, {"says__kind": 1}])
+    with pytest.raises(Scores) as found:
+        run({}, keyed_source(1))
+    assert found.value.args[0] == [1.0 + AHEAD, 1.0 - taken]
 
 
 @pytest.mark.full

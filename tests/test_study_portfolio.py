@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS
+from dpselect.accounting.planning.portfolio import HEAD_START, OPTIMISM, TRIALS, PortfolioPrice, trial_shares
 from dpselect.errors import BudgetError, StudyError
 from dpselect.privacy import compose
 from dpselect.randomness import keyed_source
@@ -133,14 +133,18 @@ def test_the_price_is_the_composition_and_uses_the_total():
     again = compose(compose(*parts, found.portfolio.last), found.portfolio.choice.guarantee)
     assert found.epsilon == pytest.approx(again.epsilon(1e-6), rel=1e-9)
     squares = np.array([part.gaussian_mu**2 for part in (*parts, found.portfolio.last)])
-    assert found.portfolio.starts[0] == math.floor(HEAD_START / parts[0].gaussian_mu)
-    assert squares / np.sum(squares) == pytest.approx([*[TRIALS / 3] * 3, 1.0 - TRIALS], abs=0.01)
+    assert found.portfolio.ahead == math.floor(HEAD_START / parts[0].gaussian_mu)
+    assert squares / np.sum(squares) == pytest.approx([*trial_shares(3), 1.0 - TRIALS], abs=0.01)
 
 
-def test_a_candidate_with_more_weights_is_put_back():
+def test_a_candidate_with_more_weights_is_put_back(tmp_path, monkeypatch):
     """Of 4 columns and 3 classes: (4 * 4 + 1) * 3 weights of cosines, 5 * 3 centred, (4 * 16 + 1) * 3 of bins."""
-    starts = priced().price.portfolio.starts
-    assert starts[1:] == (0, -(65 * 3 - 17 * 3) // 2)
+    told = []
+    starts = PortfolioPrice.starts
+    monkeypatch.setattr(PortfolioPrice, "starts", lambda *given: told.append(given[1:]) or starts(*given))
+    run_study(parsed(output={"folder": "released"}), base_folder=tmp_path, random=keyed_source(1))
+    assert told == [([17 * 3, 5 * 3, 65 * 3], MANY["nominal_rows"])]
+    assert starts(priced().price.portfolio, *told[0])[1:] == (0, -(65 * 3 - 17 * 3) // 2)
 
 
 @pytest.mark.full

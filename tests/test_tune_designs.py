@@ -369,6 +369,14 @@ def test_functions_of_another_kind_are_refused():
         TwoStageDesign(last=3)
     with pytest.raises(TypeError, match="score must be callable"):
         PortfolioDesign(score=None)
+    with pytest.raises(TypeError, match="weights must be callable"):
+        PortfolioDesign(score=float, weights=17)
+    with pytest.raises(ArgumentError, match="nominal_rows goes with weights"):
+        PortfolioDesign(score=float, nominal_rows=100)
+    with pytest.raises(ArgumentError, match="nominal_rows must be"):
+        PortfolioDesign(score=float, weights=float, nominal_rows=-1)
+    with pytest.raises(ArgumentError, match=r"weights cannot be called as weights\(value\)"):
+        portfolio(Runs(), design=PortfolioDesign(score=float, weights=lambda: 3))
     replaced = partial(pure_of, REPLACED)
     with pytest.raises(AdjacencyError):
         two_stages(never, base=lambda noise: [pure(noise), replaced(noise)], **ONE)

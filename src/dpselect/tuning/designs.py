@@ -95,7 +95,7 @@ class PortfolioDesign:
 
     A model with many weights fits its own rows better than others. `weights(value)`, how many the value has, takes from
     a setting what those that it has more than the first fit by chance, half the sensitivity for each, and with a public
-    number of `rows` no more than the privacy of a trial lets so many matter (docs/theory/portfolio.md, Lemma 2). The
+    number of rows, `nominal_rows`, no more than the privacy of a trial lets so many matter (docs/theory/portfolio.md, Lemma 2). The
     caller must ensure that it looks at the value alone. Where it raises or gives no number, nothing is taken off.
 
     >>> PortfolioDesign(score=lambda answer: float(answer), sensitivity=2).sensitivity
@@ -106,7 +106,7 @@ class PortfolioDesign:
     sensitivity: SupportsFloat = 1.0
     monotonic: bool = False
     weights: Callable[[Any], SupportsFloat] | None = None
-    rows: SupportsFloat | None = None
+    nominal_rows: SupportsFloat | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0, rounding="up"))
@@ -115,10 +115,10 @@ class PortfolioDesign:
         flag("monotonic", self.monotonic)
         if self.weights is not None and not callable(self.weights):
             raise TypeError("weights must be callable: weights(value)")
-        if self.rows is not None:
-            object.__setattr__(self, "rows", number("rows", self.rows, above=0.0))
+        if self.nominal_rows is not None:
+            object.__setattr__(self, "nominal_rows", number("nominal_rows", self.nominal_rows, above=0.0))
             if self.weights is None:
-                raise ArgumentError("rows goes with weights: give both, or leave both out")
+                raise ArgumentError("nominal_rows goes with weights: give both, or leave both out")
 
 
 Design = Literal["one-stage", "two-stage"] | TwoStageDesign | PortfolioDesign
@@ -409,7 +409,7 @@ class _PortfolioObjective:
 
     def __call__(self, params: Mapping[str, Any], random: RandomSource) -> TrialOutput:
         fits = [partial(self._fit, candidate) for candidate in self.candidates]
-        rows = None if self.design.rows is None else float(self.design.rows)
+        rows = None if self.design.nominal_rows is None else float(self.design.nominal_rows)
         value, (place,) = Portfolio(fits, self.price, self._score, self._size, rows)(params, random, (None, None))
         if value is _FAILED:
             raise RuntimeError("the last run failed")
