@@ -8,7 +8,7 @@ import threading
 import weakref
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 from dpselect.errors import ForkedSourceError, integer
@@ -42,13 +42,15 @@ class BitStream(Unrepeatable):
     def _restart(self, key: bytes) -> None:
         self._key = key
         self._pid = os.getpid()
-        self._stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        self._stream: CipherContext | None = None  # made for the first draw, since many sources only give others
         self._buffer = b""
         self._position = 0
 
     def _next(self, count: int) -> bytes:
         if not self._replayable:
             refuse_while_starting("a draw from system entropy")
+        if self._stream is None:
+            self._stream = Cipher(algorithms.AES(self._key), modes.CTR(bytes(16))).encryptor()
         return self._stream.update(bytes(count))
 
     @property
