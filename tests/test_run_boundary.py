@@ -165,6 +165,41 @@ def test_a_run_is_silent_down_to_its_descriptors_where_the_process_is_its_own(ca
     assert capfd.readouterr().out == "afterwards\n"
 
 
+def test_a_run_that_closes_its_output_or_the_null_device_does_not_matter_to_later_searches(tmp_path):
+    descriptors = []
+
+    def closing(close):
+        def run(_):
+            print(SECRET)
+            descriptors.append(sys.stdout.fileno())
+            close()
+            return 1.0, "found"
+
+        return run
+
+    one = {"repetitions": Fixed(count=1), "guarantee": BASE}
+    assert select_best(closing(lambda: sys.stdout.close()), **one).value == "found"
+    assert select_best(closing(lambda: os.close(sys.stdout.fileno())), **one).value == "found"
+    with open(tmp_path / "somebody's", "w") as other:  # which may have the number now
+        os.dup2(other.fileno(), descriptors[-1])
+        try:
+            assert select_best(closing(lambda: sys.stdout.flush()), **one).value == "found"
+        finally:
+            if descriptors[-2] != other.fileno():
+                os.close(descriptors[-2])
+    assert (tmp_path / "somebody's").read_text() == ""
+
+
+def test_a_silence_that_cannot_begin_leaves_the_next_one_silent(monkeypatch, capfd):
+    with monkeypatch.context() as broken:
+        broken.setattr("dpselect.privacy.boundary._null", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError), silence():
+            pass
+    with silence():
+        print(SECRET)
+    assert capfd.readouterr().out == ""
+
+
 def test_threads_that_overlap_leave_the_streams_as_they_were():
     streams = sys.stdout, sys.stderr
     first, second = threading.Event(), threading.Event()

@@ -7,14 +7,14 @@ guarantee. Every mechanism that runs such code does so through `result_of`.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
 from typing import Any, Final, TextIO, TypeVar
 
 __all__ = ["Surroundings", "result_of", "silence"]
@@ -47,61 +47,90 @@ def result_of(run: Callable[[], _Result], otherwise: _Otherwise, *, quiet: bool 
 class Surroundings:
     """What a process shares among its threads: changed by the first that asks, restored by the last that is done.
 
-    `change(undo, ...)` makes the change, and leaves on the stack `undo` what takes it back.
+    `change(...)` makes the change, and returns what takes it back.
     """
 
-    def __init__(self, change: Callable[..., None]) -> None:
+    def __init__(self, change: Callable[..., Callable[[], object]]) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._undo = ExitStack()
         self._change = change
 
     def begin(self, *how: Any) -> None:
         """One more thread needs the change."""
         with self._lock:
+            if self._users == 0:
+                self._restore = self._change(*how)
             self._users += 1
-            if self._users == 1:
-                self._change(self._undo, *how)
 
     def end(self) -> None:
         """One thread less does."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._undo.close()
+                self._restore()
+
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
 
-def _discard_output(undo: ExitStack) -> None:
-    # a file, because some programs ask their output for its descriptor
-    null = open(os.devnull, "w", encoding="utf-8", errors="replace")  # noqa: SIM115 (closed by undo)
-    undo.callback(_show_output, null, sys.stdout, sys.stderr, logging.root.manager.disable)
-    undo.enter_context(warnings.catch_warnings(action="ignore"))
+@cache
+def _null_device() -> tuple[int, os.stat_result]:
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    return descriptor, os.fstat(descriptor)
+
+
+def _null() -> TextIO:
+    """The null device as a file, because some programs ask their output for its descriptor, which stays open.
+
+    Unless somebody has closed it, and another file may have its number.
+    """
+    descriptor, opened = _null_device()
+    try:
+        found: os.stat_result | None = os.fstat(descriptor)
+    except OSError:
+        found = None
+    if found is None or not os.path.samestat(found, opened):
+        _null_device.cache_clear()
+        descriptor, _ = _null_device()
+    return open(descriptor, "w", encoding="utf-8", errors="replace", closefd=False)
+
+
+def _discard_output() -> Callable[[], None]:
+    null, stdout, stderr, disabled = _null(), sys.stdout, sys.stderr, logging.root.manager.disable
+    unwarned = warnings.catch_warnings(action="ignore")
+    unwarned.__enter__()
     sys.stdout = sys.stderr = null
     logging.disable(sys.maxsize)
 
+    def show_output() -> None:
+        sys.stdout, sys.stderr = stdout, stderr
+        logging.disable(disabled)
+        unwarned.__exit__(None, None, None)
+        with suppress(OSError, ValueError):  # a run may have closed or taken away what is below
+            null.close()
 
-def _show_output(null: TextIO, stdout: TextIO, stderr: TextIO, disabled: int) -> None:
-    sys.stdout, sys.stderr = stdout, stderr
-    logging.disable(disabled)
-    null.close()
+    return show_output
 
 
 _silence: Final = Surroundings(_discard_output)
 
 
-@contextmanager
-def silence(*, descriptors: bool = False) -> Iterator[None]:
+def silence(*, descriptors: bool = False) -> AbstractContextManager[None]:
     """Discard what is printed, warned and logged in this block, by every thread of the process.
 
     `descriptors` discards also what compiled code and child processes write to the descriptors of standard output and
     error: for a process that has nothing else to say.
     """
-    _silence.begin()
-    try:
-        with _no_descriptors() if descriptors else contextlib.nullcontext():
-            yield
-    finally:
-        _silence.end()
+    return _silence_of_descriptors() if descriptors else _silence
+
+
+@contextmanager
+def _silence_of_descriptors() -> Iterator[None]:
+    with _silence, _no_descriptors():
+        yield
 
 
 @contextmanager

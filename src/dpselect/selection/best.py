@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dpselect.accounting import best_of
+from dpselect.errors import expect
 from dpselect.privacy import Guarantee, Release, Spender
 from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
@@ -28,6 +30,7 @@ class SelectBest(Selector):
 
     def __post_init__(self) -> None:
         promise("base", self.base)
+        expect("repetitions", self.repetitions, Repetitions)
 
     @property
     def no_runs(self) -> float:
@@ -37,7 +40,7 @@ class SelectBest(Selector):
     @property
     def guarantee(self) -> Guarantee:
         """`best_of(base, repetitions)`."""
-        return best_of(self.base, self.repetitions)
+        return _priced(self.base, self.repetitions)
 
     def _found(self, candidate: Candidate, random: RandomSource) -> object:
         return output_of(best_outcome(candidate, self.repetitions, random))
@@ -76,6 +79,12 @@ def select_best(
     """
     select = SelectBest(repetitions=repetitions, base=promise("guarantee", guarantee))
     return select(candidate, rehearse=rehearse, spender=spender, label=label, random=random)
+
+
+@lru_cache(maxsize=32)
+def _priced(base: Guarantee, repetitions: Repetitions) -> Guarantee:
+    # the guarantee's curves keep what they work out too, so that the next search of this kind is priced at once
+    return best_of(base, repetitions)
 
 
 def best_outcome(candidate: Candidate, repetitions: Repetitions, source: RandomSource) -> Outcome | None:

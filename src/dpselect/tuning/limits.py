@@ -74,21 +74,7 @@ class Limits:
         return {name: value for name, value in set_here.items() if value}
 
 
-class _Counter:
-    def __init__(self, most: Mapping[str, int]) -> None:
-        self._left = dict(most)
-
-    def add(self, name: str, amount: int) -> None:
-        if name in self._left:
-            self._left[name] -= amount
-            self.check()
-
-    def check(self) -> None:
-        if any(left < 0 for left in self._left.values()):
-            raise LimitReachedError
-
-
-_counter: Final[ContextVar[_Counter | None]] = ContextVar("dpselect_trial_counter", default=None)
+_left: Final[ContextVar[dict[str, int] | None]] = ContextVar("dpselect_left_to_count", default=None)
 
 
 def count(name: str, amount: int = 1) -> None:
@@ -98,18 +84,26 @@ def count(name: str, amount: int = 1) -> None:
 
     >>> count("steps")
     """
-    counter = _counter.get()
-    if counter is not None:
-        counter.add(name, integer("amount", amount, at_least=0))
+    left = _left.get()
+    if left is not None:
+        amount = integer("amount", amount, at_least=0)
+        if name in left:
+            left[name] -= amount
+            _check(left)
+
+
+def _check(left: Mapping[str, int]) -> None:
+    if any(most < 0 for most in left.values()):
+        raise LimitReachedError
 
 
 @contextmanager
 def counting(limits: Limits | None) -> Iterator[None]:
     """Count from zero in this block. An objective that swallows `LimitReachedError` is ended here all the same."""
-    counter = _Counter({} if limits is None else limits.counts)
-    token = _counter.set(counter)
+    left = {} if limits is None else dict(limits.counts)
+    token = _left.set(left)
     try:
         yield
-        counter.check()
+        _check(left)
     finally:
-        _counter.reset(token)
+        _left.reset(token)

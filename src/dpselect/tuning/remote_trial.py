@@ -10,7 +10,7 @@ import os
 import pickle
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -128,7 +128,8 @@ def _job(parcel: Parcel) -> Job | None:
         return _jobs[parcel.name]
 
 
-def _behave(undo: ExitStack, manners: Manners) -> None:
+def _behave(manners: Manners) -> Callable[[], None]:
+    undo = ExitStack()
     if manners.threads is not None:
         if manners.own:
             for library in ("OMP", "OPENBLAS", "MKL"):  # for libraries that the objective loads later
@@ -139,6 +140,7 @@ def _behave(undo: ExitStack, manners: Manners) -> None:
         end_with_parent()
     if manners.quiet:
         undo.enter_context(silence(descriptors=True))
+    return undo.close
 
 
 _surroundings: Final = Surroundings(_behave)
