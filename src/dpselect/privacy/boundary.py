@@ -62,18 +62,14 @@ class Surroundings:
                 self._restore = self._change(*how)
             self._users += 1
 
-    def end(self) -> None:
+    def end(self, *_: object) -> None:
         """One thread less does."""
         with self._lock:
             self._users -= 1
             if self._users == 0:
                 self._restore()
 
-    def __enter__(self) -> None:
-        self.begin()
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
+    __enter__, __exit__ = begin, end
 
 
 @cache
@@ -89,10 +85,10 @@ def _null() -> TextIO:
     """
     descriptor, opened = _null_device()
     try:
-        found: os.stat_result | None = os.fstat(descriptor)
+        kept = os.path.samestat(os.fstat(descriptor), opened)
     except OSError:
-        found = None
-    if found is None or not os.path.samestat(found, opened):
+        kept = False
+    if not kept:
         _null_device.cache_clear()
         descriptor, _ = _null_device()
     return open(descriptor, "w", encoding="utf-8", errors="replace", closefd=False)
@@ -129,19 +125,14 @@ def silence(*, descriptors: bool = False) -> AbstractContextManager[None]:
 
 @contextmanager
 def _silence_of_descriptors() -> Iterator[None]:
-    with _silence, _no_descriptors():
-        yield
-
-
-@contextmanager
-def _no_descriptors() -> Iterator[None]:
     kept = {descriptor: os.dup(descriptor) for descriptor in (1, 2)}
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         for descriptor in kept:
             os.dup2(null, descriptor)
         os.close(null)
-        yield
+        with _silence:
+            yield
     finally:
         for descriptor, copy in kept.items():
             os.dup2(copy, descriptor)

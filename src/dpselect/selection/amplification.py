@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import SupportsFloat
 
-from dpselect.errors import ArgumentError, number
+from dpselect.errors import number
 from dpselect.privacy import Guarantee
 from dpselect.selection.above import SelectAbove
 
@@ -52,8 +52,5 @@ def amplified(
     >>> search(lambda random: (float(random.uniform(1)[0]), "found")).value
     'found'
     """
-    mu, a = number("mean", mean, above=0.0, at_most=1.0), number("margin", margin, above=0.0)
-    if a > mu:
-        raise ArgumentError(f"margin must be at most the mean, got {margin!r}")
-    stop = amplification_stop_probability(mean=mu, margin=a, failure_probability=failure_probability)
-    return SelectAbove(threshold=mu - a, stop_probability=stop, base=base)
+    stop = amplification_stop_probability(mean=mean, margin=margin, failure_probability=failure_probability)
+    return SelectAbove(threshold=float(mean) - float(margin), stop_probability=stop, base=base)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, SupportsFloat
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms import NoisyCount, discrete_laplace, grid_at_most, round_to_grid
+from dpselect.mechanisms import Mechanism, NoisyCount, discrete_laplace, grid_at_most, round_to_grid
 from dpselect.privacy import Adjacency, Guarantee, compose, pure_dp, worst_of
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.privacy.promises import promise
@@ -25,7 +25,6 @@ from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import PrivateCandidate
 
 __all__ = [
-    "PrivateMechanism",
     "Scorer",
     "estimator_candidate",
     "mechanism_candidate",
@@ -52,10 +51,11 @@ class Scorer:
         if self.guarantee is not None:
             promise("guarantee", self.guarantee)
 
-    def beside(self, value: Guarantee, *, disjoint_rows: bool) -> Guarantee:
+    def beside(self, value: object, *, disjoint_rows: bool) -> Guarantee:
         """The guarantee of a value and its score: composed, or the worse of the two on disjoint rows."""
+        value = promise("value", value)
         if self.guarantee is None:
-            return promise("value", value)
+            return value
         return worst_of(value, self.guarantee) if disjoint_rows else compose(value, self.guarantee)
 
 
@@ -162,21 +162,8 @@ def estimator_candidate(
     return PrivateCandidate(run, price)
 
 
-class PrivateMechanism(Protocol):
-    """What `dpselect.mechanisms` calls a mechanism object: parameters without data."""
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What one `draw` promises."""
-        ...
-
-    def draw(self, *data: Any, random: RandomSource | None = None) -> Any:
-        """The private output on this data."""
-        ...
-
-
 def mechanism_candidate(
-    mechanism: PrivateMechanism, data: Any, *, scorer: Scorer, disjoint_rows: bool = False
+    mechanism: Mechanism, data: Any, *, scorer: Scorer, disjoint_rows: bool = False
 ) -> PrivateCandidate:
     """Run a mechanism on its data, and score what it gave: a candidate whose output is the mechanism's.
 
@@ -209,12 +196,10 @@ def _numpy_state(random: RandomSource) -> np.random.RandomState:
     return np.random.RandomState(np.random.MT19937(random.bits(256)))
 
 
-def _own(random: RandomSource) -> RandomSource:
-    # the source itself: `spawn` of a keyed one would give every run the same stream
-    return random
-
-
-_KINDS: dict[str, Callable[[RandomSource], Any]] = {"random": _own, "random_state": _numpy_state}
+_KINDS: dict[str, Callable[[RandomSource], Any]] = {
+    "random": lambda random: random,  # itself: `spawn` of a keyed one would give every run the same stream
+    "random_state": _numpy_state,
+}
 
 
 def _sources(estimator: Any) -> dict[str, Callable[[RandomSource], Any]]:

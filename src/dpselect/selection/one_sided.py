@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
 from dpselect.accounting.candidates.sampled_search import threshold_search, threshold_search_margin
@@ -17,7 +17,7 @@ from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.selection.candidates import Candidate, Selector, run_once
 
-__all__ = ["ThresholdSearch", "threshold_grid"]
+__all__ = ["ThresholdSearch", "passing_counts", "threshold_grid"]
 
 _ROUNDING = 2.0**-40
 
@@ -101,12 +101,12 @@ class ThresholdSearch(Selector):
             random=random,
         )
         bars = tuple(self.thresholds)
-        counts = zip(bars, _passing_counts(candidate, bars, self.statistic.samples, random), strict=True)
+        counts = zip(bars, passing_counts(candidate, bars, self.statistic.samples, random), strict=True)
         return next((bar for bar, count in counts if test.above(self.statistic.statistic(count), level)), None)
 
 
-def _passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int, source: RandomSource) -> list[int]:
-    """How many runs of one batch reach each of the falling bars; no score is kept."""
+def passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int, source: RandomSource) -> list[int]:
+    """How many runs of one batch reach each of the falling bars; secret. No score is kept."""
     rising = bars[::-1]
     first = [0] * (len(bars) + 1)
     with silence():
@@ -115,8 +115,4 @@ def _passing_counts(candidate: Candidate, bars: tuple[float, ...], samples: int,
             # how many bars it reaches; NaN and failures reach none
             reached = 0 if outcome is None or outcome.score != outcome.score else bisect_right(rising, outcome.score)
             first[len(bars) - reached] += 1
-    counts, total = [], 0
-    for place in range(len(bars)):
-        total += first[place]
-        counts.append(total)
-    return counts
+    return list(accumulate(first[:-1]))

@@ -51,9 +51,10 @@ def check_function(name: str, function: object, arguments: Sequence[str]) -> Non
 
 
 def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequence[str]) -> None:
+    code = function.__code__ if type(function) is FunctionType else None
+    if code is not None and code.co_argcount == len(arguments) and not code.co_kwonlyargcount:
+        return  # told sooner than by the signature
     if getattr(function, "__signature__", None) is not None:  # whatever set it may be wrong
-        return
-    if _plainly_takes(function, len(arguments)):
         return
     try:
         signature = inspect.signature(function, follow_wrapped=False)
@@ -66,13 +67,6 @@ def _check_arguments(name: str, function: Callable[..., Any], arguments: Sequenc
             f"{name} cannot be called as {name}({', '.join(arguments)}): {error}. Every run would fail in silence at "
             f"the full price; nothing was drawn or charged. Change it, {_OFF}"
         ) from None
-
-
-def _plainly_takes(function: object, count: int) -> bool:
-    """Whether a function takes just so many arguments, by its code: told sooner than by its signature."""
-    if type(function) is not FunctionType:
-        return False
-    return function.__code__.co_argcount == count and not function.__code__.co_kwonlyargcount
 
 
 def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[str]) -> Callable[..., Any] | None:
@@ -90,8 +84,10 @@ def made_up(name: str, function: Any, rehearse: Rehearsal, arguments: Sequence[s
     if rehearse is not True:
         check_function("rehearse", rehearse, arguments)
         return rehearse
+    if not hasattr(function, "rehearsal"):
+        return None
     with uncharged(f"{name}.rehearsal()"):
-        offered: Callable[..., Any] | None = function.rehearsal() if hasattr(function, "rehearsal") else None
+        offered: Callable[..., Any] | None = function.rehearsal()
     return offered
 
 

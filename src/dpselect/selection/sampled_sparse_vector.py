@@ -11,27 +11,17 @@ from dpselect.accounting.candidates.sampled_percentile import SmoothedOdds
 from dpselect.accounting.candidates.sampled_search import sampled_sparse_vector
 from dpselect.errors import number
 from dpselect.privacy import Guarantee, Spender
-from dpselect.privacy.boundary import silence
 from dpselect.privacy.promises import promise
 from dpselect.randomness import RandomSource
 from dpselect.randomness.session import answers
-from dpselect.selection.candidates import Candidate, check_candidate, run_once
+from dpselect.selection.candidates import Candidate, check_candidate
+from dpselect.selection.one_sided import passing_counts
 from dpselect.selection.passing import PassingSession
 
-__all__ = ["SampledSparseVector", "count_passing"]
+__all__ = ["SampledSparseVector"]
 
 _ROUNDING = 2.0**-40
 """Covers the rounding of a smoothed statistic, which is at most some dozens."""
-
-
-def count_passing(candidate: Candidate, threshold: float, samples: int, source: RandomSource) -> int:
-    """How many of so many fresh runs score at least `threshold`. Secret."""
-    passed = 0
-    with silence():
-        for _ in range(samples):
-            outcome = run_once(candidate, source)
-            passed += outcome is not None and outcome.score >= threshold
-    return passed
 
 
 class SampledSparseVector(PassingSession):
@@ -94,7 +84,7 @@ class SampledSparseVector(PassingSession):
         check_candidate(candidate)
         bar = number("threshold", threshold, finite=False)
         self._count_one()
-        passed = count_passing(candidate, bar, self._statistic.samples, self._source)
+        (passed,) = passing_counts(candidate, (bar,), self._statistic.samples, self._source)
         return self._test.above(self._statistic.statistic(passed), self._target)
 
     def _asked(self, query: tuple[Candidate, SupportsFloat]) -> bool:

@@ -7,9 +7,13 @@ from .executors import (
 )
 from .joblib_executor import JoblibExecutor as JoblibExecutor
 from .limits import Limits as Limits, count as count
-from .options import Execution as Execution, SearchRequest as SearchRequest, SearchStore as SearchStore
+from .options import (
+    Execution as Execution,
+    SearchRequest as SearchRequest,
+    SearchStore as SearchStore,
+    TuneResult as TuneResult,
+)
 from .proposals import AdaptiveProposal as AdaptiveProposal, Observation as Observation, Proposer as Proposer
-from .result import TuneResult as TuneResult
 from .sealed_store import SearchFinishedError as SearchFinishedError
 from .space import (
     Categorical as Categorical,

@@ -30,9 +30,8 @@ from dpselect.repetitions import Fixed, Repetitions, ZeroTruncatedPoisson
 from dpselect.selection.portfolio import Portfolio
 from dpselect.selection.rehearsal import Rehearsal, check_function
 from dpselect.tuning.limits import Limits, counting
-from dpselect.tuning.options import Execution, SearchRequest, SearchStore
+from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
 from dpselect.tuning.rehearsal import rehearse_objective
-from dpselect.tuning.result import TuneResult
 from dpselect.tuning.space import Categorical, Space
 from dpselect.tuning.trial import Followed, Objective, Preparation, TrialOutput, decode_value, encode_value
 

@@ -14,13 +14,13 @@ import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import joblib
 from joblib.executor import get_memmapping_executor
 
-from dpselect.errors import StudyError, missing_extra
-from dpselect.tuning.cluster_options import ClusterOptions
+from dpselect.errors import ArgumentError, StudyError, integer, missing_extra, number
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Parcel, forget
 
@@ -30,29 +30,62 @@ _DASK_TASKS: Final = 32
 _RAY_FOLDER_BYTES: Final = 38
 """Ray puts sockets some 64 bytes below this folder, and the path of a socket has at most 107 (103 on macOS)."""
 
-__all__ = ["Cluster", "cluster_of"]
+__all__ = ["Cluster", "ClusterOptions", "cluster_of"]
 
 
-class Cluster(Protocol):
-    """A place that runs tasks, for the time of one session."""
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The fields of `JoblibExecutor` that a cluster is opened with; see there."""
 
-    @property
-    def own(self) -> bool:
-        """Whether its processes serve this session only."""
-        ...
+    backend: str = "loky"
+    workers: int | None = None
+    address: str | None = None
+    resources: Mapping[str, float] = field(default_factory=dict)
+    quiet: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.backend, str):
+            raise TypeError(f"backend must be the name of a backend of joblib, got {type(self.backend).__name__}")
+        if self.backend in ("threading", "sequential", "multiprocessing"):
+            raise ArgumentError(
+                f"backend {self.backend!r} runs trials in this process or hangs when a worker dies; use 'loky'"
+            )
+        if self.workers is not None:
+            # The tasks of a single worker joblib runs in the calling process; ProcessExecutor(workers=1) does not.
+            integer("workers", self.workers, at_least=2)
+        if self.address is not None and self.backend not in ("dask", "ray"):
+            raise ArgumentError("address goes with backend 'dask' or 'ray'")
+        if self.resources and self.backend not in ("dask", "ray"):
+            raise ArgumentError("resources go with backend 'dask' or 'ray'")
+        wanted = {
+            str(name): number(f"resources[{name!r}]", much, at_least=0.0) for name, much in self.resources.items()
+        }
+        object.__setattr__(self, "resources", wanted)
+
+
+class Cluster:
+    """A place that runs tasks, for the time of one session: processes of joblib's own, or somebody else's backend.
+
+    `own`: whether its processes serve this session only.
+    """
+
+    def __init__(self, workers: int, *, own: bool, **settings: Any) -> None:
+        self.own = own
+        self._workers = workers
+        self._settings = settings
 
     @property
     def workers(self) -> int:
         """About how many tasks run at once."""
-        ...
+        return self._workers
 
     def backend(self) -> Mapping[str, Any]:
         """The arguments of `joblib.Parallel` for one call, `n_jobs` included."""
-        ...
+        return {"n_jobs": self._workers, **self._settings}
 
     def alive(self) -> bool:
         """Whether it still takes tasks."""
-        ...
+        return True
 
 
 @contextmanager
@@ -63,29 +96,12 @@ def cluster_of(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
         yield cluster
 
 
-class _Local:
-    """joblib's own processes, or a backend of somebody else's, by its registered name."""
-
-    def __init__(self, name: str, workers: int, *, own: bool) -> None:
-        self.own = own
-        self.workers = workers
-        self._settings: dict[str, Any] = {"backend": name, "n_jobs": workers}
-        if name == "loky":
-            self._settings["max_nbytes"] = None  # no copies of the data in files of a temporary folder
-            self._settings["pre_dispatch"] = "n_jobs"  # one dead worker ends all of them, so keep few trials with them
-
-    def backend(self) -> Mapping[str, Any]:
-        return self._settings
-
-    def alive(self) -> bool:
-        return True
-
-
 @contextmanager
 def _loky(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
     workers = max(2, joblib.cpu_count()) if options.workers is None else options.workers
     try:
-        yield _Local("loky", workers, own=True)
+        # no copies of the data in files of a temporary folder; one dead worker ends all, so few trials are with them
+        yield Cluster(workers, own=True, backend="loky", max_nbytes=None, pre_dispatch="n_jobs")
     finally:
         # Otherwise they would keep the job, and the data in it, for minutes.
         get_memmapping_executor(workers).terminate(kill_workers=True)
@@ -93,7 +109,7 @@ def _loky(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
 
 @contextmanager
 def _registered(options: ClusterOptions, _: Parcel) -> Iterator[Cluster]:
-    yield _Local(options.backend, options.workers or max(2, joblib.cpu_count()), own=False)
+    yield Cluster(options.workers or max(2, joblib.cpu_count()), own=False, backend=options.backend)
 
 
 @contextmanager
@@ -122,17 +138,16 @@ def _dask(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
                     client.close(timeout=2)
 
 
-class _Dask:
-    own = False
-
+class _Dask(Cluster):
     def __init__(self, client: Any, options: ClusterOptions, parcel: Parcel) -> None:
+        super().__init__(options.workers or 0, own=False)
         self._client = client
         self._options = options
         self._parcel = parcel
 
     @property
     def workers(self) -> int:
-        return self._options.workers or sum(self._client.ncores().values())
+        return self._workers or sum(self._client.ncores().values())
 
     def check_resources(self) -> None:
         """A task that asks for what no worker has would wait for ever."""
@@ -144,7 +159,7 @@ class _Dask:
 
     def backend(self) -> Mapping[str, Any]:
         submit: dict[str, Any] = {"resources": dict(self._options.resources)} if self._options.resources else {}
-        backend = _dask_backend(self._client, submit, self._options.workers)
+        backend = _dask_backend(self._client, submit, self._workers)
         # What joblib does with scatter=[parcel], but for what `_sent` is about. The parcel is found by its identity, so
         # it must be this object in every task.
         backend._scatter = [self._parcel]
@@ -173,7 +188,7 @@ def _as_it_is(parcel: Parcel) -> Parcel:
     return parcel
 
 
-def _dask_backend(client: Any, submit: dict[str, Any], workers: int | None) -> Any:
+def _dask_backend(client: Any, submit: dict[str, Any], workers: int) -> Any:
     from joblib._dask import DaskDistributedBackend
 
     class DaskBackend(DaskDistributedBackend):  # type: ignore[misc]
@@ -254,9 +269,7 @@ def _ray_folder() -> Iterator[str]:
         shutil.rmtree(outer, ignore_errors=True)
 
 
-class _Ray:
-    own = True  # every search has actors, which are processes, of its own
-
+class _Ray(Cluster):
     def __init__(self, ray: Any, options: ClusterOptions) -> None:
         self._ray = ray
         wanted = {"num_cpus": 1.0, **options.resources}
@@ -270,9 +283,8 @@ class _Ray:
         builtin = {name: much for name, much in wanted.items() if name in ("num_cpus", "num_gpus", "memory")}
         others = {name: much for name, much in wanted.items() if name not in builtin}
         # A worker that dies is started again, and its task is run again with the same key.
-        arguments = {**builtin, "resources": others, "max_restarts": -1, "max_task_retries": REPLAYS}
-        self._arguments = arguments
-        self.workers = workers
+        self._arguments = {**builtin, "resources": others, "max_restarts": -1, "max_task_retries": REPLAYS}
+        super().__init__(workers, own=True)  # every search has actors, which are processes, of its own
 
     def backend(self) -> Mapping[str, Any]:
         return {"backend": _ray_backend(self._ray, self._arguments), "n_jobs": self.workers}

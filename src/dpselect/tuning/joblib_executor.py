@@ -15,20 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import cloudpickle  # type: ignore[import-untyped]
 import joblib
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.tuning.cluster_options import ClusterOptions
 from dpselect.tuning.executors import Attempt, ExecutorLostError, RunningExecutor
-from dpselect.tuning.joblib_clusters import Cluster, cluster_of
+from dpselect.tuning.joblib_clusters import Cluster, ClusterOptions, cluster_of
 from dpselect.tuning.machine import REPLAYS
 from dpselect.tuning.remote_trial import Manners, Parcel, Trial, greet, run_trial
 from dpselect.tuning.trial import Job
-
-try:
-    import cloudpickle  # type: ignore[import-untyped]
-except ImportError:  # joblib before 1.6 brings its own
-    from joblib.externals import cloudpickle
 
 __all__ = ["JoblibExecutor"]
 

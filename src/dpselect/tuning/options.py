@@ -1,4 +1,4 @@
-"""What belongs together among the settings of a search: where it is kept, and how its runs execute."""
+"""What belongs together of a search: where it is kept, how its runs execute, what is searched, what is released."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 from dpselect.errors import expect, flag, integer, number
-from dpselect.privacy import Guarantee
+from dpselect.privacy import Guarantee, Release
 from dpselect.repetitions import Repetitions
 from dpselect.tuning.limits import Limits
 from dpselect.tuning.proposals import AdaptiveProposal
 from dpselect.tuning.space import Space
 
-__all__ = ["Execution", "SearchRequest", "SearchStore"]
+__all__ = ["Execution", "SearchRequest", "SearchStore", "TuneResult"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,3 +111,23 @@ class SearchRequest:
     proposal: AdaptiveProposal | None = None
     declare_score: bool = False
     beside: Guarantee | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneResult(Release):
+    """The winner of a search, or nothing: `params` and `value` are None when no run succeeded or none was made.
+
+    `score` is None unless the study declared it as an output. `key_variable` names an environment variable that held
+    the key of the sealed store and that the operator must now drop.
+    """
+
+    params: Mapping[str, Any] | None = None
+    score: float | None = None
+    key_variable: str | None = None
+
+    def notebook_rows(self) -> list[tuple[str, Any]]:
+        """The winner's parameters, and its score where that was declared."""
+        if self.params is None:
+            return super().notebook_rows()
+        declared = [] if self.score is None else [("score", self.score)]
+        return [("parameters", dict(self.params)), *super().notebook_rows(), *declared]

@@ -39,7 +39,6 @@ class Plan:
     """
 
     space: Space
-    base: tuple[Guarantee, ...]
     repetitions: Repetitions
     total: Guarantee
     shape: Shape
@@ -94,7 +93,6 @@ def make_plan(request: SearchRequest, store: SearchStore, execution: Execution, 
         )
     return Plan(
         space=space,
-        base=parts,
         repetitions=repetitions,
         total=price.guarantee,
         shape=shape,

@@ -99,13 +99,7 @@ class AdaptiveProposal:
 
     def describe(self) -> dict[str, Any]:
         """A JSON-able description, part of a study's fingerprint."""
-        return {
-            "proposer": dict(self.proposer.describe()),
-            "lower_ratio": self.lower_ratio,
-            "upper_ratio": self.upper_ratio,
-            "pool": self.pool,
-            "batch": self.batch,
-        }
+        return {**vars(self), "proposer": dict(self.proposer.describe())}
 
     def check(self, law: Repetitions, slots: int) -> None:
         """Raise `ArgumentError` where the record of a search could not hold every run."""

@@ -52,14 +52,12 @@ class Parcel:
         return object.__sizeof__(self) + len(self.content)
 
 
+@dataclass(frozen=True, repr=False)
 class Trial:
     """An index and a key; its `repr` is a constant."""
 
-    __slots__ = ("index", "key")
-
-    def __init__(self, index: int, key: bytes) -> None:
-        self.index = index
-        self.key = key
+    index: int
+    key: bytes
 
     def __repr__(self) -> str:
         return "<trial>"

@@ -31,7 +31,7 @@ from dpselect.storage import KeyPlace, durable
 from dpselect.tuning.machine import Candidate, Search, Stage
 from dpselect.tuning.trial import TAG_BYTES
 
-__all__ = ["SealedStore", "SearchFinishedError", "Shape"]
+__all__ = ["MemoryStore", "SealedStore", "SearchFinishedError", "Shape", "Store"]
 
 _FORMAT: Final = 1
 _HEAD: Final = struct.Struct(">QQ32s?Q")
@@ -146,13 +146,6 @@ class SealedStore:
         finally:
             connection.close()
 
-    @classmethod
-    def check(cls, path: Path, *, fingerprint: str, shape: Shape, keys: KeyPlace, resume: bool) -> None:
-        """Raise what `open` would for a store that exists, and change nothing."""
-        if path.exists():
-            with cls.open(path, fingerprint=fingerprint, shape=shape, keys=keys, resume=resume):
-                pass
-
     @property
     def receipt(self) -> Receipt | None:
         """The receipt of the reservation, if the study has a ledger."""
@@ -234,6 +227,44 @@ class SealedStore:
                 self._connection.execute(statement, values)
         except sqlite3.OperationalError as error:  # a full disk: what was committed before is still there
             raise StudyError(f"the store cannot be written: {error}") from None
+
+
+class MemoryStore:
+    """A search that is not kept on disk: nothing is written, it cannot be resumed, and there is no key to destroy."""
+
+    def __init__(self, slots: int) -> None:
+        self.identifier = system_source().bytes(16).hex()
+        self.stage = Stage.NEW
+        self.receipt: Receipt | None = None
+        self._slots = slots
+
+    def reserved(self, receipt: Receipt | None) -> None:
+        """Note that the price is charged."""
+        self.receipt = receipt
+        self.stage = Stage.RESERVED
+
+    def create_key(self) -> None:
+        """Nothing to do."""
+
+    def has_key(self) -> bool:
+        """There is no key that could be lost."""
+        return True
+
+    def save(self, search: Search) -> None:
+        """Note the stage."""
+        self.stage = search.stage
+
+    def load(self) -> Search:
+        """A new search."""
+        return Search(slots=self._slots)
+
+    def wipe(self) -> str | None:
+        """Nothing to do."""
+        self.stage = Stage.WIPED
+        return None
+
+
+Store = SealedStore | MemoryStore
 
 
 def _changes(before: str, now: str) -> list[str]:

@@ -9,14 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import select
 import signal
-import struct
 import subprocess
 import sys
 import threading
-import time
-from typing import IO, Any, Final
+from multiprocessing.connection import Connection, Pipe
+from typing import Final
 
 import cloudpickle  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits
@@ -28,7 +26,6 @@ from dpselect.tuning.trial import Job, attempt
 
 __all__ = ["ChildDiedError", "check_child", "perform", "serve", "stop_children"]
 
-_LENGTH: Final = struct.Struct(">Q")
 _START: Final = "import sys, pickle; sys.path[:] = {path!r}; from dpselect.tuning.supervised import serve; serve()"
 _GRACE: Final = 10.0
 """Seconds after its limit at which a child ends itself whose worker has died and left the pipe to another process."""
@@ -46,13 +43,16 @@ class _Child:
         self.busy = False
         self._owner = threading.get_ident()
         shipped = _by_value(job)
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _START.format(path=sys.path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        questions, self._questions = Pipe(duplex=False)
+        self._answers, answers = Pipe(duplex=False)
+        with questions, answers:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _START.format(path=sys.path)],
+                stdin=questions.fileno(),
+                stdout=answers.fileno(),
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         try:
             self._send(shipped)
             self._receive(None)  # loaded: what follows is the trial's own time
@@ -77,35 +77,23 @@ class _Child:
             self._process.kill()
             self._process.wait()
         if threading.get_ident() == self._owner:
-            for pipe in (self._process.stdin, self._process.stdout):
-                with contextlib.suppress(OSError):
-                    if pipe is not None:
-                        pipe.close()
+            self._questions.close()
+            self._answers.close()
 
     def _send(self, message: bytes) -> None:
-        pipe = self._process.stdin
-        assert pipe is not None
         try:
-            pipe.write(_LENGTH.pack(len(message)) + message)
-            pipe.flush()
+            self._questions.send_bytes(message)
         except OSError:
             raise ChildDiedError from None
 
-    def _receive(self, seconds: float | None) -> bytearray:
-        """A message, or `TimeoutError` when there is no time left for it."""
-        pipe = self._process.stdout
-        assert pipe is not None
-        end = None if seconds is None else time.monotonic() + seconds
-        received = bytearray()
-        while len(received) < _LENGTH.size or len(received) < _LENGTH.size + _LENGTH.unpack_from(received)[0]:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and (left <= 0 or not select.select([pipe], [], [], left)[0]):
-                raise TimeoutError
-            part = os.read(pipe.fileno(), 1 << 20)
-            if not part:
-                raise ChildDiedError
-            received += part
-        return received[_LENGTH.size :]
+    def _receive(self, seconds: float | None) -> bytes:
+        """A message, or `TimeoutError` when none comes in time."""
+        if not self._answers.poll(seconds):
+            raise TimeoutError
+        try:
+            return self._answers.recv_bytes()
+        except (EOFError, OSError):
+            raise ChildDiedError from None
 
 
 def _by_value(job: Job) -> bytes:
@@ -178,33 +166,23 @@ def _stop(child: _Child) -> None:
 
 def serve() -> None:
     """The child's side: answer every trial with its candidate, until the pipe ends."""
-    questions, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    questions, answers = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
     end_with_pipe(questions.fileno())
     with open(os.devnull, "r+b", buffering=0) as null:
         for descriptor in (0, 1, 2):  # what the trial prints must not get among the answers
             os.dup2(null.fileno(), descriptor)
-    job: Job = pickle.loads(_read(questions) or b"")
+    job: Job = pickle.loads(questions.recv_bytes())
     limits = job.limits or Limits()
-    with threadpool_limits(1):
+    with threadpool_limits(1), contextlib.suppress(EOFError, BrokenPipeError):
         if limits.memory_bytes is not None:
             import resource
 
             resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-        _write(answers, b"loaded")
-        while (message := _read(questions)) is not None:
-            index, key = pickle.loads(message)
+        answers.send_bytes(b"loaded")
+        while True:
+            index, key = pickle.loads(questions.recv_bytes())
             if limits.seconds is not None:
                 signal.setitimer(signal.ITIMER_REAL, limits.seconds + _GRACE)
             answer = pickle.dumps(attempt(job, index, key))
             signal.setitimer(signal.ITIMER_REAL, 0.0)
-            _write(answers, answer)
-
-
-def _read(pipe: IO[bytes]) -> bytes | None:
-    head = pipe.read(_LENGTH.size)
-    return pipe.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else None
-
-
-def _write(pipe: IO[Any], message: bytes) -> None:
-    pipe.write(_LENGTH.pack(len(message)) + message)
-    pipe.flush()
+            answers.send_bytes(answer)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, SupportsFloat, cast
+from typing import Any, SupportsFloat, cast
 
 from dpselect.errors import StartingProcessError, expect, public_text
 from dpselect.privacy import Guarantee, Payment, Receipt, Spender
@@ -36,13 +36,11 @@ from dpselect.storage import key_place
 from dpselect.tuning.designs import Design, NoisyRun, by_design
 from dpselect.tuning.executors import Executor, ExecutorLostError, InlineExecutor, RunningExecutor
 from dpselect.tuning.machine import Candidate, Search, Stage
-from dpselect.tuning.memory_store import MemoryStore
-from dpselect.tuning.options import Execution, SearchRequest, SearchStore
+from dpselect.tuning.options import Execution, SearchRequest, SearchStore, TuneResult
 from dpselect.tuning.plan import Plan, make_plan
 from dpselect.tuning.proposals import AdaptiveProposal, observed, trial_token
 from dpselect.tuning.rehearsal import rehearse_objective
-from dpselect.tuning.result import TuneResult
-from dpselect.tuning.sealed_store import SealedStore, SearchFinishedError
+from dpselect.tuning.sealed_store import MemoryStore, SealedStore, SearchFinishedError, Store
 from dpselect.tuning.space import Space
 from dpselect.tuning.trial import (
     Followed,
@@ -64,20 +62,6 @@ _LOG = logging.getLogger("dpselect.tuning")
 
 class OperatorProgressWarning(UserWarning):
     """Counts of trials are being shown, which the privacy guarantee does not cover."""
-
-
-class _Store(Protocol):
-    identifier: str
-    stage: Stage
-
-    @property
-    def receipt(self) -> Receipt | None: ...
-    def reserved(self, receipt: Receipt | None) -> None: ...
-    def create_key(self) -> None: ...
-    def has_key(self) -> bool: ...
-    def save(self, search: Search) -> None: ...
-    def load(self) -> Search: ...
-    def wipe(self) -> str | None: ...
 
 
 def tune(
@@ -243,17 +227,12 @@ def _told(result: TuneResult, plan: Plan) -> TuneResult:
 def check_store(request: SearchRequest, store: SearchStore, execution: Execution, *, has_ledger: bool) -> None:
     """Raise what `tune` would raise for a store with these arguments, before there is an objective or data."""
     plan = make_plan(request, store, execution, has_ledger=has_ledger)
-    if store.path is not None:
-        SealedStore.check(
-            Path(store.path),
-            fingerprint=plan.fingerprint,
-            shape=plan.shape,
-            keys=key_place(store.key_variable),
-            resume=store.resume,
-        )
+    if store.path is not None and Path(store.path).exists():
+        with _opened(plan):
+            pass
 
 
-def _opened(plan: Plan) -> AbstractContextManager[_Store]:
+def _opened(plan: Plan) -> AbstractContextManager[Store]:
     store = plan.store
     if store.path is None:
         return nullcontext(MemoryStore(plan.shape.slots))
@@ -266,7 +245,7 @@ def _opened(plan: Plan) -> AbstractContextManager[_Store]:
     )
 
 
-def _refuse_finished(store: _Store) -> None:
+def _refuse_finished(store: Store) -> None:
     if store.stage is Stage.SETTLED and not store.has_key():
         store.wipe()  # killed between destroying the key and noting it
     if store.stage is Stage.WIPED:
@@ -274,7 +253,7 @@ def _refuse_finished(store: _Store) -> None:
 
 
 def _begin(
-    plan: Plan, store: _Store, search: Search, ledger: Spender | None, label: str, source: RandomSource
+    plan: Plan, store: Store, search: Search, ledger: Spender | None, label: str, source: RandomSource
 ) -> Search:
     """From wherever the search is to RUNNING, with nothing drawn or charged twice."""
     if search.stage is Stage.NEW:
@@ -306,7 +285,7 @@ def _proposed(plan: Plan, search: Search) -> Search:
     return search if plan.proposal is None else plan.proposal.propose(plan.space, search)
 
 
-def _run_trials(plan: Plan, search: Search, store: _Store, session: RunningExecutor) -> Search:
+def _run_trials(plan: Plan, search: Search, store: Store, session: RunningExecutor) -> Search:
     """Every turn of every round, one durable commit each, whether a trial, a lost trial or an empty turn.
 
     A loss alone is not committed: it goes with the next commit, so that the number of writes does not tell of it.
@@ -354,7 +333,7 @@ def _trials_done(search: Search) -> int:
     return min(search.executed, search.rounds_done * search.slots + sum(search.done))
 
 
-def _close(plan: Plan, store: _Store, search: Search, ledger: Spender | None) -> TuneResult:
+def _close(plan: Plan, store: Store, search: Search, ledger: Spender | None) -> TuneResult:
     """Settle, destroy the key, and return what was released."""
     receipt = Payment(ledger, plan.total, store.identifier).close()
     if search.stage is Stage.RELEASED:
@@ -367,7 +346,7 @@ def _close(plan: Plan, store: _Store, search: Search, ledger: Spender | None) ->
 
 def _result(
     plan: Plan,
-    store: _Store,
+    store: Store,
     search: Search,
     *,
     receipt: Receipt | None = None,
