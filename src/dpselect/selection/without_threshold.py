@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 from dpselect.accounting.candidates.sampled_percentile import SmoothedCount
-from dpselect.accounting.candidates.without_threshold import RunsNeeded, runs_needed, without_threshold
+from dpselect.accounting.candidates.without_threshold import runs_needed, without_threshold
 from dpselect.errors import ArgumentError, BoundUnavailableError, expect, number
 from dpselect.privacy import Guarantee
 from dpselect.privacy.promises import promise
@@ -86,7 +86,13 @@ class SelectWithoutThreshold(Selector):
             delta=delta,
             failure_probability=failure_probability,
         )
-        _refuse(needed, number("most_runs", most_runs, at_least=1.0))
+        most = number("most_runs", most_runs, at_least=1.0)
+        log10_total = max(needed.log10_samples, needed.log10_later_runs)
+        if log10_total > math.log10(most) or needed.total > most:
+            raise ArgumentError(
+                f"the theorem asks for 10^{log10_total:.1f} runs, above most_runs = {most:g}; choose samples "
+                "and stop_probability by hand, or use select_best"
+            )
         search = ThresholdSearch(
             thresholds=threshold_grid(thresholds),
             target=needed.target,
@@ -120,12 +126,3 @@ class SelectWithoutThreshold(Selector):
             return None
         stopping = {"stop_probability": self.stop_probability, "max_runs": self.max_runs}
         return SelectAbove(threshold=bar, base=self.search.base, **stopping)._found(candidate, random)  # type: ignore[arg-type]
-
-
-def _refuse(needed: RunsNeeded, most: float) -> None:
-    log10_total = max(needed.log10_samples, needed.log10_later_runs)
-    if log10_total > math.log10(most) or needed.total > most:
-        raise ArgumentError(
-            f"the theorem asks for 10^{log10_total:.1f} runs, above most_runs = {most:g}; choose samples "
-            "and stop_probability by hand, or use select_best"
-        )

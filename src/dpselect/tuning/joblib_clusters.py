@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -88,12 +88,9 @@ class Cluster:
         return True
 
 
-@contextmanager
-def cluster_of(options: ClusterOptions, parcel: Parcel) -> Iterator[Cluster]:
+def cluster_of(options: ClusterOptions, parcel: Parcel) -> AbstractContextManager[Cluster]:
     """The cluster that an executor names, to run a job; left when done, and stopped if it was started here."""
-    opened = {"loky": _loky, "dask": _dask, "ray": _ray}.get(options.backend, _registered)
-    with opened(options, parcel) as cluster:
-        yield cluster
+    return {"loky": _loky, "dask": _dask, "ray": _ray}.get(options.backend, _registered)(options, parcel)
 
 
 @contextmanager
