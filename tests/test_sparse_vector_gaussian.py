@@ -8,15 +8,15 @@ from scipy.special import ndtr
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.sparse_vector_game import gaussian_game_guarantee
-from dpselect.mechanisms.sparse_vector_game.gaussian import GaussianCoins
+from dpselect.mechanisms.sparse_vector_game.gaussian import gaussian_coins
 from dpselect.privacy import compose, gaussian, laplace
 from tests.sparse_vector_adversaries import best_adaptive
 
 
 def vertices(shift):
     """The corners of the polygon above the curve of queries that move one way, without what they are raised by."""
-    coins = GaussianCoins.around(shift)
-    half = len(coins.lost) // 2
+    coins, lost = gaussian_coins(shift)
+    half = len(lost) // 2
     positive, loss = coins.positive[:half], coins.positive_loss[:half]
     there = np.where(positive > 0.0, 1.0 - positive * np.exp(-loss), 1.0)
     here = coins.negative[:half] / (1.0 + 1e-10)

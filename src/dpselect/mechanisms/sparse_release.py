@@ -16,7 +16,8 @@ from dpselect.mechanisms.grid import grid_at_most, round_to_grid
 from dpselect.mechanisms.mechanism import Mechanism
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector, read_thresholds
-from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts, session_guarantee
+from dpselect.mechanisms.sparse_vector_game import game_guarantee
+from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
@@ -162,16 +163,10 @@ class SparseRelease(Mechanism):
         """What a delta saves: the search is a game; values share a pure epsilon, or each has its own in the game."""
         if self.spend == "all":
             return None  # one value found alone gets nearly the total, and attains it: a delta has nothing to save
-        each = self.epsilon_release / self.max_positives * (1.0 + 2.0**-50)
-        searched = session_guarantee(
-            self.epsilon_threshold,
-            self.epsilon_queries,
-            self.max_positives,
-            monotonic=self.monotonic,
-            release_epsilon=each if self.spend == "each" else 0.0,
-            pure_epsilon=total,
-            adjacency=self.adjacency,
-        )
+        game = self.price.session.game
+        if self.spend == "each":
+            game = replace(game, release_epsilon=self.epsilon_release / self.max_positives * (1.0 + 2.0**-50))
+        searched = game_guarantee(game, pure_epsilon=total, adjacency=self.adjacency)
         if self.spend == "each":
             return searched
         values = pure_dp(epsilon=self.epsilon_release, adjacency=self.adjacency)

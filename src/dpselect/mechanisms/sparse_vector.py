@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, flag, integer, number, secret_number
 from dpselect.mechanisms.scores import ScoreChunks, as_score, read_parts
+from dpselect.mechanisms.sparse_vector_game import GameUsed
 from dpselect.mechanisms.sparse_vector_prices import (
     MOST_POSITIVES,
-    UsedPositives,
     refined_sparse_vector_guarantee,
+    session_game,
     sparse_vector_guarantee,
     unprotected_threshold_guarantee,
 )
@@ -99,15 +100,20 @@ class SparseVector(PaidSession):
         self._epsilon_threshold = (
             None if epsilon_threshold is None else _parameter("epsilon_threshold", epsilon_threshold)
         )
-        self._epsilon_queries = _parameter("epsilon_queries", epsilon_queries)
+        queries = _parameter("epsilon_queries", epsilon_queries)
         self._max_positives = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
         self._max_queries = (
             None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
         )
-        self._monotonic = bool(monotonic)
+        self._options: dict[str, Any] = {
+            "epsilon_queries": queries,
+            "max_positives": self._max_positives,
+            "monotonic": bool(monotonic),
+            "max_queries": self._max_queries,
+        }
         self._adjacency = parse_adjacency(adjacency)
         sensitivity = _parameter("sensitivity", sensitivity)
-        unit = noise_epsilon(self._epsilon_queries) / self._max_positives / (1 if monotonic else 2)
+        unit = noise_epsilon(queries) / self._max_positives / (1 if monotonic else 2)
         source = resolve(random)
         if spender is not None or self._refined:  # a price takes longer than a session, and may be refused
             price = replace(self.refined_guarantee, cell=tuple) if self._refined else self.guarantee
@@ -124,17 +130,11 @@ class SparseVector(PaidSession):
         `guarantee.worst()` is what the session promises as a whole, much less than the largest price at a delta above
         0: see docs/theory/sparse-vector.md. Without noise on the threshold that is all there is.
         """
-        options: dict[str, Any] = {
-            "epsilon_queries": self._epsilon_queries,
-            "max_positives": self._max_positives,
-            "monotonic": self._monotonic,
-            "max_queries": self._max_queries,
-            "adjacency": self._adjacency,
-        }
         if self._epsilon_threshold is None:
-            return replace(unprotected_threshold_guarantee(**options), interactive=True)
-        priced = sparse_vector_guarantee(epsilon_threshold=self._epsilon_threshold, **options)
-        return replace(priced, interactive=True, used=self._used(self._epsilon_threshold))
+            return replace(
+                unprotected_threshold_guarantee(**self._options, adjacency=self._adjacency), interactive=True
+            )
+        return self._priced(sparse_vector_guarantee, self._epsilon_threshold)
 
     @property
     def refined_guarantee(self) -> OutputGuarantee:
@@ -144,24 +144,13 @@ class SparseVector(PaidSession):
         """
         if self._epsilon_threshold is None:
             raise ArgumentError("epsilon_threshold must be given for a price by answers: without it none is pure")
-        priced = refined_sparse_vector_guarantee(
-            epsilon_threshold=self._epsilon_threshold,
-            epsilon_queries=self._epsilon_queries,
-            max_positives=self._max_positives,
-            monotonic=self._monotonic,
-            max_queries=self._max_queries,
-            adjacency=self._adjacency,
-        )
-        return replace(priced, interactive=True, used=self._used(self._epsilon_threshold))
+        return self._priced(refined_sparse_vector_guarantee, self._epsilon_threshold)
 
-    def _used(self, epsilon_threshold: float) -> UsedPositives:
-        return UsedPositives.of_session(
-            epsilon_threshold,
-            self._epsilon_queries,
-            self._max_positives,
-            monotonic=self._monotonic,
-            max_queries=self._max_queries,
-        )
+    def _priced(self, form: Callable[..., OutputGuarantee], epsilon_threshold: float) -> OutputGuarantee:
+        """With what of its Renyi divergence the answers have used."""
+        priced = form(epsilon_threshold=epsilon_threshold, **self._options, adjacency=self._adjacency)
+        game = session_game(epsilon_threshold, **self._options)
+        return replace(priced, interactive=True, used=GameUsed(game))
 
     @property
     def positives(self) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import SupportsFloat
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_prices import session_guarantee
+from dpselect.mechanisms.sparse_vector_game import game_guarantee
+from dpselect.mechanisms.sparse_vector_prices import session_game
 from dpselect.numerics import root_between, rounded, rounded_up
-from dpselect.privacy import Guarantee
 
 __all__ = ["SparseVectorPlan", "SparseVectorSplit", "plan_sparse_vector"]
 
@@ -99,54 +101,45 @@ def plan_sparse_vector(
     others = [ratio for ratio in _RATIOS if abs(ratio - balanced) > 0.05 * balanced and (ratio > 0.0 or delta > 0.0)]
     ratios = sorted([*others, balanced])
     monotonic = bool(monotonic)
+    split = partial(_split, positives=positives, delta=delta, monotonic=monotonic)
     if epsilon is None:
         assert accuracy is not None
         fixed = number("accuracy", accuracy, at_least=1e-3, at_most=_WIDEST)
-        splits = tuple(_split(ratio, fixed, positives=positives, delta=delta, monotonic=monotonic) for ratio in ratios)
+        splits = tuple(split(ratio, fixed) for ratio in ratios)
         best = min(splits, key=lambda one: one.epsilon)
     else:
         target = number("epsilon", epsilon, at_least=1e-3, at_most=1e3)
-        splits = _most_accurate(ratios, target, positives=positives, delta=delta, monotonic=monotonic)
+        splits = _most_accurate(ratios, target, delta, split)
         best = min(splits, key=lambda one: one.accuracy)
     return SparseVectorPlan(max_positives=positives, monotonic=monotonic, delta=delta, best=best, splits=splits)
-
-
-def _session(ratio: float, accuracy: float, positives: int, monotonic: bool) -> tuple[float | None, float, Guarantee]:
-    """Epsilon of the threshold, of the queries, and what the session promises."""
-    query_scale = accuracy / math.sqrt(2.0 * (1.0 + ratio * ratio))
-    threshold = 1.0 / (ratio * query_scale) if ratio else None
-    queries = positives * (1.0 if monotonic else 2.0) / query_scale
-    return threshold, queries, session_guarantee(threshold, queries, positives, monotonic=monotonic)
 
 
 def _split(
     ratio: float, accuracy: float, *, positives: int, delta: float, monotonic: bool, game: bool = True
 ) -> SparseVectorSplit:
     """One split and its price; without the `game` that of its Renyi divergence, which is quick and a little larger."""
-    threshold, queries, promised = _session(ratio, accuracy, positives, monotonic)
-    promised = promised if game else replace(promised, profile=None)
+    query_scale = accuracy / math.sqrt(2.0 * (1.0 + ratio * ratio))
+    threshold = 1.0 / (ratio * query_scale) if ratio else None
+    queries = positives * (1.0 if monotonic else 2.0) / query_scale
+    promised = game_guarantee(session_game(threshold, queries, positives, monotonic=monotonic))
     return SparseVectorSplit(
         epsilon_threshold=threshold,
         epsilon_queries=queries,
         ratio=ratio,
-        epsilon=promised.epsilon(delta),
+        epsilon=(promised if game else replace(promised, profile=None)).epsilon(delta),
         accuracy=accuracy,
     )
 
 
 def _most_accurate(
-    ratios: list[float], epsilon: float, *, positives: int, delta: float, monotonic: bool
+    ratios: list[float], epsilon: float, delta: float, split: Callable[..., SparseVectorSplit]
 ) -> tuple[SparseVectorSplit, ...]:
     """For each ratio little noise that keeps epsilon: by Renyi divergences, and for the likely ones by the game."""
-
     price = epsilon
-
-    def renyi(ratio: float, accuracy: float) -> float:
-        return _split(ratio, accuracy, positives=positives, delta=delta, monotonic=monotonic, game=False).epsilon
 
     def enough(ratio: float, price: float, start: float, relative: float) -> float:
         def holds(accuracy: float) -> bool:
-            return renyi(ratio, accuracy) <= price
+            return split(ratio, accuracy, game=False).epsilon <= price
 
         return root_between(holds, safe=_WIDEST, unsafe=1e-3, start=start, relative=relative)
 
@@ -155,20 +148,19 @@ def _most_accurate(
         nonlocal price
         found = near[ratio]
         for _ in range(5):
-            tried = enough(ratio, price, found.accuracy, 1e-4)
-            split = _split(ratio, tried, positives=positives, delta=delta, monotonic=monotonic)
-            if split.epsilon <= epsilon and split.accuracy <= found.accuracy:
-                found = split
-            if epsilon * (1.0 - 1e-3) <= split.epsilon <= epsilon:
+            tried = split(ratio, enough(ratio, price, found.accuracy, 1e-4))
+            if tried.epsilon <= epsilon and tried.accuracy <= found.accuracy:
+                found = tried
+            if epsilon * (1.0 - 1e-3) <= tried.epsilon <= epsilon:
                 break
-            price *= epsilon / split.epsilon * (1.0 - 5e-4)
+            price *= epsilon / tried.epsilon * (1.0 - 5e-4)
         return found
 
     near: dict[float, SparseVectorSplit] = {}
     start = 100.0
     for ratio in ratios:  # one after another they hardly differ
         start = enough(ratio, epsilon, start, 1e-3)
-        near[ratio] = _split(ratio, start, positives=positives, delta=delta, monotonic=monotonic, game=False)
+        near[ratio] = split(ratio, start, game=False)
     if delta > 0.0:
         best = sorted(ratios, key=lambda ratio: near[ratio].accuracy)[:2]
         near |= {ratio: least(ratio) for ratio in dict.fromkeys((*best, 0.0))}

@@ -12,17 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_game import GameUsed, SparseVectorGame, game_guarantee
+from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.privacy.output.amounts import charged_amount, charged_price
 
 __all__ = [
     "AnswerPrice",
-    "UsedPositives",
     "answer_counts",
     "number_of_positives",
     "refined_sparse_vector_guarantee",
-    "session_guarantee",
+    "session_game",
     "sparse_vector_guarantee",
     "unprotected_threshold_guarantee",
 ]
@@ -91,16 +90,8 @@ def sparse_vector_guarantee(
     priced = OutputGuarantee(cell=number_of_positives, epsilons=prices, adjacency=adjacency)
     if monotonic is None or not (epsilon_threshold and epsilon_queries):
         return priced
-    ordinary = session_guarantee(
-        epsilon_threshold,
-        epsilon_queries,
-        most,
-        monotonic=monotonic,
-        max_queries=max_queries,
-        pure_epsilon=prices[most],
-        adjacency=adjacency,
-    )
-    return replace(priced, ordinary=ordinary)
+    game = session_game(epsilon_threshold, epsilon_queries, most, monotonic=monotonic, max_queries=max_queries)
+    return replace(priced, ordinary=game_guarantee(game, pure_epsilon=prices[most], adjacency=adjacency))
 
 
 def unprotected_threshold_guarantee(
@@ -123,73 +114,26 @@ def unprotected_threshold_guarantee(
     """
     most = integer("max_positives", max_positives, at_least=1, at_most=MOST_POSITIVES)
     queries = number("epsilon_queries", epsilon_queries, above=0.0, at_most=1e300)
-    return session_guarantee(None, queries, most, monotonic=monotonic, max_queries=max_queries, adjacency=adjacency)
+    game = session_game(None, queries, most, monotonic=monotonic, max_queries=max_queries)
+    return game_guarantee(game, adjacency=adjacency)
 
 
-def session_guarantee(
+def session_game(
     epsilon_threshold: float | None,
     epsilon_queries: float,
     max_positives: int,
     *,
     monotonic: bool = False,
     max_queries: int | None = None,
-    release_epsilon: float = 0.0,
-    pure_epsilon: float | None = None,
-    adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE,
-) -> Guarantee:
-    """What a session promises as a whole, as a game; `release_epsilon` is that of what follows each positive.
-
-    Noise is calibrated to slightly less than these amounts, which covers their rounding.
-    """
-    game = _game(epsilon_threshold, epsilon_queries, max_positives, monotonic, max_queries, release_epsilon)
-    return game_guarantee(game, pure_epsilon=pure_epsilon, adjacency=adjacency)
-
-
-def _game(
-    epsilon_threshold: float | None,
-    epsilon_queries: float,
-    max_positives: int,
-    monotonic: bool,
-    max_queries: int | None,
-    release_epsilon: float = 0.0,
 ) -> SparseVectorGame:
+    """A session as a game. Noise is calibrated to slightly less than these amounts, which covers their rounding."""
     return SparseVectorGame(
         threshold_rate=epsilon_threshold,
         query_rate=epsilon_queries / max_positives / (1 if monotonic else 2),
         positives=max_positives,
         monotonic=monotonic,
         queries=max_queries,
-        release_epsilon=release_epsilon,
     )
-
-
-@dataclass(frozen=True)
-class UsedPositives:
-    """What a session that is over has used of its Renyi divergence: `OutputGuarantee.used`.
-
-    For a session during which nothing else runs. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
-    """
-
-    game: GameUsed
-
-    @classmethod
-    def of_session(
-        cls,
-        epsilon_threshold: float,
-        epsilon_queries: float,
-        max_positives: int,
-        *,
-        monotonic: bool,
-        max_queries: int | None,
-    ) -> UsedPositives:
-        """Of the session with the price of `session_guarantee`."""
-        return cls(GameUsed(_game(epsilon_threshold, epsilon_queries, max_positives, monotonic, max_queries)))
-
-    def __call__(self, cell: Hashable, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """By the number of positives, or by (positives, negatives): nothing for a session that was asked nothing."""
-        if cell == (0, 0):
-            return np.zeros(len(orders))
-        return self.game(cell[0] if isinstance(cell, tuple) else cast(int, cell), orders)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,6 +158,17 @@ class AnswerPrice:
     max_positives: int
     monotonic: bool = False
     max_queries: int | None = None
+
+    @property
+    def game(self) -> SparseVectorGame:
+        """The session as a game."""
+        return session_game(
+            self.epsilon_threshold,
+            self.epsilon_queries,
+            self.max_positives,
+            monotonic=self.monotonic,
+            max_queries=self.max_queries,
+        )
 
     def exact(self, positives: int, negatives: int) -> Fraction:
         """The price as a rational number."""
@@ -276,13 +231,5 @@ def refined_sparse_vector_guarantee(
         max_queries=None if max_queries is None else integer("max_queries", max_queries, at_least=1, at_most=1 << 1000),
     )
     most = charged_price(price.supremum)
-    ordinary = session_guarantee(
-        price.epsilon_threshold,
-        price.epsilon_queries,
-        price.max_positives,
-        monotonic=price.monotonic,
-        max_queries=price.max_queries,
-        pure_epsilon=most,
-        adjacency=adjacency,
-    )
+    ordinary = game_guarantee(price.game, pure_epsilon=most, adjacency=adjacency)
     return OutputGuarantee(cell=answer_counts, epsilons=price, supremum=most, adjacency=adjacency, ordinary=ordinary)

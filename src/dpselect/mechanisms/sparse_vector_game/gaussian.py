@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, place
+from dpselect.mechanisms.sparse_vector_game.coins import Coins
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh
+from dpselect.mechanisms.sparse_vector_game.values import limited_values
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.profile import GaussianProfile, MinimumProfile, TabulatedProfile
 
-__all__ = ["GaussianCoins", "gaussian_game_guarantee"]
+__all__ = ["gaussian_coins", "gaussian_game_guarantee"]
 
 Array = NDArray[np.float64]
 _MOST = 3000
@@ -26,85 +27,45 @@ _SLACK = 1e-10
 """What weights and losses are raised by: far more than the rounding of a tangent's meeting point."""
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianCoins:
-    """The vertices of a polygon around all pairs of coins: see `Coins`, and `lost`, the probability of losing all."""
+def gaussian_coins(shift: float) -> tuple[Coins, Array]:
+    """The vertices of a polygon around all pairs of coins, and of each the probability of losing all.
 
-    negative: Array
-    negative_loss: Array
-    positive: Array
-    positive_loss: Array
-    lost: Array
+    For P(negative) = Phi(u) here and Phi(u + shift) or Phi(u - shift) there, all real u. The curve of the first is
+    concave, with slope exp(-u shift - shift^2/2): it lies below its tangents, those at the ends meeting p = 0 and
+    p' = 1. The second is its mirror image.
+    """
+    u = _TOUCHED - 0.5 * shift
+    slope = np.exp(-shift * (u + 0.5 * shift))
+    # of a tangent, in s = 1 - p and t = 1 - p': t = slope s - gap, where gap = slope S(u) - S(u + shift) > 0
+    density = np.exp(-0.5 * np.square(u + shift)) / math.sqrt(2.0 * math.pi)
+    gap = density * math.sqrt(math.pi / 2.0) * (_mills(u) - _mills(u + shift))
+    s = (gap[:-1] - gap[1:]) / (slope[:-1] - slope[1:])
+    t = slope[:-1] * s - gap[:-1]
+    inside = (s > 0.0) & (s < 1.0) & (t > 0.0) & (t < s)
+    s, t = s[inside], t[inside]
+    s, t = np.append(s, gap[-1] / slope[-1]), np.append(t, 0.0)  # at p' = 1 a positive cannot be there
+    # the curve is its own image under (p, p') -> (1 - p', 1 - p), and small numbers keep their digits
+    one = np.concatenate((1.0 - s, t)), np.concatenate((1.0 - t, s))
+    other = np.concatenate((s, 1.0 - t)), np.concatenate((t, 1.0 - s))
+    (up, lost_up), (down, lost_down) = _weighted(*one, *other), _weighted(*one[::-1], *other[::-1])
+    return up.joined(down), np.concatenate((lost_up, lost_down))
 
-    @classmethod
-    def around(cls, shift: float) -> GaussianCoins:
-        """For P(negative) = Phi(u) here and Phi(u + shift) or Phi(u - shift) there, all real u.
 
-        The curve of the first is concave, with slope exp(-u shift - shift^2/2): it lies below its tangents, those at
-        the ends meeting p = 0 and p' = 1. The second is its mirror image.
-        """
-        u = _TOUCHED - 0.5 * shift
-        slope = np.exp(-shift * (u + 0.5 * shift))
-        # of a tangent, in s = 1 - p and t = 1 - p': t = slope s - gap, where gap = slope S(u) - S(u + shift) > 0
-        density = np.exp(-0.5 * np.square(u + shift)) / math.sqrt(2.0 * math.pi)
-        gap = density * math.sqrt(math.pi / 2.0) * (_mills(u) - _mills(u + shift))
-        s = (gap[:-1] - gap[1:]) / (slope[:-1] - slope[1:])
-        t = slope[:-1] * s - gap[:-1]
-        inside = (s > 0.0) & (s < 1.0) & (t > 0.0) & (t < s)
-        s, t = s[inside], t[inside]
-        s, t = np.append(s, gap[-1] / slope[-1]), np.append(t, 0.0)  # at p' = 1 a positive cannot be there
-        # the curve is its own image under (p, p') -> (1 - p', 1 - p), and small numbers keep their digits
-        one = np.concatenate((1.0 - s, t)), np.concatenate((1.0 - t, s))
-        other = np.concatenate((s, 1.0 - t)), np.concatenate((t, 1.0 - s))
-        up, down = cls._of(*one, *other), cls._of(*one[::-1], *other[::-1])
-        return cls(*(np.concatenate((getattr(up, f), getattr(down, f))) for f in cls.__dataclass_fields__))
-
-    @classmethod
-    def _of(cls, negative: Array, negative_there: Array, positive: Array, positive_there: Array) -> GaussianCoins:
-        sure, lost = [], np.zeros(len(negative))
-        for here, there in ((negative, negative_there), (positive, positive_there)):
-            gone = there <= 0.0
-            lost = lost + np.where(gone, here, 0.0)
-            weight = np.where(gone, 0.0, here)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                loss = np.where(weight > 0.0, np.log(here / np.where(gone, 1.0, there)), 0.0)
-            sure += [weight * (1.0 + _SLACK), loss + _SLACK]
-        return cls(sure[0], sure[1], sure[2], sure[3], lost * (1.0 + _SLACK))
+def _weighted(negative: Array, negative_there: Array, positive: Array, positive_there: Array) -> tuple[Coins, Array]:
+    sure, lost = [], np.zeros(len(negative))
+    for here, there in ((negative, negative_there), (positive, positive_there)):
+        gone = there <= 0.0
+        lost = lost + np.where(gone, here, 0.0)
+        weight = np.where(gone, 0.0, here)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.where(weight > 0.0, np.log(here / np.where(gone, 1.0, there)), 0.0)
+        sure += [weight * (1.0 + _SLACK), loss + _SLACK]
+    return Coins(*sure), lost * (1.0 + _SLACK)
 
 
 def _mills(u: Array) -> Array:
     """(1 - Phi(u)) / phi(u), times sqrt(2/pi)."""
     return np.asarray(erfcx(u / math.sqrt(2.0)))
-
-
-def _values(mesh: Mesh, coins: GaussianCoins, positives: int, queries: int) -> Array:
-    """v_(c,q) on the mesh, from above: as `limited_values`, with what is lost at once."""
-    values = np.tile(np.maximum(-np.expm1(-mesh.losses), 0.0) * (1.0 + 2.0**-46), (min(positives, queries) + 1, 1))
-    largest = np.concatenate((np.abs(coins.negative_loss), np.abs(coins.positive_loss)))
-    pad = int(np.max(largest) / mesh.width) + 3
-    reads = [
-        (weight, *place(loss, mesh.width))
-        for weight, loss in zip(
-            np.concatenate((coins.negative, coins.positive)).tolist(),
-            np.concatenate((coins.negative_loss, coins.positive_loss)).tolist(),
-            strict=True,
-        )
-    ]
-    stays, leaves = reads[: len(coins.lost)], reads[len(coins.lost) :]
-
-    def at(padded: Array, read: tuple[float, int, float]) -> Array:
-        weight, cell, share = read
-        start, size = cell + pad, mesh.size
-        lower, upper = padded[:, start : start + size], padded[:, start + 1 : start + 1 + size]
-        return np.asarray(weight * (1.0 - share) * lower + weight * share * upper)
-
-    for _ in range(queries):
-        padded = mesh.padded(values, pad)
-        most = np.maximum(values[1:], values[:-1])
-        for stay, leave, lost in zip(stays, leaves, coins.lost.tolist(), strict=True):
-            np.maximum(most, at(padded[1:], stay) + at(padded[:-1], leave) + lost, out=most)
-        values[1:] = np.minimum(most * (1.0 + 2.0**-46), 1.0)
-    return np.asarray(values[-1])
 
 
 def gaussian_game_guarantee(
@@ -131,7 +92,9 @@ def gaussian_game_guarantee(
     width = max(shift / 20.0, trivial / 2000.0)
     reach = min(0.5 * trivial * trivial + 6.0 * trivial, 6000.0 * width)
     mesh = Mesh.between(-reach, reach, width)
-    deltas = np.minimum.accumulate(_values(mesh, GaussianCoins.around(shift), most, asked)[: 1 - mesh.first][::-1])
+    coins, lost = gaussian_coins(shift)
+    values = limited_values(mesh, coins, most, asked, lost)
+    deltas = np.minimum.accumulate(values[: 1 - mesh.first][::-1])
     table = TabulatedProfile(
         tuple((np.arange(len(deltas)) * width).tolist()),
         tuple((np.minimum(deltas, 1.0)).tolist()),
@@ -140,12 +103,7 @@ def gaussian_game_guarantee(
     return Guarantee(
         adjacency=whole.adjacency,
         theorem="sparse vector with Gaussian noise",
-        terms={
-            "mechanism": "gaussian sparse vector",
-            "noise_multiplier": scale,
-            "positives": most,
-            "queries": asked,
-        },
+        terms={"mechanism": "gaussian sparse vector", "noise_multiplier": scale, "positives": most, "queries": asked},
         renyi_curve=whole.renyi_curve,
         profile=MinimumProfile((table, GaussianProfile(trivial * (1.0 + 1e-12)))),
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from dpselect.mechanisms.sparse_vector_game.attained import attained_profile
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, playable
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
+from dpselect.privacy.below import AttainedPair, parts_below
+from dpselect.privacy.losses.pairs import RandomizedResponsePairs
+from dpselect.privacy.losses.pld import suitable_interval
+from dpselect.privacy.profile import PrivacyProfile
 
 __all__ = ["game_guarantee"]
 
@@ -44,5 +47,24 @@ def game_guarantee(
         pure_epsilon=pure,
         renyi_curve=GameRenyi(game),
         profile=GameProfile(game if game.limited else replace(game, queries=None)) if playable(game) else None,
-        lower_profile=attained_profile(game),
+        lower_profile=_attained_profile(game),
     )
+
+
+def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
+    """What queries far below their thresholds attain, half of which move up and half of which move down.
+
+    Randomised response with loss `query_rate` (half of it for monotonic queries), once for each positive.
+
+    Ask two queries in turn until one is positive, so far below the threshold that every probability is a tail of the
+    noise. On the neighbour one has moved up by a sensitivity and the other down (or one has moved, for monotonic ones):
+    whatever the noise on the threshold, the odds of which of them is the positive one have moved by the factor
+    exp(2 query_rate), and with their thresholds a sensitivity apart they are exp(query_rate) and one over it. None with
+    a limit of queries, which far thresholds do not have, with other noise, and where the losses have no mesh.
+    Source: docs/theory/sparse-vector.md, Theorem 5.
+    """
+    if game.noise != "laplace" or game.queries is not None:
+        return None
+    loss = game.query_rate * (0.5 if game.monotonic else 1.0) * (1.0 - 2.0**-50)
+    one = AttainedPair(RandomizedResponsePairs(loss))
+    return parts_below([(one, game.positives)], suitable_interval(None, game.positives * loss))

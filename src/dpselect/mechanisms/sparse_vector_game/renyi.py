@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,14 +122,21 @@ class GameRenyi:
 class GameUsed:
     """What a session that is over has used of its Renyi divergence: the threshold and the positives it gave.
 
-    At every order the shift is the one that the session was reserved at, and where a limit of queries was the smaller
-    bound all of it is used: which bound counts is fixed beforehand. Source: docs/theory/sparse-vector.md, Theorem 4.
+    For `OutputGuarantee.used`, and a session during which nothing else runs. At every order the shift is the one that
+    the session was reserved at, and where a limit of queries was the smaller bound all of it is used: which bound
+    counts is fixed beforehand. Source: docs/theory/sparse-vector.md, Theorem 4 (refunds).
     """
 
     game: SparseVectorGame
 
-    def __call__(self, positives: int, orders: Array) -> Array:
-        """The divergence at each of a row of orders, after so many positives. At most that of `GameRenyi`."""
+    def __call__(self, cell: Hashable, orders: Array) -> Array:
+        """The divergence at each of a row of orders, at most that of `GameRenyi`.
+
+        After so many positives, or (positives, negatives): nothing for a session that was asked nothing.
+        """
+        if cell == (0, 0):
+            return np.zeros(len(orders))
+        positives = cast(int, cell[0] if isinstance(cell, tuple) else cell)
         found = []
         for one in self.game.orientations:
             parts = _parts(self.game, one, orders)

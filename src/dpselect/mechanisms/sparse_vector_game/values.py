@@ -133,15 +133,22 @@ def _above_image(values: Array, image: Callable[[Array], Array], share: float) -
     return np.ones_like(values)
 
 
-def limited_values(mesh: Mesh, coins: Coins, positives: int, queries: int) -> Array:
-    """The same with at most so many queries: v_(k,q), by one application of the recursion for each of them."""
+def limited_values(mesh: Mesh, coins: Coins, positives: int, queries: int, lost: Array | None = None) -> Array:
+    """The same with at most so many queries: v_(k,q), by one application of the recursion for each of them.
+
+    `lost` is the probability that a coin loses all at once, which none does by default.
+    """
     pad, negative, positive, nothing = _prepared(mesh, coins)
+    gone = np.zeros(len(negative)) if lost is None else lost
     values = np.tile(nothing, (min(positives, queries) + 1, 1))
     here, gain = np.empty_like(values[1:]), np.empty_like(values[1:])
     for _ in range(queries):
         padded = mesh.padded(values, pad)
         most = np.maximum(values[1:], values[:-1])
-        for stays, leaves in zip(negative, positive, strict=True):
-            np.maximum(most, stays(padded[1:], here) + leaves(padded[:-1], gain), out=most)
+        for stays, leaves, all_lost in zip(negative, positive, gone.tolist(), strict=True):
+            found = stays(padded[1:], here)
+            found += leaves(padded[:-1], gain)
+            found += all_lost
+            np.maximum(most, found, out=most)
         values[1:] = np.minimum(most * (1.0 + _ROUNDING), 1.0)
     return np.asarray(values[-1])
