@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Final, Literal, SupportsFloat
@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
 from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
+from dpselect.mechanisms.mechanism import real
 from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import ROUND_UP, last_true
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import RandomSource
 
@@ -69,17 +69,14 @@ class BrownianReduction(NoiseReduction):
     """
 
     noise_multipliers: Sequence[SupportsFloat]
-    delta: float
-    sensitivity: float
+    delta: float = field(metadata=real(at_least=1e-300, below=1.0))
+    sensitivity: float = field(metadata=real(at_least=1e-250, at_most=1e250))
     boundary: Boundary = "stopping"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "noise_multipliers", _decreasing(self.noise_multipliers))
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, below=1.0))
-        width = number("sensitivity", self.sensitivity, at_least=1e-250, at_most=1e250)
-        object.__setattr__(self, "sensitivity", width)
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        super().__post_init__()
+        self._parsed(noise_multipliers=_decreasing(self.noise_multipliers))
         if self.boundary not in ("stopping", *_BOUNDARIES):
             raise ArgumentError(f"boundary must be 'stopping', 'linear' or 'mixture', got {self.boundary!r}")
 

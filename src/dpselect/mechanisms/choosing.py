@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpselect.errors import AdjacencyError, integer, number
+from dpselect.errors import AdjacencyError
 from dpselect.mechanisms.exponential import draw_exponential
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import Scores, declared_scores, read_scores
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, tail_enclosure
@@ -54,16 +53,13 @@ class ChoosingMechanism(Mechanism):
     1
     """
 
-    growth: int
-    epsilon: float
-    delta: float
+    growth: int = field(metadata=whole(at_least=1))
+    epsilon: float = field(metadata=real(at_least=2.0**-40, at_most=2.0**10))
+    delta: float = field(metadata=real(at_least=1e-300, at_most=0.25))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "growth", integer("growth", self.growth, at_least=1))
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, at_least=2.0**-40, at_most=2.0**10))
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, at_most=0.25))
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        super().__post_init__()
         if self.adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
             raise AdjacencyError("the choosing mechanism is proved for add_or_remove_one")
 

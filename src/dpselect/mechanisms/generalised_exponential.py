@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import declared_scores, read_scores
 from dpselect.privacy import Adjacency, Guarantee
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
@@ -52,19 +51,16 @@ class GeneralisedExponentialMechanism(Mechanism):
     """
 
     sensitivities: Sequence[float]
-    epsilon: float
-    failure_probability: float = 0.05
+    epsilon: float = field(metadata=real(at_least=2.0**-10, at_most=2.0**40))
+    failure_probability: float = field(default=0.05, metadata=real(at_least=1e-12, below=1.0))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         bounds = tuple(number("sensitivities", d, at_least=2.0**-300, at_most=2.0**300) for d in self.sensitivities)
         if not bounds:
             raise ArgumentError("sensitivities must not be empty")
-        object.__setattr__(self, "sensitivities", bounds)
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, at_least=2.0**-10, at_most=2.0**40))
-        beta = number("failure_probability", self.failure_probability, at_least=1e-12, below=1.0)
-        object.__setattr__(self, "failure_probability", beta)
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        self._parsed(sensitivities=bounds)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -7,16 +7,25 @@ below and above everything, since a changed row may take any value. Everything h
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError
+from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.grid import round_to_grid
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import first_true
 
-__all__ = ["changes_until", "declared_rows", "largest_gap", "sensitivity_of_middle", "smallest_gap", "sorted_units"]
+__all__ = [
+    "changes_until",
+    "declared_rows",
+    "largest_gap",
+    "read_granularity",
+    "sensitivity_of_middle",
+    "smallest_gap",
+    "sorted_units",
+]
 
 Units = NDArray[np.int64]
 _BEYOND = 1 << 61
@@ -29,6 +38,13 @@ def sorted_units(values: ArrayLike, granularity: float) -> Units:
     Each is rounded by itself, and NaN or infinite ones become 0, so that neighbours stay neighbours.
     """
     return np.sort((round_to_grid(declared_rows(values), granularity) / granularity).astype(np.int64))
+
+
+def read_granularity(name: str, granularity: SupportsFloat) -> float:
+    """Parse a power of two in [2**-300, 2**300]."""
+    parsed = number(name, granularity, at_least=2.0**-300, at_most=2.0**300)
+    round_to_grid(0.0, parsed)
+    return parsed
 
 
 def declared_rows(values: ArrayLike) -> NDArray[np.float64]:

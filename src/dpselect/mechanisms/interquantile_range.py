@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import AdjacencyError, ArgumentError, integer, number
-from dpselect.mechanisms.grid import round_to_grid
-from dpselect.mechanisms.instability import Units, changes_until, declared_rows, largest_gap, smallest_gap, sorted_units
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.errors import AdjacencyError, ArgumentError, number
+from dpselect.mechanisms.instability import (
+    Units,
+    changes_until,
+    declared_rows,
+    largest_gap,
+    read_granularity,
+    smallest_gap,
+    sorted_units,
+)
+from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.propose_test_release import Cascade, ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource, discrete_laplace
 
@@ -51,24 +57,19 @@ class InterquantileRange(Mechanism):
     True
     """
 
-    granularity: float
+    granularity: float = field(metadata={"parse": read_granularity})
     epsilon_test: float
     epsilon_answer: float
     delta: float
-    tail: float = 0.25
+    tail: float = field(default=0.25, metadata=real(above=0.0, below=0.5))
     ratio: float | None = None
-    steps: int = 64
+    steps: int = field(default=64, metadata=whole(at_least=2, at_most=1 << 16))
     adjacency: Adjacency | str = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        granularity = number("granularity", self.granularity, at_least=2.0**-300, at_most=2.0**300)
-        round_to_grid(0.0, granularity)  # a power of two
-        object.__setattr__(self, "granularity", granularity)
-        object.__setattr__(self, "steps", integer("steps", self.steps, at_least=2, at_most=1 << 16))
-        object.__setattr__(self, "tail", number("tail", self.tail, above=0.0, below=0.5))
+        super().__post_init__()
         if self.ratio is not None:
-            object.__setattr__(self, "ratio", number("ratio", self.ratio, at_least=1.001, at_most=1e6))
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+            self._parsed(ratio=number("ratio", self.ratio, at_least=1.001, at_most=1e6))
         if self.adjacency is not Adjacency.REPLACE_ONE:
             raise AdjacencyError("the interquantile range is proved for replace_one: the number of rows is public")
         _ = self.cascade  # checks the rest

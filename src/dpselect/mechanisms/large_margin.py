@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, integer, number
+from dpselect.errors import ArgumentError
 from dpselect.mechanisms.exponential import exponential_mechanism
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import declared_scores
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource
 
 __all__ = ["LargeMarginMechanism"]
@@ -51,18 +50,11 @@ class LargeMarginMechanism(Mechanism):
     500
     """
 
-    candidates: int
-    sensitivity: float
-    epsilon: float
-    delta: float
+    candidates: int = field(metadata=whole(at_least=1, at_most=1 << 40))
+    sensitivity: float = field(metadata=real(at_least=1e-90, at_most=1e90))
+    epsilon: float = field(metadata=real(at_least=2.0**-10, at_most=2.0**10))
+    delta: float = field(metadata=real(at_least=1e-300, at_most=0.5))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", integer("candidates", self.candidates, at_least=1, at_most=1 << 40))
-        object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, at_least=1e-90, at_most=1e90))
-        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon, at_least=2.0**-10, at_most=2.0**10))
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, at_most=0.5))
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
 
     @property
     def ranks(self) -> list[int]:

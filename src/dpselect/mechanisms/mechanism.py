@@ -4,15 +4,46 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
 from typing import Any
 
+from dpselect.errors import integer, number
 from dpselect.privacy import Guarantee, OutputGuarantee, Release, Spender, paid
+from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource, resolve
 
-__all__ = ["Mechanism", "released_value"]
+__all__ = ["Mechanism", "Parsed", "real", "released_value", "whole"]
 
 
-class Mechanism(ABC):
+def real(**limits: Any) -> dict[str, Any]:
+    """The metadata of a field that `number` parses, within these limits."""
+    return {"parse": partial(number, **limits)}
+
+
+def whole(**limits: int) -> dict[str, Any]:
+    """The metadata of a field that `integer` parses, within these limits."""
+    return {"parse": partial(integer, **limits)}
+
+
+class Parsed:
+    """A frozen dataclass whose fields are parsed as their metadata say, and its adjacency."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            given = getattr(self, field.name)
+            if "parse" in field.metadata:
+                self._parsed(**{field.name: field.metadata["parse"](field.name, given)})
+            elif field.name == "adjacency":
+                self._parsed(adjacency=parse_adjacency(given))
+
+    def _parsed(self, **values: Any) -> None:
+        """What the arguments were parsed to, in their place; for a `__post_init__`."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+class Mechanism(Parsed, ABC):
     """Configured without data, `guarantee` says what it promises, and a call runs it and gives a `Release`.
 
     A subclass says in `prepared` what it takes and what it gives.
@@ -23,11 +54,6 @@ class Mechanism(ABC):
     >>> mechanism.guarantee.epsilon(delta=0), mechanism([0.0, 90.0, 3.0], random=keyed_source(1)).value
     (1.0, 1)
     """
-
-    def _parsed(self, **fields: Any) -> None:
-        """What the arguments were parsed to, in their place; for `__post_init__` of a frozen mechanism."""
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
 
     @property
     @abstractmethod

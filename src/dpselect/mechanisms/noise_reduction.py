@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -21,12 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, expect, number
 from dpselect.mechanisms.grid import round_to_grid
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, Parsed, real
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
 from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
 from dpselect.privacy.paid_session import PaidSession
@@ -142,7 +141,7 @@ class GradualRelease(PaidSession):
         return f"<GradualRelease: {len(self._released)} levels released>"
 
 
-class NoiseReduction(ABC):
+class NoiseReduction(Parsed, ABC):
     """Levels of noise on one answer, configured without data: `guarantee` prices them, `open` gives the session."""
 
     @property
@@ -214,10 +213,10 @@ class LaplaceReduction(NoiseReduction):
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilons", _increasing(self.epsilons))
+        super().__post_init__()
+        self._parsed(epsilons=_increasing(self.epsilons))
         number("sensitivity", self.sensitivity, above=0.0)
         round_to_grid(0.0, number("granularity", self.granularity, above=0.0))  # a power of two
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
 
     @property
     def guarantee(self) -> OutputGuarantee:
@@ -336,18 +335,14 @@ class ReleaseUntilAbove(Mechanism):
     """
 
     reduction: NoiseReduction
-    threshold: float
-    epsilon_threshold: float
-    epsilon_queries: float
-    sensitivity: float = 1.0
+    threshold: float = field(metadata=real(finite=False))
+    epsilon_threshold: float = field(metadata=real(above=0.0))
+    epsilon_queries: float = field(metadata=real(above=0.0))
+    sensitivity: float = field(default=1.0, metadata=real(at_least=2.0**-300, at_most=2.0**300))
 
     def __post_init__(self) -> None:
         expect("reduction", self.reduction, NoiseReduction)
-        object.__setattr__(self, "threshold", number("threshold", self.threshold, finite=False))
-        for name in ("epsilon_threshold", "epsilon_queries"):
-            object.__setattr__(self, name, number(name, getattr(self, name), above=0.0))
-        scale = number("sensitivity", self.sensitivity, at_least=2.0**-300, at_most=2.0**300)
-        object.__setattr__(self, "sensitivity", scale)
+        super().__post_init__()
 
     @property
     def guarantee(self) -> OutputGuarantee:

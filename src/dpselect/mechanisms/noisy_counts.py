@@ -11,7 +11,6 @@ from dpselect.errors import ArgumentError, integer, number, rational
 from dpselect.mechanisms.mechanism import Mechanism, released_value
 from dpselect.numerics import fraction_up
 from dpselect.privacy import Adjacency, Guarantee, Spender, pure_dp, zcdp
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource, discrete_gaussian, discrete_laplace
 
@@ -42,7 +41,7 @@ class NoisyCount(Mechanism):
         if (self.epsilon is None) == (self.noise_multiplier is None):
             raise ArgumentError("give exactly one of epsilon and noise_multiplier")
         _ = self._parameter
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        super().__post_init__()
 
     @property
     def _parameter(self) -> Fraction:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, integer
+from dpselect.errors import ArgumentError
 from dpselect.mechanisms.bounded_range_price import bounded_range
+from dpselect.mechanisms.mechanism import whole
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import ScoreMechanism
 from dpselect.mechanisms.scores import Scores
@@ -42,11 +43,7 @@ class TopK(ScoreMechanism):
     [1, 3]
     """
 
-    count: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "count", integer("count", self.count, at_least=1))
+    count: int = field(metadata=whole(at_least=1))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, SupportsFloat, SupportsIndex, TypeVar
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, OutputGuarantee
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.privacy.output.calculus import first_answer
 from dpselect.randomness import RandomSource
@@ -64,16 +63,10 @@ class ProposeTestRelease(Mechanism):
     (26.24, {True: 1.0, False: 0.5})
     """
 
-    epsilon_test: float
-    epsilon_answer: float
-    delta: float
+    epsilon_test: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
+    epsilon_answer: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
+    delta: float = field(metadata=real(at_least=1e-300, at_most=0.5))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
-
-    def __post_init__(self) -> None:
-        for name in ("epsilon_test", "epsilon_answer"):
-            object.__setattr__(self, name, number(name, getattr(self, name), at_least=2.0**-20, at_most=2.0**10))
-        object.__setattr__(self, "delta", number("delta", self.delta, at_least=1e-300, at_most=0.5))
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
 
     @property
     def margin(self) -> float:
@@ -135,7 +128,7 @@ class Cascade(Mechanism):
     stages: Sequence[ProposeTestRelease]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stages", tuple(self.stages))
+        self._parsed(stages=tuple(self.stages))
         if not self.stages:
             raise ArgumentError("stages must not be empty")
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from dpselect.errors import ArgumentError, flag, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.errors import ArgumentError, flag
+from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import ScoreChunks, Scores, declared_scores
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
 __all__ = ["Method", "ScoreMechanism", "check_method", "pure_guarantee"]
 
 Method = Literal["exact", "float"]
-
-_SMALLEST, _LARGEST = 2.0**-300, 2.0**300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,16 +37,13 @@ class ScoreMechanism(Mechanism):
     Raises `ArgumentError` unless sensitivity and epsilon lie in [2**-300, 2**300].
     """
 
-    sensitivity: float
-    epsilon: float
+    sensitivity: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300))
+    epsilon: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300))
     monotonic: bool = False
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        for name in ("sensitivity", "epsilon"):
-            parsed = number(name, getattr(self, name), at_least=_SMALLEST, at_most=_LARGEST)
-            object.__setattr__(self, name, parsed)
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        super().__post_init__()
         flag("monotonic", self.monotonic)
 
     @property

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpselect.errors import ArgumentError, integer, number
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.errors import ArgumentError
+from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, Contender, ranking
 from dpselect.mechanisms.scores import declared_scores
 from dpselect.numerics import ROUND_UP
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace
 from dpselect.repetitions import Geometric
@@ -55,21 +54,15 @@ class SmoothSensitivityMechanism(Mechanism):
     1
     """
 
-    candidates: int
-    smoothness: float
-    base_epsilon: float
-    base_delta: float
-    failure_probability: float = 0.05
+    candidates: int = field(metadata=whole(at_least=1, at_most=1 << 24))
+    smoothness: float = field(metadata=real(at_least=0.0))
+    base_epsilon: float = field(metadata=real(at_least=1e-9, at_most=1e3))
+    base_delta: float = field(metadata=real(at_least=1e-300, at_most=0.25))
+    failure_probability: float = field(default=0.05, metadata=real(at_least=1e-6, below=1.0))
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", integer("candidates", self.candidates, at_least=1, at_most=1 << 24))
-        object.__setattr__(self, "base_epsilon", number("base_epsilon", self.base_epsilon, at_least=1e-9, at_most=1e3))
-        object.__setattr__(self, "base_delta", number("base_delta", self.base_delta, at_least=1e-300, at_most=0.25))
-        beta = number("failure_probability", self.failure_probability, at_least=1e-6, below=1.0)
-        object.__setattr__(self, "failure_probability", beta)
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
-        object.__setattr__(self, "smoothness", number("smoothness", self.smoothness, at_least=0.0))
+        super().__post_init__()
         if self.smoothness > self.most_smooth:
             raise ArgumentError(f"smoothness must be at most {self.most_smooth!r} here, got {self.smoothness!r}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal, cast
 
@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.grid import grid_at_most, round_to_grid
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector, read_thresholds
 from dpselect.mechanisms.sparse_vector_game import game_guarantee
 from dpselect.mechanisms.sparse_vector_prices import AnswerPrice, answer_counts
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, compose, pure_dp
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price, noise_epsilon
 from dpselect.randomness import RandomSource, discrete_laplace
 
@@ -115,24 +114,18 @@ class SparseRelease(Mechanism):
     1.0
     """
 
-    epsilon_threshold: float
-    epsilon_queries: float
-    epsilon_release: float
-    max_positives: int
-    sensitivity: float = 1.0
+    epsilon_threshold: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
+    epsilon_queries: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
+    epsilon_release: float = field(metadata=real(at_least=2.0**-20, at_most=2.0**10))
+    max_positives: int = field(metadata=whole(at_least=1, at_most=100_000))
+    sensitivity: float = field(default=1.0, metadata=real(at_least=2.0**-300, at_most=2.0**300))
     monotonic: bool = False
     spend: Spend = "all"
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
 
     def __post_init__(self) -> None:
-        for name in ("epsilon_threshold", "epsilon_queries", "epsilon_release"):
-            object.__setattr__(self, name, number(name, getattr(self, name), at_least=2.0**-20, at_most=2.0**10))
-        most = integer("max_positives", self.max_positives, at_least=1, at_most=100_000)
-        object.__setattr__(self, "max_positives", most)
-        scale = number("sensitivity", self.sensitivity, at_least=2.0**-300, at_most=2.0**300)
-        object.__setattr__(self, "sensitivity", scale)
-        object.__setattr__(self, "monotonic", bool(self.monotonic))
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        super().__post_init__()
+        self._parsed(monotonic=bool(self.monotonic))
         if self.spend not in ("all", "release", "each"):
             raise ArgumentError(f"spend must be 'all', 'release' or 'each', got {self.spend!r}")
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
 from dpselect.errors import AdjacencyError, number
-from dpselect.mechanisms.grid import round_to_grid
-from dpselect.mechanisms.instability import Units, changes_until, declared_rows, sensitivity_of_middle, sorted_units
-from dpselect.mechanisms.mechanism import Mechanism
+from dpselect.mechanisms.instability import (
+    Units,
+    changes_until,
+    declared_rows,
+    read_granularity,
+    sensitivity_of_middle,
+    sorted_units,
+)
+from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.propose_test_release import ProposeTestRelease
 from dpselect.privacy import Adjacency, OutputGuarantee
-from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
 from dpselect.randomness import RandomSource, discrete_laplace
 
@@ -55,21 +60,16 @@ class TrimmedMean(Mechanism):
     """
 
     width: float
-    granularity: float
+    granularity: float = field(metadata={"parse": read_granularity})
     epsilon_test: float
     epsilon_answer: float
     delta: float
-    trim: float = 0.5
+    trim: float = field(default=0.5, metadata=real(at_least=0.0, at_most=0.5))
     adjacency: Adjacency | str = Adjacency.REPLACE_ONE
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trim", number("trim", self.trim, at_least=0.0, at_most=0.5))
-        granularity = number("granularity", self.granularity, at_least=2.0**-300, at_most=2.0**300)
-        round_to_grid(0.0, granularity)  # a power of two
-        object.__setattr__(self, "granularity", granularity)
-        width = number("width", self.width, above=0.0, at_most=_MOST_STEPS * self.granularity)
-        object.__setattr__(self, "width", width)
-        object.__setattr__(self, "adjacency", parse_adjacency(self.adjacency))
+        super().__post_init__()
+        self._parsed(width=number("width", self.width, above=0.0, at_most=_MOST_STEPS * self.granularity))
         if self.adjacency is not Adjacency.REPLACE_ONE:
             raise AdjacencyError("the trimmed mean is proved for replace_one: the number of rows is public")
         _ = self.test  # checks the rest
