@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, log1mexp
+from dpselect.numerics import ROUND_UP, Array, log1mexp
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.below import Below
 from dpselect.privacy.profile import SymmetricProfile
 
 __all__ = ["BoundedRangeProfile", "BoundedRangeRenyi", "bounded_range", "bounded_range_rho"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final, Literal, SupportsFloat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.gaussian_noise import gaussian_steps
@@ -22,14 +22,13 @@ from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensiti
 from dpselect.mechanisms.mechanism import real
 from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction
 from dpselect.mechanisms.scores import as_vector
-from dpselect.numerics import ROUND_UP, last_true
+from dpselect.numerics import ROUND_UP, Array, last_true
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
 from dpselect.privacy.output.gaussian_stopping import stopping_delta
 from dpselect.randomness import RandomSource
 
 __all__ = ["Boundary", "BrownianReduction", "linear_boundary", "mixture_boundary"]
 
-Array = NDArray[np.float64]
 Boundary = Literal["stopping", "linear", "mixture"]
 _FINE = 2.0**-25
 """The grid, in deviations of the most accurate step; `gaussian_steps` needs at least 2**24 steps a deviation."""

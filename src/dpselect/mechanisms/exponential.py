@@ -10,19 +10,19 @@ from fractions import Fraction
 from itertools import accumulate, islice
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import CHUNK, ScoreChunks, Scores
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import coin, exponential_enclosure
 
 __all__ = ["ExponentialMechanism", "draw_exponential", "exponential_mechanism", "relative_weights"]
 
-Array = NDArray[np.float64]
 
 _MEMBERS = 8
 _UNIT_BITS = 37

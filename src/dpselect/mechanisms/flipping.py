@@ -14,13 +14,13 @@ from dpselect.mechanisms.mechanism import released_value
 from dpselect.mechanisms.noisy_max_price import flipping_guarantee
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import ScoreChunks, Scores
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 
 __all__ = ["PermuteAndFlip", "draw_permute_and_flip", "permute_and_flip"]
 
-Array = NDArray[np.float64]
 _WORD = 2.0**32
 _MARGIN = 2.0**-8
 """In units of 2**-32: how far a computed probability may be off, 2**-40; NumPy's exp is far better than that."""

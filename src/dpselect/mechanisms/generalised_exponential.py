@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.bounded_range_price import bounded_range
 from dpselect.mechanisms.exponential import draw_exponential
 from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import declared_scores, read_scores
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
 
 __all__ = ["GeneralisedExponentialMechanism"]
 
-Array = NDArray[np.float64]
 _FLOOR = 2.0**20
 """Normalised scores are cut off here below the best; that moves no two of them apart."""
 _SENSITIVITY = 1.0 + 2.0**-24

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError
 from dpselect.mechanisms.exponential import exponential_mechanism
 from dpselect.mechanisms.mechanism import Mechanism, real, whole
 from dpselect.mechanisms.scores import declared_scores
 from dpselect.mechanisms.sparse_vector import SparseVector
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee, approximate_dp
 from dpselect.randomness import RandomSource
 
 __all__ = ["LargeMarginMechanism"]
 
-Array = NDArray[np.float64]
 _ROUNDING = 1.0 + 2.0**-20
 
 

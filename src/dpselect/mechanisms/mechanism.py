@@ -21,7 +21,7 @@ def real(**limits: Any) -> dict[str, Any]:
     return {"parse": partial(number, **limits)}
 
 
-def whole(**limits: int) -> dict[str, Any]:
+def whole(**limits: Any) -> dict[str, Any]:
     """The metadata of a field that `integer` parses, within these limits."""
     return {"parse": partial(integer, **limits)}
 

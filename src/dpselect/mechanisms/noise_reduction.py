@@ -25,6 +25,7 @@ from dpselect.mechanisms.mechanism import Mechanism, Parsed, real
 from dpselect.mechanisms.scores import as_vector
 from dpselect.mechanisms.sparse_vector import SparseVector
 from dpselect.mechanisms.sparse_vector_prices import sparse_vector_guarantee
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
@@ -36,7 +37,6 @@ from dpselect.randomness.session import answers
 
 __all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove"]
 
-Array = NDArray[np.float64]
 Levels = Callable[[RandomSource], Callable[[int], Array]]
 """From a source to the levels, by their place."""
 

@@ -19,13 +19,13 @@ from dpselect.mechanisms.noisy_max_price import flipping_guarantee, laplace_max_
 from dpselect.mechanisms.noisy_ranking import FEW_BITS, WINDOW, Contender, ranking
 from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
 from dpselect.mechanisms.scores import ScoreChunks, Scores
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, Spender
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import LazyLaplace
 
 __all__ = ["ReportNoisyMax", "report_noisy_max"]
 
-Array = NDArray[np.float64]
 Noise = Literal["laplace", "exponential", "gumbel"]
 
 

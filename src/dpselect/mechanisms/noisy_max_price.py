@@ -7,19 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.mechanisms.bounded_range_price import BoundedRangeProfile
 from dpselect.mechanisms.score_mechanism import ScoreMechanism, pure_guarantee
-from dpselect.numerics import ROUND_UP, root_between
+from dpselect.numerics import ROUND_UP, Array, root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.below import Below
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile, SymmetricProfile
 
 __all__ = ["LaplaceMaxProfile", "flipping_guarantee", "laplace_max_guarantee"]
 
-Array = NDArray[np.float64]
 _SMALL, _LARGE = 1e-5, 500.0
 """Outside of these epsilons the profile saves nothing that double precision resolves."""
 _DOWN = 1.0 - 1e-9

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpselect.errors import ArgumentError, secret_number
+from dpselect.numerics import Array
 
 __all__ = [
     "CHUNK",
@@ -31,7 +32,6 @@ __all__ = [
     "read_scores",
 ]
 
-Array = NDArray[np.float64]
 CHUNK = 1 << 15
 """Scores handled at a time: 256 kB of doubles, which stay in a core's cache."""
 
@@ -152,7 +152,7 @@ def _of_list(part: Sequence[Any], name: str) -> NDArray[Any]:
     return _of_objects(entries, name)
 
 
-def _of_objects(entries: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _of_objects(entries: NDArray[Any], name: str) -> Array:
     """Each entry by itself; a vector of nothing but texts is a mistake that a single entry does not make."""
     if len(entries) and all(isinstance(entry, (str, bytes, complex)) for entry in entries):
         raise TypeError(f"{name} must be numbers")

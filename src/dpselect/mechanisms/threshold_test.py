@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.mechanisms.scores import as_doubles
-from dpselect.numerics import last_true
+from dpselect.numerics import Array, last_true
 from dpselect.randomness import RandomSource
 from dpselect.randomness.lazy import Enclosure, LazyLaplace, LazyUniform, coin, tail_enclosure
 
 __all__ = ["ThresholdTest"]
 
-Array = NDArray[np.float64]
 BLOCK = 512
 """Queries that share one skip; see `ThresholdTest.many`."""
 

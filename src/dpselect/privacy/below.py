@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
+from dpselect.numerics import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
 from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, loss_grid
 from dpselect.privacy.losses.dominating_pair import DominatingPair
@@ -43,7 +43,6 @@ __all__ = [
     "parts_below",
 ]
 
-Array = NDArray[np.float64]
 Directions = tuple[Positive, Positive]
 
 _MOST_CELLS = 1 << 19

@@ -7,10 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, sum_up
+from dpselect.numerics import ROUND_UP, Array, sum_up
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
@@ -22,8 +21,6 @@ from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import MaximumRenyi, SumRenyi
 
 __all__ = ["compose", "worst_of"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from dp_accounting import dp_event
 from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.privacy_accountant import NeighboringRelation
 from dp_accounting.rdp import rdp_privacy_accountant
-from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.below import AttainedGaussian, AttainedSampledGaussian, parts_below
 from dpselect.privacy.guarantee import Guarantee
@@ -31,7 +30,6 @@ __all__ = ["from_dp_event"]
 
 _NOISE = ("noise_multiplier", "noise_parameter", "standard_deviation")
 
-Array = NDArray[np.float64]
 # dp-accounting's own orders, and more near one and far out
 _ORDERS = tuple(sorted({*rdp_privacy_accountant.DEFAULT_RDP_ORDERS, *range(64, 129, 4), 192.0, 384.0, 768.0, 2048.0}))
 

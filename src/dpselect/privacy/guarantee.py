@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, SupportsFloat, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, BracketError, number
+from dpselect.numerics import Array
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
 from dpselect.privacy.losses.dominating_pair import DominatingPair
@@ -32,8 +32,6 @@ from dpselect.privacy.profile import (
 from dpselect.privacy.renyi import RenyiCurve, epsilon_from_renyi
 
 __all__ = ["Guarantee", "Statement"]
-
-Array = NDArray[np.float64]
 
 
 def _without_infinity(value: Any) -> Any:

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, ndtr
 
 from dpselect.copied_by_fields import remembered
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, root_on_grids
+from dpselect.numerics import ROUND_UP, Array, root_on_grids
 from dpselect.privacy.losses.pairs import GaussianPairs, LaplacePairs, PairSource, ProfilePairs, RandomizedResponsePairs
 from dpselect.privacy.renyi import RenyiCurve, profile_from_renyi
 
@@ -40,7 +39,6 @@ __all__ = [
     "extend",
 ]
 
-Array = NDArray[np.float64]
 _SMALLEST = 5e-324
 _LARGEST = 1e5
 """Epsilons are searched up to here."""

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
-from dpselect.numerics import ROUND_UP, minimise
+from dpselect.numerics import ROUND_UP, Array, minimise
 
 __all__ = [
     "SEARCH_ORDERS",
@@ -27,7 +26,6 @@ __all__ = [
     "profile_from_renyi",
 ]
 
-Array = NDArray[np.float64]
 RenyiCurve = Callable[[Array], Array]
 
 # order - 1 runs over this range; beyond it the conversion can only gain for epsilons above 1e3 or below 1e-7

@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 
 __all__ = ["SampledGaussianRenyi", "log_moment"]
 
-Array = NDArray[np.float64]
 _REACH = 10.5
 # One evaluation handles orders up to these; past the last, or where it would need too many points, a closed form.
 _BUCKETS = (12.0, 64.0, 640.0, 2048.0)

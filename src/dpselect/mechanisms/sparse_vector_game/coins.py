@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpselect.numerics import Array
 
 __all__ = ["Coins", "geometric_coins", "laplace_coins"]
 
-Array = NDArray[np.float64]
 _VERTICES, _MOST_VERTICES = 4, 32
 _UP = 1.0 + 2.0**-48
 _MOST_POINTS = 8

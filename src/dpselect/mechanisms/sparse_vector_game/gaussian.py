@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.mechanisms.sparse_vector_game.coins import Coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh
 from dpselect.mechanisms.sparse_vector_game.values import limited_values
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.profile import GaussianProfile, MinimumProfile, TabulatedProfile
 
 __all__ = ["gaussian_coins", "gaussian_game_guarantee"]
 
-Array = NDArray[np.float64]
 _MOST = 3000
 """Queries times positives up to which the game is solved."""
 _TOUCHED = np.concatenate(([-0.08], np.arange(0.08, 3.2, 0.16), np.arange(3.7, 11.0, 0.6)))

@@ -6,11 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpselect.numerics import Array
 
 __all__ = ["Mesh", "Spread", "laplace_spread", "place", "pure_spread"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,17 @@ from functools import lru_cache
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, laplace_spread, pure_spread
 from dpselect.mechanisms.sparse_vector_game.renyi import coins_of, likely_shifts, rough_epsilon
 from dpselect.mechanisms.sparse_vector_game.values import game_values, limited_values
+from dpselect.numerics import Array
 from dpselect.privacy.losses.connect_the_dots import lower_hull
 from dpselect.privacy.profile import SymmetricProfile
 
 __all__ = ["GameProfile", "playable"]
 
-Array = NDArray[np.float64]
 
 _LEAST, _MOST = 1e-6, 2.0
 _MOST_POSITIVES = 1000

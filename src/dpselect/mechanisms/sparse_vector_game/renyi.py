@@ -8,18 +8,16 @@ from functools import lru_cache
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.mechanisms.sparse_vector_game.coins import Coins, geometric_coins, laplace_coins
 from dpselect.mechanisms.sparse_vector_game.game import Orientation, SparseVectorGame
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy.mechanisms.laplace import laplace_divergence
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.renyi import SEARCH_ORDERS
 
 __all__ = ["GameRenyi", "GameUsed", "coins_of", "divergences", "likely_shifts", "rough_epsilon"]
 
-Array = NDArray[np.float64]
 _BLOCK = 1 << 18
 """Numbers in one table of coins by orders."""
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.mechanisms.sparse_vector_game.coins import Coins
 from dpselect.mechanisms.sparse_vector_game.mesh import Mesh, Spread, place
+from dpselect.numerics import Array
 
 __all__ = ["game_values", "limited_values"]
 
-Array = NDArray[np.float64]
 
 _RELATIVE = 1e-8
 _ABSOLUTE = 1e-19

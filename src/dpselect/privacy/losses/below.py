@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft
 
+from dpselect.numerics import Array
 from dpselect.privacy.losses.composition import Losses, Part, cumulant, transformed, window
 from dpselect.privacy.losses.dominating_pair import DominatingPair
 
 __all__ = ["Band", "Positive", "compose_below", "dots_below", "joined", "lattice", "positive_losses"]
 
-Array = NDArray[np.float64]
 Band = tuple[Array, Array]
 """Bounds from below and above on a hockey-stick curve at 0, w/2, w, 3w/2, ..."""
 

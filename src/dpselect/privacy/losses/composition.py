@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from dpselect.numerics import minimise
+from dpselect.numerics import Array, minimise
 
 __all__ = [
     "BothLosses",
@@ -54,7 +54,6 @@ __all__ = [
     "window",
 ]
 
-Array = NDArray[np.float64]
 Part = tuple["Losses", int]
 
 _UNIT = 2.0**-53

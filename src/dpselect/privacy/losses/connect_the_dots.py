@@ -20,14 +20,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.hull import hull_points
 
 __all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "lower_hull", "on_mesh"]
 
-Array = NDArray[np.float64]
 
 Curve = tuple[Array, Array]
 """A hockey-stick curve at 0, w, 2w, ..., and a bound on its absolute error."""

@@ -12,13 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.privacy.losses.dominating_pair import DominatingPair
 
 __all__ = ["PairEnclosure", "coarsen", "enclose_bins", "loss_grid", "pieces", "splice"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

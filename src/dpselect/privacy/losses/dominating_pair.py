@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import Array
 
 __all__ = ["DominatingPair"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.numerics import Array
+
 __all__ = ["hull_points"]
 
-Array = NDArray[np.float64]
 
 _PASSES = 30
 

@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from dpselect.numerics import Array
 from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, enclose_bins, loss_grid, splice
 from dpselect.privacy.losses.dominating_pair import DominatingPair
 from dpselect.privacy.losses.hull import hull_points
 
 __all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
 
-Array = NDArray[np.float64]
 PairSource = Callable[[int], tuple[PairEnclosure, PairEnclosure]]
 
 _REACH = 10.5

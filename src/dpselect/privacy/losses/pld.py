@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, unit_mass
 from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
 from dpselect.privacy.losses.dominating_pair import DominatingPair
@@ -35,7 +34,6 @@ __all__ = [
     "suitable_interval",
 ]
 
-Array = NDArray[np.float64]
 LossSource = Callable[[float], BothLosses]
 """Maps a discretisation interval to a privacy-loss distribution, pessimistic."""
 

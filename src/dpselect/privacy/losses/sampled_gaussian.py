@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.privacy.losses.below import Positive, dots_below
 from dpselect.privacy.losses.composition import Losses
 from dpselect.privacy.losses.connect_the_dots import MOST_POINTS, Curve, connect_the_dots
@@ -24,7 +24,6 @@ from dpselect.privacy.profile import GaussianProfile
 
 __all__ = ["sampled_gaussian_losses", "sampled_gaussian_mesh", "sampled_gaussian_positive"]
 
-Array = NDArray[np.float64]
 
 _REACH = 14.3
 """Standard deviations kept on either side: 1e-46 of the mass lies beyond."""

@@ -8,10 +8,9 @@ from fractions import Fraction
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedLaplace
@@ -20,7 +19,6 @@ from dpselect.privacy.profile import LaplaceProfile
 
 __all__ = ["LaplaceRenyi", "laplace", "laplace_divergence"]
 
-Array = NDArray[np.float64]
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 

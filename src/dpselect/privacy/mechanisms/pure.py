@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy.adjacency import Adjacency, parse_adjacency
 from dpselect.privacy.bases import base_mechanism
 from dpselect.privacy.below import AttainedPair
@@ -18,7 +17,6 @@ from dpselect.privacy.profile import RandomizedResponseProfile
 
 __all__ = ["RandomizedResponseRenyi", "approximate_dp", "pure_dp"]
 
-Array = NDArray[np.float64]
 _DEFAULT = Adjacency.ADD_OR_REMOVE_ONE
 
 

@@ -12,14 +12,13 @@ from itertools import pairwise
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import Array
 
 __all__ = ["stopping_delta"]
 
-Array = NDArray[np.float64]
 _INFLATE = 1.0 + 1e-12
 """On the information of each level: more of it can only raise delta, and covers the rounding of differences."""
 _ROUNDING = 1.0 + 1e-6
