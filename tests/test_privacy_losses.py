@@ -23,8 +23,7 @@ from dpselect.privacy import (
 )
 from dpselect.privacy.events import event_loss
 from dpselect.privacy.losses.composition import Losses
-from dpselect.privacy.losses.connect_the_dots import lower_hull
-from dpselect.privacy.losses.hull import hull_points
+from dpselect.privacy.losses.connect_the_dots import hull_points, lower_hull
 from dpselect.privacy.losses.pld import LossProfile, pair_from_losses, profile_loss, suitable_interval
 from dpselect.privacy.mechanisms.laplace import LaplaceRenyi
 from dpselect.privacy.profile import (

@@ -3,12 +3,12 @@ from .brownian import BrownianReduction as BrownianReduction
 from .choosing import ChoosingMechanism as ChoosingMechanism
 from .exponential import ExponentialMechanism as ExponentialMechanism, exponential_mechanism as exponential_mechanism
 from .flipping import PermuteAndFlip as PermuteAndFlip, permute_and_flip as permute_and_flip
-from .gaussian_noise import gaussian_steps as gaussian_steps
 from .generalised_exponential import (
     GeneralisedExponentialMechanism as GeneralisedExponentialMechanism,
 )
 from .grid import (
     add_on_grid as add_on_grid,
+    gaussian_steps as gaussian_steps,
     grid_at_most as grid_at_most,
     round_to_grid as round_to_grid,
     rounding_sensitivity as rounding_sensitivity,

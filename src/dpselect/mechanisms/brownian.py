@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError, number
-from dpselect.mechanisms.gaussian_noise import gaussian_steps
-from dpselect.mechanisms.grid import add_on_grid, grid_at_most, rounding_sensitivity
+from dpselect.mechanisms.grid import add_on_grid, gaussian_steps, grid_at_most, rounding_sensitivity
 from dpselect.mechanisms.mechanism import real
 from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction
 from dpselect.mechanisms.scores import as_vector

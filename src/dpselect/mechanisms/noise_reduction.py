@@ -29,7 +29,7 @@ from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, OutputGuarantee, Payment, Release, Spender
 from dpselect.privacy.boundary import result_of
 from dpselect.privacy.output.amounts import charged_amount, charged_price, epsilon_used
-from dpselect.privacy.paid_session import PaidSession
+from dpselect.privacy.paying import PaidSession
 from dpselect.privacy.promises import output_promise
 from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace_array, resolve
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure

@@ -93,6 +93,4 @@ def noisy_count(
     True
     """
     mechanism = NoisyCount(epsilon=epsilon, noise_multiplier=noise_multiplier, adjacency=adjacency)
-    if spender is None:  # many are drawn inside of what is priced as a whole
-        return int(mechanism.draw(count, random=random))
     return int(released_value(mechanism, count, spender=spender, label=label, random=random))

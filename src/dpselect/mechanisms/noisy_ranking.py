@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+
+from dpselect.randomness.lazy import LazyGumbel, LazyLaplace
 
 __all__ = ["FEW_BITS", "WINDOW", "Contender", "ranking"]
 
@@ -19,21 +20,13 @@ FEW_BITS = 1 << 20
 _BITS = 64
 
 
-class LazyNoise(Protocol):
-    """A real number that is known as closely as one asks for."""
-
-    def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:
-        """(low, high) around the number."""
-        ...
-
-
 @dataclass(frozen=True, repr=False)
 class Contender:
     """A candidate whose noisy score is centre + scale * noise."""
 
     index: int
     centre: Fraction
-    noise: LazyNoise
+    noise: LazyLaplace | LazyGumbel
     scale: Fraction = Fraction(1)
 
     def enclosure(self, bits: int) -> tuple[Fraction, Fraction]:

@@ -25,7 +25,7 @@ from dpselect.mechanisms.threshold_test import ThresholdTest
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee, Payment, Spender
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.output.amounts import noise_epsilon
-from dpselect.privacy.paid_session import IN_FULL, PaidSession
+from dpselect.privacy.paying import IN_FULL, PaidSession
 from dpselect.randomness import RandomSource, resolve
 from dpselect.randomness.session import answers
 

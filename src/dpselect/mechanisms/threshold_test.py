@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpselect.mechanisms.scores import as_doubles
 from dpselect.numerics import Array, last_true
 from dpselect.randomness import RandomSource
-from dpselect.randomness.lazy import Enclosure, LazyLaplace, LazyUniform, coin, tail_enclosure
+from dpselect.randomness.lazy import LazyLaplace, LazyUniform, coin, tail_enclosure
 
 __all__ = ["ThresholdTest"]
 
@@ -192,10 +192,6 @@ def _geometric(uniform: LazyUniform, k: int, limit: int) -> int:
 
     def at_least(count: int) -> bool:
         power = tails**count
-        return uniform.below(_known(power))
+        return uniform.below(lambda _: (power, power))
 
     return last_true(at_least, 1, limit) or 0
-
-
-def _known(value: Fraction) -> Enclosure:
-    return lambda _: (value, value)

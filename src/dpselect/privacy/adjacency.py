@@ -33,9 +33,9 @@ def parse_adjacency(adjacency: Adjacency | str) -> Adjacency:
         raise AdjacencyError(f"adjacency must be one of {names}, got {adjacency!r}") from None
 
 
-def common_adjacency(adjacencies: Iterable[Adjacency]) -> Adjacency:
+def common_adjacency(adjacencies: Iterable[Adjacency | str]) -> Adjacency:
     """The one adjacency that all share; raises `AdjacencyError` when they differ."""
-    found = sorted(set(adjacencies))
+    found = sorted({parse_adjacency(a) for a in adjacencies})
     if len(found) != 1:
         raise AdjacencyError(f"guarantees with different adjacencies never compose, got {[a.value for a in found]}")
     return found[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from dpselect.errors import ArgumentError
 from dpselect.privacy.adjacency import Adjacency
@@ -25,12 +25,7 @@ def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], M
     `noise` names the parameter that a planner may choose: the larger it is, the smaller is every epsilon. The function
     is then a base of `dpselect account`, `plan` and `audit`, in its own file in this room or from outside.
     """
-
-    def named(make: Make) -> Make:
-        BASES.register(name, noise=noise)(make)
-        return make
-
-    return named
+    return cast("Callable[[Make], Make]", BASES.register(name, noise=noise))
 
 
 def base_named(name: str, settings: Mapping[str, Any], *, adjacency: Adjacency | str) -> Guarantee:

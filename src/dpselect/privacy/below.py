@@ -19,8 +19,7 @@ import numpy as np
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import Array
 from dpselect.privacy.losses.below import Positive, compose_below, dots_below, joined, lattice, positive_losses
-from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, loss_grid
-from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, loss_grid
 from dpselect.privacy.losses.pairs import PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_positive
 from dpselect.privacy.profile import (
@@ -68,7 +67,29 @@ class Below(SymmetricProfile):
 
 
 @dataclass(frozen=True)
-class AttainedGaussian(Below):
+class _OnePair(Below):
+    """A closed form that is the curve of one pair, the same in both directions."""
+
+    profile: GaussianProfile | LaplaceProfile
+
+    def pair_source(self) -> PairSource:
+        """Its pair, cut into atoms."""
+        return self.profile.pair_source()
+
+    def positive(self, width: float) -> Directions:
+        """Positive losses below both directions, by the closed form from both sides at 0, w/2, w, ..."""
+        form = self.profile
+        top = form.mu * (0.5 * form.mu + _REACH) if isinstance(form, GaussianProfile) else form.epsilon0
+        cells = max(1, min(math.ceil(top / width), _MOST_CELLS))
+        epsilons = np.arange(2 * cells + 1) * (0.5 * width)
+        # a product of two floating-point numbers lies beside the point that it stands for
+        band = form.below(epsilons * (1.0 + 4.0 * _UNIT)), form.at(epsilons * (1.0 - 4.0 * _UNIT))
+        found = dots_below(width, band)
+        return found, found
+
+
+@dataclass(frozen=True)
+class AttainedGaussian(_OnePair):
     """N(mu, 1) against N(0, 1), mu rounded down: what it is processed from dominates it."""
 
     profile: GaussianProfile
@@ -78,19 +99,9 @@ class AttainedGaussian(Below):
         """None where mu is too small or too large to work with."""
         return cls(GaussianProfile(mu * (1.0 - 8.0 * _UNIT))) if 1e-150 < mu < 1e150 else None
 
-    def pair_source(self) -> PairSource:
-        """Its pair, cut into atoms."""
-        return self.profile.pair_source()
-
-    def positive(self, width: float) -> Directions:
-        """Positive losses below both directions."""
-        mu = self.profile.mu
-        found = dots_below(width, _band(self.profile, mu * (0.5 * mu + _REACH), width))
-        return found, found
-
 
 @dataclass(frozen=True)
-class AttainedLaplace(Below):
+class AttainedLaplace(_OnePair):
     """The Laplace mechanism, its epsilon rounded down."""
 
     profile: LaplaceProfile
@@ -99,23 +110,6 @@ class AttainedLaplace(Below):
     def of(cls, epsilon: float) -> AttainedLaplace:
         """For noise of scale 1 / epsilon at sensitivity 1."""
         return cls(LaplaceProfile(epsilon * (1.0 - 8.0 * _UNIT)))
-
-    def pair_source(self) -> PairSource:
-        """Its pair, cut into atoms."""
-        return self.profile.pair_source()
-
-    def positive(self, width: float) -> Directions:
-        """Positive losses below both directions."""
-        found = dots_below(width, _band(self.profile, self.profile.epsilon0, width))
-        return found, found
-
-
-def _band(profile: Any, top: float, width: float) -> tuple[Array, Array]:
-    """A closed form from both sides at 0, w/2, w, ... up to about `top`."""
-    cells = max(1, min(math.ceil(top / width), _MOST_CELLS))
-    epsilons = np.arange(2 * cells + 1) * (0.5 * width)
-    # a product of two floating-point numbers lies beside the point that it stands for
-    return profile.below(epsilons * (1.0 + 4.0 * _UNIT)), profile.at(epsilons * (1.0 - 4.0 * _UNIT))
 
 
 @dataclass(frozen=True)
@@ -174,16 +168,10 @@ class AttainedSampledGaussian:
 
     def positive(self, width: float) -> Directions:
         """Positive losses below each direction."""
-        remove, add = sampled_gaussian_positive(
-            noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate, width=width
-        )
-        return remove, add
+        return sampled_gaussian_positive(self.noise_multiplier, self.sampling_rate, width)
 
 
-class _Part(Protocol):
-    def positive(self, width: float) -> Directions:
-        """Positive losses below each direction, on a mesh of this width."""
-        ...
+_Part = AttainedGaussian | AttainedLaplace | AttainedPair | AttainedSampledGaussian
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -53,27 +52,25 @@ class event_loss:
     adjacency: Adjacency
 
     def __call__(self, interval: float) -> BothLosses:
-        return compose_distributions([(self._single(event, interval), n) for event, n in self._mechanisms(self.event)])
+        return compose_distributions([(self._single(event, interval), n) for event, n in self._mechanisms])
 
     @property
     def parts(self) -> int:
         """How many distributions are added up."""
-        return sum(count for _, count in self._mechanisms(self.event))
+        return sum(count for _, count in self._mechanisms)
 
-    def _mechanisms(self, event: Any, count: int = 1) -> Iterator[tuple[Any, int]]:
-        """The mechanisms in the event, each with how often it runs."""
-        if isinstance(event, dp_event.ComposedDpEvent) and event.events:
-            for part in event.events:
-                yield from self._mechanisms(part, count)
-        elif isinstance(event, dp_event.SelfComposedDpEvent):
-            yield from self._mechanisms(event.event, count * event.count)
-        elif isinstance(event, dp_event.GaussianDpEvent):  # equal Gaussians compose exactly
-            yield dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), 1
-        else:
-            yield event, count
+    @property
+    def _mechanisms(self) -> list[tuple[Any, int]]:
+        """Those of the event, or an event without any; equal Gaussians compose exactly."""
+        return [
+            (dp_event.GaussianDpEvent(event.noise_multiplier / math.sqrt(count)), 1)
+            if isinstance(event, dp_event.GaussianDpEvent)
+            else (event, count)
+            for event, count in _mechanisms(self.event) or [(self.event, 1)]
+        ]
 
     def _single(self, event: Any, interval: float) -> BothLosses:
-        noise, rate = self._gaussian(event)
+        noise, rate = _gaussian(event, self.adjacency)
         if noise > 0.0 and rate > 0.0:
             return sampled_gaussian_loss(noise, rate)(interval)
         accountant = pld_privacy_accountant.PLDAccountant(_RELATIONS[self.adjacency], interval)
@@ -82,13 +79,6 @@ class event_loss:
             raise ArgumentError("event holds a mechanism without privacy")
         remove, add = (Losses.of(pmf) for pmf in (accountant._pld._pmf_remove, accountant._pld._pmf_add))
         return BothLosses(remove, remove if accountant._pld._symmetric else add)
-
-    def _gaussian(self, event: Any) -> tuple[float, float]:
-        """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
-        sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
-        inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
-        ours = self.adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
-        return (float(inner.noise_multiplier), float(rate)) if ours else (0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -124,15 +114,21 @@ class EventRenyi(CopiedByFields):
         return self._table(orders)
 
 
-def _mechanisms(event: Any, count: float = 1.0) -> Iterator[tuple[Any, float]]:
+def _mechanisms(event: Any, count: int = 1) -> list[tuple[Any, int]]:
     """The mechanisms that an event composes, each with how often it runs; a sampled mechanism is one."""
     if isinstance(event, dp_event.ComposedDpEvent):
-        for part in event.events:
-            yield from _mechanisms(part, count)
-    elif isinstance(event, dp_event.SelfComposedDpEvent):
-        yield from _mechanisms(event.event, count * event.count)
-    else:
-        yield event, count
+        return [each for part in event.events for each in _mechanisms(part, count)]
+    if isinstance(event, dp_event.SelfComposedDpEvent):
+        return _mechanisms(event.event, count * event.count)
+    return [(event, count)]
+
+
+def _gaussian(event: Any, adjacency: Adjacency) -> tuple[float, float]:
+    """Noise and sampling rate of a (Poisson-sampled) Gaussian under adding or removing a row; else no noise."""
+    sampled = isinstance(event, dp_event.PoissonSampledDpEvent)
+    inner, rate = (event.event, event.sampling_probability) if sampled else (event, 1.0)
+    ours = adjacency is Adjacency.ADD_OR_REMOVE_ONE and isinstance(inner, dp_event.GaussianDpEvent)
+    return (float(inner.noise_multiplier), float(rate)) if ours else (0.0, 0.0)
 
 
 def _checked(event: Any) -> Any:
@@ -212,13 +208,9 @@ def _attained(event: dp_event.DpEvent, adjacency: Adjacency, interval: float | N
     """What the mechanisms of an event attain, if all of them are Gaussian, on Poisson samples or not."""
     parts: list[tuple[Any, int]] = []
     for part, count in _mechanisms(event):
-        sampled = isinstance(part, dp_event.PoissonSampledDpEvent)
-        inner, rate = (part.event, part.sampling_probability) if sampled else (part, 1.0)
-        if not isinstance(inner, dp_event.GaussianDpEvent) or adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
-            return None
-        noise = float(inner.noise_multiplier)
-        gaussian = AttainedGaussian.of(1.0 / noise)
+        noise, rate = _gaussian(part, adjacency)
+        gaussian = AttainedGaussian.of(1.0 / noise) if noise > 0.0 else None
         if rate == 0.0 or gaussian is None:
             return None
-        parts.append((gaussian if rate == 1.0 else AttainedSampledGaussian(noise, float(rate)), int(count)))
+        parts.append((gaussian if rate == 1.0 else AttainedSampledGaussian(noise, rate), count))
     return parts_below(parts, interval)

@@ -16,7 +16,7 @@ from dpselect.errors import ArgumentError, BracketError, number
 from dpselect.numerics import Array
 from dpselect.privacy.adjacency import Adjacency
 from dpselect.privacy.below import attained_pairs
-from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.losses.pairs import PairSource, ProfilePairs
 from dpselect.privacy.losses.pld import LossProfile, LossSource, profile_loss
 from dpselect.privacy.notebook import bound, card
@@ -152,18 +152,14 @@ class Guarantee:
         Raises `BracketError` if they cross, which is a fault of this library.
         """
         upper = self.epsilon(delta)
-        lower = self._attained_epsilon(float(delta))
+        attained = self.lower_profile
+        lower = 0.0 if attained is None or float(delta) >= 1.0 else exceeded_epsilon(attained, float(delta))
         if lower > upper:
             raise BracketError(
                 f"{self!r} has a lower end above its upper one at delta {float(delta)!r}: {lower!r} > {upper!r}. One "
                 "of them is wrong, and so may be every price made of it: please report this with the call that led here"
             )
         return lower, upper
-
-    def _attained_epsilon(self, delta: float) -> float:
-        """An epsilon at which a mechanism that satisfies every statement is seen to exceed `delta`; 0 if none is."""
-        lower = self.lower_profile
-        return 0.0 if lower is None or delta >= 1.0 else exceeded_epsilon(lower, delta)
 
     def worst(self) -> Guarantee:
         """Itself: what the `worst` of an output guarantee gives, for callers that have either."""

@@ -6,15 +6,18 @@ This is the only place of the library that reserves and settles, beside the ledg
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, runtime_checkable
 
-from dpselect.errors import expect, public_text
+from dpselect.errors import BudgetError, expect, public_text
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import promise_or_output
 from dpselect.privacy.release import Receipt, Release, Spender
+from dpselect.randomness.session import Session, answers
 from dpselect.randomness.starting import refuse_while_starting
 
 if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
@@ -22,7 +25,7 @@ if TYPE_CHECKING:  # a type checker has it, whether it is installed or not
 
     _Release = TypeVar("_Release", default=Release)
 
-__all__ = ["IN_FULL", "Payment", "paid"]
+__all__ = ["IN_FULL", "PaidSession", "Payment", "paid"]
 
 IN_FULL: Final[Any] = object()
 """In the place of an output: what came out is not known."""
@@ -124,3 +127,50 @@ def paid(
         return form(value=output, guarantee=guarantee, receipt=receipt, replayable=replayable)
     promised, realised = guarantee.worst(), guarantee.observed(output)
     return form(value=output, guarantee=promised, receipt=receipt, replayable=replayable, realised=realised)
+
+
+class PaidSession(Session, ABC):
+    """A session with one price for all of its answers.
+
+    It is reserved when the session is made, not at its first answer: what the budget does not allow is then refused
+    before there is a secret to ask about, and a ledger keeps other mechanisms out of an interactive one from its
+    beginning. `close` settles it at the realised price. As a context it is closed at the end; after an exception it is
+    not, and the whole reservation stays charged. Sessions whose answers have a price each reserve each of them.
+    """
+
+    _payment: Payment | None = None
+    _settled: Receipt | None = None
+    _closed = False
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """Of the settlement, or while the session is open of the reservation; None without a spender."""
+        return self._settled or (None if self._payment is None else self._payment.receipt)
+
+    @answers
+    def close(self) -> Receipt | None:
+        """End the session, and settle at the realised price. Nothing is answered after that."""
+        self._closed = True
+        if self._payment is not None and self._settled is None:
+            self._settled = self._payment.close(self._outcome())
+        return self._settled
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+
+    def _pay(self, payment: Payment | None) -> None:
+        self._payment = payment
+
+    @abstractmethod
+    def _outcome(self) -> Any:
+        """The output so far, as far as its price depends on it, or `IN_FULL`."""
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise BudgetError("this session is closed and settled; open and charge a new one")

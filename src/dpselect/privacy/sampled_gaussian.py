@@ -19,7 +19,7 @@ from scipy.special import gammaln
 
 from dpselect.numerics import ROUND_UP, Array
 
-__all__ = ["SampledGaussianRenyi", "log_moment"]
+__all__ = ["SampledGaussianRenyi"]
 
 _REACH = 10.5
 # One evaluation handles orders up to these; past the last, or where it would need too many points, a closed form.
@@ -185,24 +185,8 @@ def _log_binomials(order: int) -> Array:
     return np.asarray(logs[-1] - logs[2:] - logs[: order - 1][::-1])
 
 
-@lru_cache(maxsize=64)
-def _integrand(noise_multiplier: float, q: float, largest: float) -> _Integrand:
-    """Kept for the next call: a search for an order, or for the noise, comes back with a few orders each time."""
-    return _Integrand(noise_multiplier, q, largest)
-
-
-@lru_cache(maxsize=64)
-def _binomial_sum(noise_multiplier: float, q: float) -> _BinomialSum:
-    return _BinomialSum(noise_multiplier, q)
-
-
-def log_moment(orders: Array, *, noise_multiplier: float, sampling_rate: float) -> Array:
-    """log A at each order (above 1) for 0 < sampling_rate < 1; rounded up.
-
-    The relative error in log A is about 1e-11, and 1e-11 / (order - 1) below order 2.
-    """
-    orders = np.asarray(orders, dtype=np.float64)
-    return _Integrand(noise_multiplier, sampling_rate, float(orders.max())).log_moment(orders)
+# kept for the next call: a search for an order, or for the noise, comes back with a few orders each time
+_integrand, _binomial_sum = lru_cache(maxsize=64)(_Integrand), lru_cache(maxsize=64)(_BinomialSum)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dpselect.errors import BudgetError, integer
 from dpselect.mechanisms import SparseVector
 from dpselect.privacy import Guarantee, OutputGuarantee, Payment, Release, Spender
 from dpselect.privacy.nothing_found import warn_if_nothing_found
-from dpselect.privacy.paid_session import PaidSession
+from dpselect.privacy.paying import PaidSession
 from dpselect.randomness import RandomSource, resolve
 
 __all__ = ["PassingSession"]

@@ -17,7 +17,7 @@ from scipy import fft
 
 from dpselect.numerics import Array
 from dpselect.privacy.losses.composition import Losses, Part, cumulant, transformed, window
-from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.discretise import DominatingPair
 
 __all__ = ["Band", "Positive", "compose_below", "dots_below", "joined", "lattice", "positive_losses"]
 

@@ -49,6 +49,7 @@ __all__ = [
     "compose_distributions",
     "compose_losses",
     "cumulant",
+    "cut_to",
     "transformed",
     "unit_mass",
     "window",
@@ -105,11 +106,8 @@ class Losses:
 
     def tilted(self, theta: float, log_scale: float) -> Array:
         """The masses times exp(theta L - log_scale)."""
-        return self.masses * self._exp(theta, log_scale)
-
-    def _exp(self, theta: float, less: float) -> Array:
         # raised where it would end in denormal numbers, which are slow
-        return np.exp(np.maximum(theta * self.values - less, _SMALLEST))
+        return self.masses * np.exp(np.maximum(theta * self.values - log_scale, _SMALLEST))
 
 
 def unit_mass(masses: Array, infinite: float) -> tuple[Array, float]:
@@ -121,12 +119,12 @@ def unit_mass(masses: Array, infinite: float) -> tuple[Array, float]:
     """
     infinite = max(0.0, infinite)  # rounding leaves it below zero at times
     infinite += 4.0 * max(0.0, -float(np.min(masses))) * math.sqrt(masses.size)
-    masses = _cut_to(np.maximum(masses, 0.0), 1.0 - infinite)
+    masses = cut_to(np.maximum(masses, 0.0), 1.0 - infinite)
     missing = max(0.0, 1.0 - infinite - float(np.sum(masses)))
     return (masses * (1.0 + missing), infinite) if missing < 1e-12 else (masses, infinite + missing)
 
 
-def _cut_to(masses: Array, total: float) -> Array:
+def cut_to(masses: Array, total: float) -> Array:
     """Lower the first masses until their sum is at most `total`, summing from the last."""
     tails = np.cumsum(masses[::-1])[::-1]
     return np.clip(total - (tails - masses), 0.0, masses) if tails[0] > total else masses

@@ -20,12 +20,12 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpselect.numerics import Array
 from dpselect.privacy.losses.composition import Losses
-from dpselect.privacy.losses.hull import hull_points
 
-__all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "lower_hull", "on_mesh"]
+__all__ = ["MOST_POINTS", "Curve", "connect_the_dots", "hull_points", "lower_hull", "on_mesh"]
 
 
 Curve = tuple[Array, Array]
@@ -89,3 +89,32 @@ def lower_hull(epsilons: Array, values: Array) -> Array:
     first = np.expm1(np.minimum(epsilons - epsilons[end], 0.0)) / np.expm1(epsilons[left] - epsilons[end])
     chord = values[left] * first + values[end] * np.minimum(last, 1.0)
     return np.asarray(np.minimum(values, chord * (1.0 + 16.0 * _UNIT)))
+
+
+def hull_points(epsilons: Array, values: Array) -> NDArray[np.intp]:
+    """The indices of the points on the lower convex hull, in exp(epsilon), of points on or above a privacy profile.
+
+    `epsilons` ascend. True profiles are convex in exp(epsilon): the chord between any two upper bounds is an upper
+    bound, and so is the hull.
+    """
+    knots = np.arange(epsilons.size)
+    # a point on or above the chord of its neighbours is left out, together with all others like it
+    for _ in range(30):
+        e, v = epsilons[knots], values[knots]
+        # slope to the point against slope to the next, both from the one before, with its exp(epsilon) divided out
+        here = (v[1:-1] - v[:-2]) / np.expm1(e[1:-1] - e[:-2])
+        ahead = (v[2:] - v[:-2]) / np.expm1(e[2:] - e[:-2])
+        above = np.flatnonzero(here >= ahead) + 1
+        if not above.size:
+            break
+        knots = np.delete(knots, above)
+    kept: list[int] = []
+    e, v = epsilons.tolist(), values.tolist()
+    for i in knots.tolist():
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (v[b] - v[a]) / math.expm1(e[b] - e[a]) < (v[i] - v[a]) / math.expm1(e[i] - e[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return np.array(kept)

@@ -9,14 +9,67 @@ pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from dpselect.errors import ArgumentError
 from dpselect.numerics import Array
-from dpselect.privacy.losses.dominating_pair import DominatingPair
 
-__all__ = ["PairEnclosure", "coarsen", "enclose_bins", "loss_grid", "pieces", "splice"]
+__all__ = ["DominatingPair", "PairEnclosure", "coarsen", "enclose_bins", "loss_grid", "pieces", "splice"]
+
+
+@dataclass(frozen=True, eq=False)
+class DominatingPair:
+    """Two distributions (P, P') on atoms, whose hockey-stick divergence is at least the mechanism's at every order.
+
+    `upper[i]` and `lower[i]` are the masses of atom i under P and P', `losses[i]` = log(upper[i] / lower[i]) ascending;
+    -inf where only P' has mass, +inf where only P has. Zhu, Dong, Wang 2022, Definition 7.
+    """
+
+    losses: Array
+    upper: Array
+    lower: Array = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.losses.shape == self.upper.shape == self.lower.shape or self.losses.ndim != 1:
+            raise ArgumentError("losses, upper and lower must be vectors of one length")
+        if np.any(self.losses[1:] < self.losses[:-1]) or np.any(self.upper < 0) or np.any(self.lower < 0):
+            raise ArgumentError("losses must ascend and masses must be non-negative")
+
+    @classmethod
+    def between(
+        cls, losses: Array, upper: Array, lower: Array, *, infinite: float, missing: float | None = None
+    ) -> DominatingPair:
+        """Finite losses with their masses, and what each law has alone: P' by default what its masses lack."""
+        missing = max(0.0, 1.0 - float(np.sum(lower))) if missing is None else missing
+        return cls(
+            losses=np.concatenate(([-np.inf], losses, [np.inf])),
+            upper=np.concatenate(([0.0], upper, [infinite])),
+            lower=np.concatenate(([missing], lower, [0.0])),
+        )
+
+    @cached_property
+    def _tails(self) -> tuple[Array, Array]:
+        """Masses of the atoms from i on, under P and P', summed from the far end."""
+        return (
+            np.append(np.cumsum(self.upper[::-1])[::-1], 0.0),
+            np.append(np.cumsum(self.lower[::-1])[::-1], 0.0),
+        )
+
+    def hockey_stick(self, epsilons: Array) -> Array:
+        """H_{exp(epsilon)}(P || P') at each epsilon (any real)."""
+        epsilons = np.asarray(epsilons, dtype=np.float64)
+        upper_tail, lower_tail = self._tails
+        start = np.searchsorted(self.losses, epsilons, side="right")
+        # past 700 the product would overflow or rest on denormals: leaving it out only raises the result
+        scaled = np.where(epsilons < 700.0, np.exp(np.minimum(epsilons, 700.0)) * lower_tail[start], 0.0)
+        return np.maximum(upper_tail[start] - scaled, 0.0)
+
+    def swapped(self) -> DominatingPair:
+        """The pair (P', P): the other direction."""
+        return DominatingPair(losses=-self.losses[::-1], upper=self.lower[::-1], lower=self.upper[::-1])
 
 
 @dataclass(frozen=True)
@@ -55,11 +108,8 @@ def enclose_bins(
     masses[0] += kept
     masses[-1] += above[1]
     raised = masses * np.exp(edges)
-    pessimistic = DominatingPair(
-        losses=np.concatenate(([-np.inf], edges, [np.inf])),
-        upper=np.concatenate(([0.0], raised, [max(0.0, above[0] - above[1] * float(np.exp(edges[-1])))])),
-        lower=np.concatenate(([max(0.0, below[1] - kept)], masses, [0.0])),
-    )
+    infinite = max(0.0, above[0] - above[1] * float(np.exp(edges[-1])))
+    pessimistic = DominatingPair.between(edges, raised, masses, infinite=infinite, missing=max(0.0, below[1] - kept))
     return PairEnclosure(
         pessimistic,
         _sorted_pair(np.concatenate(([below[0]], upper, [above[0]])), np.concatenate(([below[1]], lower, [above[1]]))),
@@ -114,11 +164,7 @@ def coarsen(pair: DominatingPair, grid: Array) -> PairEnclosure:
         right, p_in * share * np.exp(b - inside), size
     )
     lower = np.bincount(left, q_in * rest, size) + np.bincount(right, q_in * share, size)
-    pessimistic = DominatingPair(
-        losses=np.concatenate(([-np.inf], grid, [np.inf])),
-        upper=np.concatenate(([0.0], upper, [infinite])),
-        lower=np.concatenate(([zero], lower, [0.0])),
-    )
+    pessimistic = DominatingPair.between(grid, upper, lower, infinite=infinite, missing=zero)
     cell = np.searchsorted(grid, losses)
     merged_upper = np.append(np.bincount(cell, p, size + 1), [0.0, float(np.sum(pair.upper[pair.losses == np.inf]))])
     merged_lower = np.append(np.bincount(cell, q, size + 1), [float(np.sum(pair.lower[pair.losses == -np.inf])), 0.0])

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
 
 from dpselect.numerics import Array
-from dpselect.privacy.losses.discretise import PairEnclosure, coarsen, enclose_bins, loss_grid, splice
-from dpselect.privacy.losses.dominating_pair import DominatingPair
-from dpselect.privacy.losses.hull import hull_points
+from dpselect.privacy.losses.connect_the_dots import hull_points
+from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, enclose_bins, loss_grid, splice
+
+if TYPE_CHECKING:
+    from dpselect.privacy.losses.pld import LossProfile
+    from dpselect.privacy.profile import PrivacyProfile
 
 __all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
 
@@ -30,27 +33,6 @@ _REACH = 10.5
 
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
-
-
-class Curves(Protocol):
-    """Bounds on both hockey-stick divergences, as a privacy profile has."""
-
-    def remove(self, epsilons: Array) -> Array:
-        """Of P from P'."""
-        ...
-
-    def add(self, epsilons: Array) -> Array:
-        """Of P' from P."""
-        ...
-
-
-class Distributions(Protocol):
-    """Privacy-loss distributions, read as pairs."""
-
-    @property
-    def pairs(self) -> tuple[DominatingPair, DominatingPair]:
-        """For (P, P') and (P', P)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -147,7 +129,7 @@ class LossPairs:
     turned round: a distribution composed by transforms is only good where its own masses are not multiplied up.
     """
 
-    profile: Distributions
+    profile: LossProfile
     attained: ClassVar[bool] = False
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
@@ -177,11 +159,7 @@ def _consistent(pair: DominatingPair) -> DominatingPair:
     moved = float(np.sum(upper[: cut + 1]))
     upper, lower = upper[cut:], lower[cut:]
     upper[0], lower[0] = moved, moved * float(np.exp(-losses[0]))
-    return DominatingPair(
-        losses=np.concatenate(([-np.inf], losses, [np.inf])),
-        upper=np.concatenate(([0.0], upper, [infinite])),
-        lower=np.concatenate(([max(0.0, 1.0 - float(np.sum(lower)))], lower, [0.0])),
-    )
+    return DominatingPair.between(losses, upper, lower, infinite=infinite)
 
 
 def _enclose(pair: DominatingPair, atoms: int) -> PairEnclosure:
@@ -196,7 +174,7 @@ class ProfilePairs:
     that the profile is itself that of some mechanism, so that nothing valid lies below its pair.
     """
 
-    profile: Curves
+    profile: PrivacyProfile
     knots: tuple[float, ...] | None = None
 
     @property
@@ -210,7 +188,8 @@ class ProfilePairs:
         # the chord across loss 0 bounds the total variation: (exp(e) - 1 + f(e) + g(e)) / (exp(e) + 1)
         chords = np.tanh(epsilons / 2.0) + (curves[0] + curves[1]) / (1.0 + np.exp(epsilons))
         forward, backward = (_half(epsilons, curve, float(np.min(chords))) for curve in curves)
-        if _weight_at_zero(forward, backward) < -1e-12:
+        at_zero = 1.0 - float(np.sum(forward.upper[1:])) - float(np.sum(backward.lower[1:]))
+        if at_zero < -1e-12:
             forward = backward = _half(epsilons, np.maximum(*curves), float(np.min(chords)))
         first, second = splice(forward, backward.swapped()), splice(backward, forward.swapped())
         exact = self.knots is not None
@@ -221,11 +200,6 @@ class ProfilePairs:
             return np.array([0.0, *(e for e in self.knots if e > 0.0)])
         top = max(_top(self.profile.remove), _top(self.profile.add))
         return np.linspace(0.0, top, max(2, atoms // 2))
-
-
-def _weight_at_zero(forward: DominatingPair, backward: DominatingPair) -> float:
-    """The mass left for loss 0 when the halves of positive loss of both directions are put together."""
-    return 1.0 - float(np.sum(forward.upper[1:])) - float(np.sum(backward.lower[1:]))
 
 
 def _half(epsilons: Array, values: Array, variation: float) -> DominatingPair:

@@ -15,9 +15,9 @@ import numpy as np
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import ROUND_UP, Array
-from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, unit_mass
+from dpselect.privacy.losses.composition import BothLosses, Losses, compose_distributions, cut_to, unit_mass
 from dpselect.privacy.losses.connect_the_dots import connect_the_dots, on_mesh
-from dpselect.privacy.losses.dominating_pair import DominatingPair
+from dpselect.privacy.losses.discretise import DominatingPair
 from dpselect.privacy.losses.pairs import LossPairs, PairSource
 from dpselect.privacy.losses.sampled_gaussian import sampled_gaussian_losses
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, both_directions, extend
@@ -109,26 +109,8 @@ def pair_from_losses(losses: Losses) -> DominatingPair:
     """
     upper, infinite = unit_mass(losses.masses, losses.infinite)
     with np.errstate(over="ignore", under="ignore"):
-        lower = _cut_to(np.where(upper > 0.0, upper * np.exp(-losses.values), 0.0), 1.0)
-    missing = max(0.0, 1.0 - float(np.sum(lower)))
-    return DominatingPair(
-        losses=np.concatenate(([-np.inf], losses.values, [np.inf])),
-        upper=np.concatenate(([0.0], upper, [infinite])),
-        lower=np.concatenate(([missing], lower, [0.0])),
-    )
-
-
-def _cut_to(masses: Array, total: float) -> Array:
-    """Lower the first masses until their sum is at most `total`, summing from the last."""
-    tails = np.cumsum(masses[::-1])[::-1]
-    over = np.flatnonzero(tails > total)
-    if not over.size:
-        return masses
-    cut = int(over[-1])
-    kept = masses.copy()
-    kept[:cut] = 0.0
-    kept[cut] = max(0.0, total - (float(tails[cut + 1]) if cut + 1 < masses.size else 0.0))
-    return kept
+        lower = cut_to(np.where(upper > 0.0, upper * np.exp(-losses.values), 0.0), 1.0)
+    return DominatingPair.between(losses.values, upper, lower, infinite=infinite)
 
 
 @dataclass(frozen=True)

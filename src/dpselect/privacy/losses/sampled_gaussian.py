@@ -42,9 +42,7 @@ def sampled_gaussian_losses(*, noise_multiplier: float, sampling_rate: float, wi
     return connect_the_dots(width, remove, add), connect_the_dots(width, add, remove)
 
 
-def sampled_gaussian_positive(
-    *, noise_multiplier: float, sampling_rate: float, width: float
-) -> tuple[Positive, Positive]:
+def sampled_gaussian_positive(noise_multiplier: float, sampling_rate: float, width: float) -> tuple[Positive, Positive]:
     """The positive losses of both directions on a mesh of this width, from below."""
     curves = (form(1.0 / noise_multiplier, sampling_rate, 0.5 * width) for form in (_removing, _adding))
     remove, add = (dots_below(width, _band(values, error)) for values, error in curves)

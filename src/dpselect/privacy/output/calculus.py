@@ -14,7 +14,7 @@ from typing import Any, SupportsFloat
 
 from dpselect.errors import AdjacencyError, ArgumentError, number
 from dpselect.numerics import ROUND_UP, fraction_up, sum_up
-from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
+from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.output.amounts import charged_amount, charged_price
 from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import output_promise, output_promises
@@ -67,6 +67,23 @@ def _table(guarantee: OutputGuarantee, name: str) -> Table:
     if table is None:
         raise ArgumentError(f"{name} must price its cells by a mapping, not by a function")
     return table
+
+
+def _made(
+    parts: Sequence[OutputGuarantee],
+    cell: Callable[[Any], Hashable],
+    epsilons: Mapping[Any, float],
+    *,
+    delta: float,
+) -> OutputGuarantee:
+    """A guarantee made of others, interactive if one of them is; raises `AdjacencyError` when adjacencies differ."""
+    return OutputGuarantee(
+        cell=cell,
+        epsilons=epsilons,
+        delta=delta,
+        adjacency=common_adjacency(g.adjacency for g in parts),
+        interactive=any(g.interactive for g in parts),
+    )
 
 
 def from_dp(
@@ -126,13 +143,7 @@ def coarsen(
     for part, epsilon in _table(guarantee, "guarantee").items():
         to = merge(part)
         merged[to] = max(merged.get(to, 0.0), epsilon)
-    return OutputGuarantee(
-        cell=cell or _Sequence(guarantee.cell, merge),
-        epsilons=merged,
-        delta=guarantee.delta,
-        adjacency=guarantee.adjacency,
-        interactive=guarantee.interactive,
-    )
+    return _made([guarantee], cell or _Sequence(guarantee.cell, merge), merged, delta=guarantee.delta)
 
 
 def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> OutputGuarantee:
@@ -147,26 +158,18 @@ def mixture(branches: Mapping[Hashable, tuple[float, OutputGuarantee]]) -> Outpu
     >>> toy.observed(("tails", None)).epsilon(delta=0), toy.worst_epsilon
     (0.0, 1.0)
     """
-    output_promises("every branch", [g for _, g in branches.values()])
-    adjacency = common_adjacency(parse_adjacency(g.adjacency) for _, g in branches.values())
+    guarantees = output_promises("every branch", [g for _, g in branches.values()])
+    common_adjacency(g.adjacency for g in guarantees)
     weights = [number("probability", p, at_least=0.0, at_most=1.0) for p, _ in branches.values()]
     if abs(math.fsum(weights) - 1.0) > 1e-9:
         raise ArgumentError(f"the probabilities of a mixture must add up to 1, got {math.fsum(weights)!r}")
-    guarantees = [g for _, g in branches.values()]
-    epsilons: dict[Hashable, float] = {
-        (name, part): epsilon
-        for name, (_, g) in branches.items()
-        for part, epsilon in _table(g, "every branch").items()
-    }
+    tables = {name: _table(g, "every branch") for name, (_, g) in branches.items()}
+    epsilons = {(name, part): epsilon for name, table in tables.items() for part, epsilon in table.items()}
     mean = sum_up([p * g.delta for p, g in zip(weights, guarantees, strict=True)])
-    return OutputGuarantee(
-        cell=_Branch(tuple((name, g.cell) for name, (_, g) in branches.items())),
-        epsilons=epsilons,
-        # a probability may be a rounding too small
-        delta=min(mean * (ROUND_UP + 1e-9), max(g.delta for g in guarantees)),
-        adjacency=adjacency,
-        interactive=any(g.interactive for g in guarantees),
-    )
+    # a probability may be a rounding too small
+    delta = min(mean * (ROUND_UP + 1e-9), max(g.delta for g in guarantees))
+    cell = _Branch(tuple((name, g.cell) for name, (_, g) in branches.items()))
+    return _made(guarantees, cell, epsilons, delta=delta)
 
 
 def parallel(first: OutputGuarantee, second: OutputGuarantee) -> OutputGuarantee:
@@ -179,18 +182,13 @@ def parallel(first: OutputGuarantee, second: OutputGuarantee) -> OutputGuarantee
     Raises `AdjacencyError` under replace-one.
     """
     first, second = output_promise("first", first), output_promise("second", second)
-    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in (first, second))
+    adjacency = common_adjacency(g.adjacency for g in (first, second))
     if adjacency is not Adjacency.ADD_OR_REMOVE_ONE:
         raise AdjacencyError("parallel composition needs add_or_remove_one: a replaced row may change its part")
     left, right = _table(first, "first"), _table(second, "second")
-    epsilons: dict[Hashable, float] = {(a, b): max(left[a], right[b]) for a in left for b in right}
-    return OutputGuarantee(
-        cell=_Paired((first.cell, second.cell), of_pair=True),
-        epsilons=epsilons,
-        delta=max(first.delta, second.delta),
-        adjacency=adjacency,
-        interactive=first.interactive or second.interactive,
-    )
+    epsilons = {(a, b): max(left[a], right[b]) for a in left for b in right}
+    cell = _Paired((first.cell, second.cell), of_pair=True)
+    return _made([first, second], cell, epsilons, delta=max(first.delta, second.delta))
 
 
 def pointwise_minimum(guarantees: Sequence[OutputGuarantee]) -> OutputGuarantee:
@@ -209,20 +207,14 @@ def pointwise_minimum(guarantees: Sequence[OutputGuarantee]) -> OutputGuarantee:
     guarantees = output_promises("guarantees", guarantees)
     if not guarantees:
         raise ArgumentError("guarantees must not be empty")
-    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in guarantees)
+    common_adjacency(g.adjacency for g in guarantees)
     if any(g.delta > 0.0 for g in guarantees):
         raise ArgumentError("the pointwise minimum holds for pure guarantees only: some delta is positive")
     joint: dict[tuple[Hashable, ...], float] = {(): math.inf}
     for g in guarantees:
         table = _table(g, "every guarantee")
         joint = {(*cells, cell): min(so_far, e) for cells, so_far in joint.items() for cell, e in table.items()}
-    epsilons: dict[Hashable, float] = {cells: epsilon for cells, epsilon in joint.items()}  # noqa: C416 - the keys' type
-    return OutputGuarantee(
-        cell=_Paired(tuple(g.cell for g in guarantees), of_pair=False),
-        epsilons=epsilons,
-        adjacency=adjacency,
-        interactive=any(g.interactive for g in guarantees),
-    )
+    return _made(guarantees, _Paired(tuple(g.cell for g in guarantees), of_pair=False), joint, delta=0.0)
 
 
 def _stage(output: tuple[int, Any] | None) -> int:
@@ -260,7 +252,7 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
     stages = output_promises("stages", stages)
     if not stages:
         raise ArgumentError("stages must not be empty")
-    adjacency = common_adjacency(parse_adjacency(g.adjacency) for g in stages)
+    common_adjacency(g.adjacency for g in stages)
     epsilons: dict[Hashable, float] = {}
     before, kept = Fraction(0), Fraction(1)
     for stage, guarantee in enumerate(stages, start=1):
@@ -270,10 +262,4 @@ def first_answer(stages: Sequence[OutputGuarantee], *, none: Hashable) -> Output
         epsilons[stage] = charged_price(before + charged_amount("epsilons", max(answers.values())))
         before += charged_amount("epsilons", guarantee.price(none))
         kept *= 1 - Fraction(guarantee.delta)
-    return OutputGuarantee(
-        cell=_stage,
-        epsilons={0: charged_price(before), **epsilons},
-        delta=fraction_up(1 - kept),
-        adjacency=adjacency,
-        interactive=any(g.interactive for g in stages),
-    )
+    return _made(stages, _stage, {0: charged_price(before), **epsilons}, delta=fraction_up(1 - kept))

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from dpselect.errors import BudgetError, StudyError
-from dpselect.privacy.adjacency import Adjacency, common_adjacency, parse_adjacency
+from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.output.amounts import Exact, charged_amount, granted_amount
 from dpselect.privacy.output.guarantee import OutputGuarantee
 from dpselect.privacy.promises import output_promise
@@ -84,8 +84,7 @@ class OutputFilter(Session):
         guarantee = output_promise("guarantee", guarantee)
         if self._running is not None:
             raise StudyError("a mechanism is running: the filter is sequential, finish it first")
-        adjacency = parse_adjacency(guarantee.adjacency)
-        self._adjacency = common_adjacency((adjacency, self._adjacency or adjacency))
+        self._adjacency = common_adjacency((guarantee.adjacency, self._adjacency or guarantee.adjacency))
         ask = (charged_amount("epsilon", guarantee.worst_epsilon), charged_amount("delta", guarantee.delta))
         if self._halted or self._halts([*self._costs, ask]):
             self._halted = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -78,7 +79,7 @@ class OutputGuarantee:
             if not isinstance(self.ordinary, Guarantee):
                 given = "a realised price" if isinstance(self.ordinary, RealisedPrice) else type(self.ordinary).__name__
                 raise PromiseError(f"ordinary must be a Guarantee, got {given}")
-            common_adjacency((parse_adjacency(self.adjacency), self.ordinary.adjacency))
+            common_adjacency((self.adjacency, self.ordinary.adjacency))
             if (self.ordinary.pure_epsilon, self.ordinary.failure) != (self.worst_epsilon, self.delta):
                 raise ArgumentError("ordinary must have the largest price as its pure epsilon, and the same delta")
 
@@ -101,7 +102,7 @@ class OutputGuarantee:
         # a mapping proxy can be neither pickled nor copied
         prices = self.epsilons if callable(self.epsilons) else dict(self.epsilons)
         made = {one.name: getattr(self, one.name) for one in fields(self)} | {"epsilons": prices}
-        return _rebuild, (made,)
+        return partial(OutputGuarantee, **made), ()
 
     @property
     def table(self) -> Mapping[Hashable, float] | None:
@@ -158,7 +159,3 @@ class OutputGuarantee:
             ("largest epsilon", bound(self.worst_epsilon)),
         ]
         return card("Output guarantee", [*rows, *cells], note="and more cells" if more else "")
-
-
-def _rebuild(made: dict[str, Any]) -> OutputGuarantee:
-    return OutputGuarantee(**made)
