@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpselect.mechanisms import PermuteAndFlip, ReportNoisyMax, bounded_range
-from dpselect.mechanisms.noisy_max_price import LaplaceMaxProfile
+from dpselect.mechanisms.noisy_max import LaplaceMaxProfile
 from dpselect.privacy import compose, pure_dp
 from dpselect.privacy.profile import LaplaceProfile, RandomizedResponseProfile
 from tests.sparse_vector_adversaries import hockey_stick

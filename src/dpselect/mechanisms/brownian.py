@@ -10,7 +10,6 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Final, Literal, SupportsFloat
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike
 from dpselect.errors import ArgumentError, number
 from dpselect.mechanisms.grid import add_on_grid, gaussian_steps, grid_at_most, rounding_sensitivity
 from dpselect.mechanisms.mechanism import real
-from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction
+from dpselect.mechanisms.noise_reduction import Levels, NoiseReduction, read_levels
 from dpselect.mechanisms.scores import as_vector
 from dpselect.numerics import ROUND_UP, Array, last_true
 from dpselect.privacy import Adjacency, OutputGuarantee, gaussian
@@ -74,7 +73,10 @@ class BrownianReduction(NoiseReduction):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._parsed(noise_multipliers=_decreasing(self.noise_multipliers))
+        levels = read_levels(
+            "noise_multipliers", self.noise_multipliers, decreasing=True, at_least=2.0**-20, at_most=2.0**40
+        )
+        self._parsed(noise_multipliers=levels)
         if self.boundary not in ("stopping", *_BOUNDARIES):
             raise ArgumentError(f"boundary must be 'stopping', 'linear' or 'mixture', got {self.boundary!r}")
 
@@ -156,16 +158,6 @@ def _boundary_arguments(
         number("anchor", anchor, at_least=2.0**-20, at_most=2.0**40),
         -math.log(number("delta", delta, above=0.0, below=1.0)),
     )
-
-
-def _decreasing(noise_multipliers: Sequence[SupportsFloat]) -> tuple[float, ...]:
-    levels = (number("noise_multipliers", value, at_least=2.0**-20, at_most=2.0**40) for value in noise_multipliers)
-    parsed = tuple(levels)
-    if not parsed:
-        raise ArgumentError("noise_multipliers must hold at least one level")
-    if any(not high > low for high, low in pairwise(parsed)):
-        raise ArgumentError("noise_multipliers must be strictly decreasing")
-    return parsed
 
 
 def _stopping_prices(levels: Sequence[float], delta: float) -> list[float]:

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpselect.mechanisms.exponential import relative_weights
 from dpselect.mechanisms.mechanism import released_value
-from dpselect.mechanisms.noisy_max_price import flipping_guarantee
-from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method
+from dpselect.mechanisms.score_mechanism import Method, ScoreMechanism, check_method, flipping_guarantee
 from dpselect.mechanisms.scores import ScoreChunks, Scores
 from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, Spender

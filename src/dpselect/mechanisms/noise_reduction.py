@@ -35,7 +35,7 @@ from dpselect.randomness import RandomSource, discrete_laplace, discrete_laplace
 from dpselect.randomness.lazy import Enclosure, LazyUniform, exponential_enclosure
 from dpselect.randomness.session import answers
 
-__all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove"]
+__all__ = ["GradualRelease", "LaplaceReduction", "NoiseReduction", "ReleaseUntilAbove", "read_levels"]
 
 Levels = Callable[[RandomSource], Callable[[int], Array]]
 """From a source to the levels, by their place."""
@@ -214,7 +214,7 @@ class LaplaceReduction(NoiseReduction):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._parsed(epsilons=_increasing(self.epsilons))
+        self._parsed(epsilons=read_levels("epsilons", self.epsilons, above=0.0))
         number("sensitivity", self.sensitivity, above=0.0)
         round_to_grid(0.0, number("granularity", self.granularity, above=0.0))  # a power of two
 
@@ -255,12 +255,15 @@ class LaplaceReduction(NoiseReduction):
         return math.ceil(in_steps) + max(dimension, 1) - 1
 
 
-def _increasing(epsilons: Sequence[SupportsFloat]) -> tuple[float, ...]:
-    parsed = tuple(number("epsilons", epsilon, above=0.0) for epsilon in epsilons)
+def read_levels(
+    name: str, levels: Sequence[SupportsFloat], *, decreasing: bool = False, **limits: Any
+) -> tuple[float, ...]:
+    """Parse at least one level, each within limits as of `number`, in strict order."""
+    parsed = tuple(number(name, level, **limits) for level in levels)
     if not parsed:
-        raise ArgumentError("epsilons must hold at least one level")
-    if any(not low < high for low, high in pairwise(parsed)):
-        raise ArgumentError("epsilons must be strictly increasing")
+        raise ArgumentError(f"{name} must hold at least one level")
+    if any(not low < high for low, high in pairwise(parsed[::-1] if decreasing else parsed)):
+        raise ArgumentError(f"{name} must be strictly {'decreasing' if decreasing else 'increasing'}")
     return parsed
 
 

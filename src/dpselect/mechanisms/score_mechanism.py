@@ -14,12 +14,16 @@ from dpselect.errors import ArgumentError, flag
 from dpselect.mechanisms.mechanism import Mechanism, real
 from dpselect.mechanisms.scores import ScoreChunks, Scores, declared_scores
 from dpselect.privacy import Adjacency, Guarantee, pure_dp
+from dpselect.privacy.below import Below
 from dpselect.privacy.output.amounts import epsilon_used
+from dpselect.privacy.profile import LaplaceProfile
 from dpselect.randomness import RandomSource
 
-__all__ = ["Method", "ScoreMechanism", "check_method", "pure_guarantee"]
+__all__ = ["DOWN", "Method", "ScoreMechanism", "check_method", "flipping_guarantee"]
 
 Method = Literal["exact", "float"]
+DOWN = 1.0 - 1e-9
+"""What an epsilon is multiplied by where a mechanism must be seen to attain a profile."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +77,11 @@ class ScoreMechanism(Mechanism):
         }
 
 
-def pure_guarantee(mechanism: ScoreMechanism, name: str, theorem: str) -> Guarantee:
-    """Pure epsilon and nothing more: no lower bound, since the worst pair of the mechanism itself may be weaker."""
+def flipping_guarantee(mechanism: ScoreMechanism, name: str, theorem: str) -> Guarantee:
+    """Pure epsilon; two candidates attain the profile of Laplace noise, so hardly anything better is to be had."""
     pure = pure_dp(epsilon=mechanism.epsilon, adjacency=mechanism.adjacency)
-    return replace(pure, theorem=theorem, terms=mechanism.terms(name), lower_profile=None)
+    lower = Below(LaplaceProfile(mechanism.epsilon * DOWN))
+    return replace(pure, theorem=theorem, terms=mechanism.terms(name), lower_profile=lower)
 
 
 def check_method(method: str) -> None:

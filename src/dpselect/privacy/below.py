@@ -81,7 +81,7 @@ class _OnePair(Below):
         form = self.profile
         top = form.mu * (0.5 * form.mu + _REACH) if isinstance(form, GaussianProfile) else form.epsilon0
         cells = max(1, min(math.ceil(top / width), _MOST_CELLS))
-        epsilons = np.arange(2 * cells + 1) * (0.5 * width)
+        epsilons = np.arange(2 * cells + 1, dtype=np.float64) * (0.5 * width)
         # a product of two floating-point numbers lies beside the point that it stands for
         band = form.below(epsilons * (1.0 + 4.0 * _UNIT)), form.at(epsilons * (1.0 - 4.0 * _UNIT))
         found = dots_below(width, band)

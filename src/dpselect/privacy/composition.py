@@ -10,7 +10,7 @@ import numpy as np
 
 from dpselect.errors import ArgumentError
 from dpselect.numerics import ROUND_UP, Array, sum_up
-from dpselect.privacy.adjacency import common_adjacency
+from dpselect.privacy.adjacency import Adjacency, common_adjacency
 from dpselect.privacy.below import composed_below
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.losses.composition import BothLosses, compose_distributions
@@ -46,9 +46,7 @@ def compose(*guarantees: Guarantee) -> Guarantee:
     `ArgumentError` when none is given, or something else than a guarantee (`PromiseError`). With an interactive
     mechanism among them the whole is interactive.
     """
-    if not guarantees:
-        raise ArgumentError("compose needs at least one guarantee")
-    adjacency = common_adjacency(g.adjacency for g in promises("guarantees", guarantees))
+    adjacency = _common("compose", guarantees)
     if len(guarantees) == 1:
         return guarantees[0]
     interactive = any(g.interactive for g in guarantees)
@@ -118,9 +116,7 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
     independently of the data); hockey-stick and Renyi divergences are quasi-convex, so mixing over the row's part
     stays below the maximum. Raises `AdjacencyError` when adjacencies differ.
     """
-    if not guarantees:
-        raise ArgumentError("worst_of needs at least one guarantee")
-    adjacency = common_adjacency(g.adjacency for g in promises("guarantees", guarantees))
+    adjacency = _common("worst_of", guarantees)
     if len(guarantees) == 1:
         return guarantees[0]
     curves = [g.renyi_curve for g in guarantees]
@@ -134,3 +130,9 @@ def worst_of(*guarantees: Guarantee) -> Guarantee:
         renyi_curve=MaximumRenyi(tuple(c for c in curves if c is not None)) if None not in curves else None,
         profile=WorstProfile(tuple(guarantees)),
     )
+
+
+def _common(function: str, guarantees: tuple[Guarantee, ...]) -> Adjacency:
+    if not guarantees:
+        raise ArgumentError(f"{function} needs at least one guarantee")
+    return common_adjacency(g.adjacency for g in promises("guarantees", guarantees))

@@ -127,7 +127,7 @@ def compose_below(parts: Sequence[Part]) -> Positive:
     kept = sum(count * math.log1p(-part.infinite) for part, count in parts)
     lowest = sum(count * part.first for part, count in parts)
     highest = sum(count * part.last for part, count in parts)
-    start, end, tilts = window(parts, width, lowest, highest)
+    start, end, tilts, _ = window(parts, width, lowest, highest)
     length = end - start + 1
     size = fft.next_fast_len(max(2 * length, *(part.masses.size for part, _ in parts)), real=True)
     masses = np.zeros(length)

@@ -167,10 +167,10 @@ def compose_losses(parts: Sequence[Part]) -> Losses:
         return Losses(width, 0, np.zeros(1), 1.0)
     lowest = sum(count * part.first for part, count in parts)
     highest = sum(count * part.last for part, count in parts)
-    start, end, strongest, beyond = _window(parts, width, lowest, highest)
+    start, end, tilts, beyond = window(parts, width, lowest, highest)
     masses = np.full(end - start + 1, np.inf)
     size = fft.next_fast_len(max(masses.size, *(part.masses.size for part, _ in parts)), real=True)
-    for theta in _tilts(parts, strongest):
+    for theta in tilts:
         np.minimum(masses, _tilted(parts, theta, size, start, lowest)[: masses.size], out=masses)
     infinite = min(1.0, (infinite + beyond) * (1.0 + 1e-12))
     masses[0] = max(float(masses[0]), 1.0 - infinite - float(np.sum(masses[1:])))
@@ -182,8 +182,8 @@ def cumulant(parts: Sequence[Part], theta: float) -> float:
     return sum(count * part.log_moment(theta) for part, count in parts)
 
 
-def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tuple[int, int, float, float]:
-    """First and last index, the strongest tilt of use, and a bound on the mass above the last."""
+def window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tuple[int, int, list[float], float]:
+    """First and last index of the losses that matter, tilts that cover their tail, and a bound on the mass above."""
 
     def reach(sign: float, log_mass: float) -> tuple[float, float]:
         def at(logs: Array) -> Array:
@@ -204,12 +204,13 @@ def _window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> t
     useful = strongest
     while useful > 1e-3 and cumulant(parts, 0.5 * useful) - 0.5 * useful * loss_top < log_top + 1.0:
         useful *= 0.5
+    tilts = _tilts(parts, useful)
     if end == highest:
-        return start, end, useful, 0.0
+        return start, end, tilts, 0.0
     count = sum(count for _, count in parts)
     rounding = 4.0 * _UNIT * count * (max(p.masses.size for p, _ in parts) + strongest * abs(highest) * width / count)
     beyond = math.exp(cumulant(parts, strongest) - strongest * end * width + rounding)
-    return start, end, useful, beyond
+    return start, end, tilts, beyond
 
 
 def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
@@ -228,12 +229,6 @@ def _tilts(parts: Sequence[Part], strongest: float) -> list[float]:
 
     ends = cumulant(parts, 0.0), cumulant(parts, strongest)
     return [0.0, *between(0.0, ends[0], strongest, ends[1], 12), strongest]
-
-
-def window(parts: Sequence[Part], width: float, lowest: int, highest: int) -> tuple[int, int, list[float]]:
-    """First and last index of the losses that matter, and the tilts that cover their tail."""
-    start, end, strongest, _ = _window(parts, width, lowest, highest)
-    return start, end, _tilts(parts, strongest)
 
 
 def _tilted(parts: Sequence[Part], theta: float, size: int, start: int, lowest: int) -> Array:

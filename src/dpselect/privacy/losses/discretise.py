@@ -164,7 +164,9 @@ def coarsen(pair: DominatingPair, grid: Array) -> PairEnclosure:
         right, p_in * share * np.exp(b - inside), size
     )
     lower = np.bincount(left, q_in * rest, size) + np.bincount(right, q_in * share, size)
-    pessimistic = DominatingPair.between(grid, upper, lower, infinite=infinite, missing=zero)
+    pessimistic = DominatingPair.between(
+        grid, np.asarray(upper, dtype=np.float64), np.asarray(lower, dtype=np.float64), infinite=infinite, missing=zero
+    )
     cell = np.searchsorted(grid, losses)
     merged_upper = np.append(np.bincount(cell, p, size + 1), [0.0, float(np.sum(pair.upper[pair.losses == np.inf]))])
     merged_lower = np.append(np.bincount(cell, q, size + 1), [float(np.sum(pair.lower[pair.losses == -np.inf])), 0.0])

@@ -27,13 +27,12 @@ def gaussian(*, noise_multiplier: SupportsFloat, adjacency: Adjacency | str = _D
     """
     noise_multiplier = number("noise_multiplier", noise_multiplier, above=0.0, rounding="down")
     mu = 1.0 / noise_multiplier
-    profile = GaussianProfile(mu)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
         theorem="Gaussian mechanism (Balle, Wang 2018, Theorem 8)",
         terms={"mechanism": "gaussian", "noise_multiplier": noise_multiplier},
         renyi_curve=LinearRenyi(math.nextafter(0.5 * mu * mu * (1 + 1e-15), math.inf)),  # rounded up, and never zero
-        profile=profile,
+        profile=GaussianProfile(mu),
         lower_profile=AttainedGaussian.of(mu),
         gaussian_mu=mu,
     )

@@ -69,13 +69,12 @@ def laplace(*, scale: SupportsFloat, adjacency: Adjacency | str = _DEFAULT) -> G
     epsilon = 1.0 / scale
     if math.isfinite(epsilon) and Fraction(epsilon) * Fraction(scale) < 1:
         epsilon = math.nextafter(epsilon, math.inf)
-    profile = LaplaceProfile(epsilon)
     return Guarantee(
         adjacency=parse_adjacency(adjacency),
         theorem="Laplace mechanism",
         terms={"mechanism": "laplace", "scale": scale},
         pure_epsilon=epsilon,
         renyi_curve=LaplaceRenyi(epsilon),
-        profile=profile,
+        profile=LaplaceProfile(epsilon),
         lower_profile=AttainedLaplace.of(epsilon),
     )

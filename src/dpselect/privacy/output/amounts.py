@@ -30,10 +30,7 @@ def charged_amount(name: str, value: Exact) -> Fraction:
     >>> charged_amount("epsilon", 0.1 + 0.2) >= Fraction(0.1 + 0.2)
     True
     """
-    exact = _parsed(name, value)
-    if isinstance(value, float):
-        return exact if _typed(value) else max(exact, Fraction(value))
-    return exact if _is_decimal(exact) else _rounded(exact, up=True)
+    return _amount(name, value, up=True)
 
 
 def charged_price(amount: Fraction) -> float:
@@ -76,27 +73,23 @@ def granted_amount(name: str, value: Exact) -> Fraction:
     >>> granted_amount("epsilon", 0.3)
     Fraction(3, 10)
     """
-    exact = _parsed(name, value)
-    if isinstance(value, float):
-        return exact if _typed(value) else min(exact, Fraction(value))
-    return exact if _is_decimal(exact) else _rounded(exact, up=False)
+    return _amount(name, value, up=False)
 
 
-def _parsed(name: str, value: Exact) -> Fraction:
+def _amount(name: str, value: Exact, *, up: bool) -> Fraction:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         # NumPy's doubles are floats whose repr is not a number
-        parsed = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+        exact = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise ArgumentError(f"{name} must be a finite number, got {value!r}") from None
-    if parsed < 0:
+    if exact < 0:
         raise ArgumentError(f"{name} must be at least 0, got {value!r}")
-    return parsed
-
-
-def _typed(value: float) -> bool:
-    return len(Decimal(repr(float(value))).normalize().as_tuple().digits) <= _TYPED_DIGITS
+    if isinstance(value, float):
+        typed = len(Decimal(repr(float(value))).normalize().as_tuple().digits) <= _TYPED_DIGITS
+        return exact if typed else (max if up else min)(exact, Fraction(value))
+    return exact if _is_decimal(exact) else _rounded(exact, up=up)
 
 
 def _is_decimal(value: Fraction) -> bool:
@@ -108,8 +101,5 @@ def _is_decimal(value: Fraction) -> bool:
 
 
 def _rounded(value: Fraction, *, up: bool) -> Fraction:
-    shift = _KEPT_DIGITS + len(str(value.denominator)) - len(str(value.numerator))
-    scale = Fraction(10) ** shift
-    scaled = value * scale
-    whole = -((-scaled.numerator) // scaled.denominator) if up else scaled.numerator // scaled.denominator
-    return whole / scale
+    scale = Fraction(10) ** (_KEPT_DIGITS + len(str(value.denominator)) - len(str(value.numerator)))
+    return (math.ceil if up else math.floor)(value * scale) / scale

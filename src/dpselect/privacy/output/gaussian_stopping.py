@@ -100,7 +100,7 @@ def _expected(value: Array, width: float, step: float) -> Array:
     # below the grid the value is at most the lowest one; above it, at most the chord from the top to 1 at no mass
     above = 1.0 - (1.0 - value[-1]) * np.exp(-np.arange(1, reach + 1) * width)
     padded = np.concatenate((np.full(reach, value[0]), value, above))
-    cut = _tail(edges[-1] - step / 2.0, deviation) + _tail(step / 2.0 - edges[0], deviation)
+    cut = float(ndtr((step / 2.0 - edges[-1]) / deviation) + ndtr((edges[0] - step / 2.0) / deviation))
     return np.minimum(np.correlate(padded, kernel, mode="valid") + cut, 1.0)
 
 
@@ -109,7 +109,3 @@ def _masses(edges: Array, mean: float, deviation: float) -> Array:
     z = (edges - mean) / deviation
     upper = z[:-1] > 0.0
     return np.asarray(np.where(upper, ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1])))
-
-
-def _tail(distance: float, deviation: float) -> float:
-    return float(ndtr(-distance / deviation))
