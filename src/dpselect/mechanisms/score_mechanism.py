@@ -43,12 +43,8 @@ class ScoreMechanism(Mechanism):
 
     sensitivity: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300))
     epsilon: float = field(metadata=real(at_least=2.0**-300, at_most=2.0**300))
-    monotonic: bool = False
+    monotonic: bool = field(default=False, metadata={"parse": flag})
     adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        flag("monotonic", self.monotonic)
 
     @property
     def rate(self) -> Fraction:
@@ -73,7 +69,7 @@ class ScoreMechanism(Mechanism):
             "mechanism": name,
             "sensitivity": self.sensitivity,
             "epsilon": self.epsilon,
-            "monotonic": bool(self.monotonic),
+            "monotonic": self.monotonic,
         }
 
 

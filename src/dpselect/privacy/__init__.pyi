@@ -9,7 +9,6 @@ from .mechanisms.known_curves import from_profile as from_profile, renyi_dp as r
 from .mechanisms.laplace import laplace as laplace
 from .mechanisms.poisson_samples import dp_sgd as dp_sgd
 from .mechanisms.pure import approximate_dp as approximate_dp, pure_dp as pure_dp
-from .output.guarantee import OutputGuarantee as OutputGuarantee
+from .output.guarantee import OutputGuarantee as OutputGuarantee, RealisedPrice as RealisedPrice
 from .paying import Payment as Payment, paid as paid
-from .realised import RealisedPrice as RealisedPrice
 from .release import Receipt as Receipt, Release as Release, Spender as Spender

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -26,8 +27,6 @@ from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.renyi import TabulatedRenyi
 
 __all__ = ["from_dp_event"]
-
-_NOISE = ("noise_multiplier", "noise_parameter", "standard_deviation")
 
 # dp-accounting's own orders, and more near one and far out
 _ORDERS = tuple(sorted({*rdp_privacy_accountant.DEFAULT_RDP_ORDERS, *range(64, 129, 4), 192.0, 384.0, 768.0, 2048.0}))
@@ -142,20 +141,17 @@ def _checked(event: Any) -> Any:
         raise ArgumentError("event holds a NonPrivateDpEvent: there is no guarantee to speak of")
     if not attrs.has(type(event)):
         return event
-    changes: dict[str, Any] = {}
-    for attribute in attrs.fields(type(event)):
-        value = getattr(event, attribute.name)
-        if attribute.name in _NOISE:
-            changes[attribute.name] = number(attribute.name, value, above=0.0)
-        elif attribute.name == "count":
-            changes[attribute.name] = integer("count", value, at_least=1)  # a negative one would give budget back
-        elif attribute.name == "sampling_probability":
-            changes[attribute.name] = number(attribute.name, value, at_least=0.0, at_most=1.0)
-        elif attribute.name == "event":
-            changes[attribute.name] = _checked(value)
-        elif attribute.name == "events":
-            changes[attribute.name] = [_checked(part) for part in value]
-    return attrs.evolve(event, **changes) if changes else event
+    present = {name: getattr(event, name) for name in attrs.fields_dict(type(event)) if name in _PARSERS}
+    return attrs.evolve(event, **{name: _PARSERS[name](name, value) for name, value in present.items()})
+
+
+_PARSERS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("noise_multiplier", "noise_parameter", "standard_deviation"), partial(number, above=0.0)),
+    "count": partial(integer, at_least=1),  # a negative one would give budget back
+    "sampling_probability": partial(number, at_least=0.0, at_most=1.0),
+    "event": lambda _, event: _checked(event),
+    "events": lambda _, events: [_checked(part) for part in events],
+}
 
 
 def from_dp_event(event: dp_event.DpEvent, *, adjacency: Adjacency | str = Adjacency.ADD_OR_REMOVE_ONE) -> Guarantee:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from dpselect.errors import PromiseError
 from dpselect.privacy.guarantee import Guarantee
-from dpselect.privacy.output.guarantee import OutputGuarantee
-from dpselect.privacy.realised import RealisedPrice
+from dpselect.privacy.output.guarantee import OutputGuarantee, RealisedPrice
 
 __all__ = ["output_promise", "output_promises", "promise", "promise_or_output", "promises", "refusal"]
 

@@ -8,9 +8,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from dpselect.privacy.guarantee import Guarantee
 from dpselect.privacy.notebook import card
-from dpselect.privacy.output.guarantee import OutputGuarantee
+from dpselect.privacy.output.guarantee import OutputGuarantee, RealisedPrice
 from dpselect.privacy.promises import promise
-from dpselect.privacy.realised import RealisedPrice
 
 __all__ = ["Receipt", "Release", "Spender"]
 

@@ -162,9 +162,12 @@ def _own_orders(curve: RenyiCurve) -> Array:
 
 def _profile_block(curve: RenyiCurve, grid: Array, renyi: Array, epsilons: Array) -> Array:
     """`profile_from_renyi` for a vector of epsilons, `renyi` being the curve on `grid`."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        logs = log_delta_at_orders(grid, renyi, epsilons[..., None])
-    logs = np.where(np.isfinite(renyi), logs, np.inf)
+
+    def log_deltas(orders: Array, renyi: Array) -> Array:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(np.isfinite(renyi), log_delta_at_orders(orders, renyi, epsilons[..., None]), np.inf)
+
+    logs = log_deltas(grid, renyi)
     best = np.argmin(logs, axis=-1)
     result = np.min(logs, axis=-1)
     # refine around each distinct best order with one more evaluation of the curve
@@ -174,10 +177,7 @@ def _profile_block(curve: RenyiCurve, grid: Array, renyi: Array, epsilons: Array
         fine = 1.0 + (low - 1.0)[:, None] * ((high - 1.0) / (low - 1.0))[:, None] ** np.linspace(0.0, 1.0, 33)
         fine_renyi = curve(fine.ravel()).reshape(fine.shape)
         row = np.searchsorted(cells, best)
-        with np.errstate(invalid="ignore", over="ignore"):
-            logs = log_delta_at_orders(fine[row], fine_renyi[row], epsilons[..., None])
-        logs = np.where(np.isfinite(fine_renyi[row]), logs, np.inf)
-        result = np.minimum(result, np.min(logs, axis=-1))
+        result = np.minimum(result, np.min(log_deltas(fine[row], fine_renyi[row]), axis=-1))
     total_variation = np.sqrt(-np.expm1(-np.min(renyi))) if np.isfinite(np.min(renyi)) else 1.0
     # a delta that underflows is not zero
     return np.minimum(np.exp(np.clip(result, -690.0, 0.0)), total_variation)
