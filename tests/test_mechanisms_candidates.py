@@ -18,13 +18,14 @@ from dpselect.mechanisms import (
     ChoosingMechanism,
     GeneralisedExponentialMechanism,
     LargeMarginMechanism,
+    ReportNoisyMax,
     SmoothSensitivityMechanism,
     TopK,
     bounded_range,
 )
 from dpselect.mechanisms.scores import CHUNK
 from dpselect.privacy import compose
-from dpselect.randomness import keyed_source
+from dpselect.randomness import RandomSource, keyed_source
 from dpselect.testing.broken_sparse_vectors import corrected
 from dpselect.testing.exact import hockey_stick
 from dpselect.testing.score_laws import exponential_law, top_k_law
@@ -51,6 +52,38 @@ def test_top_k_edges() -> None:
     assert drawn == list(range(3 * CHUNK - 1, 3 * CHUNK - 101, -1))
     with pytest.raises(ArgumentError, match="count"):
         TopK(count=2, sensitivity=1.0, epsilon=1.0).draw([0.0])
+
+
+class Scripted(RandomSource):
+    """The first words are given."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self, key: str, words: list[int]) -> None:
+        super().__init__(key.encode().ljust(32))
+        self._given = words
+
+    def words(self, size: int) -> np.ndarray:  # type: ignore[override]
+        drawn, self._given = self._given[:size], self._given[size:]
+        return np.array(drawn, dtype=np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("words", "scores", "best"),
+    [([0, 1 << 63], [-1e6, 0.0], 1), ([0, 1 << 63], [1e6, 0.0], 0), ([(1 << 64) - 1, 1 << 63], [1e6, 0.0], 0)],
+)
+def test_words_that_say_little_are_ranked_exactly(monkeypatch, words, scores, best) -> None:
+    """In chunks of one, so that a chunk after it does not take such a word for a certain winner or loser."""
+    monkeypatch.setattr("dpselect.mechanisms.scores.CHUNK", 1)
+    assert TopK(count=1, sensitivity=1.0, epsilon=2.0)(scores, random=Scripted("top", words)).value == [best]
+
+
+def test_a_noise_of_few_bits_does_not_cut_off_others() -> None:
+    """Its size is 63 log 2 plus an exponential noise of which nothing is known yet, and the other's 63 log 2 + 0.23."""
+    scores = [0.0, 63 * math.log(2) + 0.23 - math.log(2)]
+    mechanism = ReportNoisyMax(sensitivity=1.0, epsilon=2.0)
+    won = [mechanism(scores, random=Scripted(str(key), [0, 1 << 63])).value for key in range(200)]
+    assert stats.binomtest(sum(won), 200, 1 - math.exp(-0.23)).pvalue > FALSE_ALARM
 
 
 def test_top_k_guarantee_composes_ranges() -> None:

@@ -159,8 +159,9 @@ def _draw_laplace(scores: Scores, rate: Fraction, random: RandomSource) -> int:
     for score in scores.chunks():
         words = random.words(len(score))
         estimate = _estimates(score, words, scores.best, slope)
-        floor = max(floor, float(estimate.max()) - WINDOW)
         coarse = words >> np.uint64(1) < FEW_BITS
+        estimate[coarse] = -np.inf
+        floor = max(floor, float(estimate.max()) - WINDOW)
         for place in np.flatnonzero(((estimate >= floor) | coarse) & (score > -np.inf)):
             word = int(words[place])
             noise = LazyLaplace(random, word >> 1, 63, bool(word & 1))

@@ -67,8 +67,10 @@ def _draw(scores: Scores, rate: Fraction, count: int, random: RandomSource) -> l
     for score in scores.chunks():
         words = random.words(len(score))
         estimate = _estimates(score, words, best, slope)
-        floor = _cut([c[0] for c in contenders], estimate, count)
-        coarse = words < FEW_BITS
+        # words near either end say little of their noise: they have no part in where the contenders end
+        coarse = words + np.uint64(FEW_BITS) < 2 * FEW_BITS
+        estimate[coarse] = -np.inf
+        floor = _cut([c[0] for c in contenders if c[0] < math.inf], estimate, count)
         for place in np.flatnonzero(((estimate >= floor) | coarse) & (score > -np.inf)):
             certain = math.inf if coarse[place] else float(estimate[place])
             contenders.append((certain, start + int(place), float(score[place]), int(words[place])))
