@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import erfcx
 
 from dpselect.numerics import Array
 
-__all__ = ["Coins", "geometric_coins", "laplace_coins"]
+__all__ = ["Coins", "gaussian_coins", "geometric_coins", "laplace_coins"]
 
 _VERTICES, _MOST_VERTICES = 4, 32
 _UP = 1.0 + 2.0**-48
 _MOST_POINTS = 8
+_TOUCHED = np.concatenate(([-0.08], np.arange(0.08, 3.2, 0.16), np.arange(3.7, 11.0, 0.6)))
+"""Where tangents touch the trade-off curve, in deviations from its middle; and the same on its other side."""
+_SLACK = 1e-10
+"""What weights and losses are raised by: far more than the rounding of a tangent's meeting point."""
 
 
-@dataclass(frozen=True, eq=False)
-class Coins:
+class Coins(NamedTuple):
     """Pairs of coins, each a negative with probability p on one data set and p' on the other.
 
     Attributes:
@@ -46,7 +50,7 @@ class Coins:
 
     def joined(self, other: Coins) -> Coins:
         """The coins of both."""
-        return Coins(*(np.concatenate((getattr(self, f), getattr(other, f))) for f in self.__dataclass_fields__))
+        return Coins(*map(np.concatenate, zip(self, other, strict=True)))
 
 
 @lru_cache(maxsize=512)
@@ -92,6 +96,47 @@ def geometric_coins(rate: float, moves: tuple[float, float], steps: int) -> Coin
             rest = np.exp(-each * (u + size)) * share
             found = found.joined(Coins.of(np.exp(-each * (1 - u)) * share, 1.0 - rest, rest, up=move > 0.0))
     return found
+
+
+def gaussian_coins(shift: float) -> tuple[Coins, Array]:
+    """The vertices of a polygon around all pairs of coins, and of each the probability of losing all.
+
+    For P(negative) = Phi(u) here and Phi(u + shift) or Phi(u - shift) there, all real u. The curve of the first is
+    concave, with slope exp(-u shift - shift^2/2): it lies below its tangents, those at the ends meeting p = 0 and
+    p' = 1. The second is its mirror image.
+    """
+    u = _TOUCHED - 0.5 * shift
+    slope = np.exp(-shift * (u + 0.5 * shift))
+    # of a tangent, in s = 1 - p and t = 1 - p': t = slope s - gap, where gap = slope S(u) - S(u + shift) > 0
+    density = np.exp(-0.5 * np.square(u + shift)) / math.sqrt(2.0 * math.pi)
+    gap = density * math.sqrt(math.pi / 2.0) * (_mills(u) - _mills(u + shift))
+    s = (gap[:-1] - gap[1:]) / (slope[:-1] - slope[1:])
+    t = slope[:-1] * s - gap[:-1]
+    inside = (s > 0.0) & (s < 1.0) & (t > 0.0) & (t < s)
+    s, t = s[inside], t[inside]
+    s, t = np.append(s, gap[-1] / slope[-1]), np.append(t, 0.0)  # at p' = 1 a positive cannot be there
+    # the curve is its own image under (p, p') -> (1 - p', 1 - p), and small numbers keep their digits
+    one = np.concatenate((1.0 - s, t)), np.concatenate((1.0 - t, s))
+    other = np.concatenate((s, 1.0 - t)), np.concatenate((t, 1.0 - s))
+    (up, lost_up), (down, lost_down) = _weighted(*one, *other), _weighted(*one[::-1], *other[::-1])
+    return up.joined(down), np.concatenate((lost_up, lost_down))
+
+
+def _weighted(negative: Array, negative_there: Array, positive: Array, positive_there: Array) -> tuple[Coins, Array]:
+    sure, lost = [], np.zeros(len(negative))
+    for here, there in ((negative, negative_there), (positive, positive_there)):
+        gone = there <= 0.0
+        lost = lost + np.where(gone, here, 0.0)
+        weight = np.where(gone, 0.0, here)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            loss = np.where(weight > 0.0, np.log(here / np.where(gone, 1.0, there)), 0.0)
+        sure += [weight * (1.0 + _SLACK), loss + _SLACK]
+    return Coins(*sure), lost * (1.0 + _SLACK)
+
+
+def _mills(u: Array) -> Array:
+    """(1 - Phi(u)) / phi(u), times sqrt(2/pi)."""
+    return np.asarray(erfcx(u / math.sqrt(2.0)))
 
 
 _EMPTY = np.empty(0)

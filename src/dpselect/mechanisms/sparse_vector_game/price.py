@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, replace
 
+import numpy as np
+
+from dpselect.errors import ArgumentError, integer, number
+from dpselect.mechanisms.sparse_vector_game.coins import gaussian_coins
 from dpselect.mechanisms.sparse_vector_game.game import SparseVectorGame
+from dpselect.mechanisms.sparse_vector_game.mesh import Mesh
 from dpselect.mechanisms.sparse_vector_game.profile import GameProfile, playable
 from dpselect.mechanisms.sparse_vector_game.renyi import GameRenyi
+from dpselect.mechanisms.sparse_vector_game.values import limited_values
 from dpselect.numerics import ROUND_UP
-from dpselect.privacy import Adjacency, Guarantee
+from dpselect.privacy import Adjacency, Guarantee, gaussian
 from dpselect.privacy.adjacency import parse_adjacency
 from dpselect.privacy.below import AttainedPair, parts_below
 from dpselect.privacy.losses.pairs import RandomizedResponsePairs
 from dpselect.privacy.losses.pld import suitable_interval
-from dpselect.privacy.profile import PrivacyProfile
+from dpselect.privacy.profile import GaussianProfile, MinimumProfile, PrivacyProfile, TabulatedProfile
 
-__all__ = ["game_guarantee"]
+__all__ = ["game_guarantee", "gaussian_game_guarantee"]
+
+_MOST = 3000
+"""Queries times positives up to which a game with Gaussian noise is solved."""
 
 
 def game_guarantee(
@@ -68,3 +78,44 @@ def _attained_profile(game: SparseVectorGame) -> PrivacyProfile | None:
     loss = game.query_rate * (0.5 if game.monotonic else 1.0) * (1.0 - 2.0**-50)
     one = AttainedPair(RandomizedResponsePairs(loss))
     return parts_below([(one, game.positives)], suitable_interval(None, game.positives * loss))
+
+
+def gaussian_game_guarantee(
+    *, noise_multiplier: float, positives: int, queries: int | None, adjacency: Adjacency | str = "add_or_remove_one"
+) -> Guarantee:
+    """What a sparse vector promises whose queries have Gaussian noise of `noise_multiplier` sensitivities.
+
+    For at most so many positives and queries, any noise on the threshold (or none) and queries that move anywhere.
+    Never more than the composition of so many Gaussian mechanisms. Raises `ArgumentError` without a limit of queries:
+    one positive far out then tells everything. Source: docs/theory/sparse-vector.md, Theorem 9.
+
+    >>> round(gaussian_game_guarantee(noise_multiplier=20.0, positives=3, queries=100).epsilon(delta=1e-6), 1)
+    1.2
+    """
+    scale = number("noise_multiplier", noise_multiplier, at_least=1.0, at_most=1e3)
+    most = integer("positives", positives, at_least=1)
+    if queries is None:
+        raise ArgumentError("queries must be given: Gaussian noise protects no unlimited number of them")
+    asked = integer("queries", queries, at_least=1)
+    if asked * min(most, asked) > _MOST:
+        raise ArgumentError(f"queries times positives must be at most {_MOST}: the game is not solved for more")
+    whole = gaussian(noise_multiplier=scale / math.sqrt(asked), adjacency=parse_adjacency(adjacency))
+    shift, trivial = 1.0 / scale, math.sqrt(asked) / scale
+    width = max(shift / 20.0, trivial / 2000.0)
+    reach = min(0.5 * trivial * trivial + 6.0 * trivial, 6000.0 * width)
+    mesh = Mesh.between(-reach, reach, width)
+    coins, lost = gaussian_coins(shift)
+    values = limited_values(mesh, coins, most, asked, lost)
+    deltas = np.minimum.accumulate(values[: 1 - mesh.first][::-1])
+    table = TabulatedProfile(
+        tuple((np.arange(len(deltas)) * width).tolist()),
+        tuple((np.minimum(deltas, 1.0)).tolist()),
+        theorem="sparse vector with Gaussian noise, as a game of coins",
+    )
+    return Guarantee(
+        adjacency=whole.adjacency,
+        theorem="sparse vector with Gaussian noise",
+        terms={"mechanism": "gaussian sparse vector", "noise_multiplier": scale, "positives": most, "queries": asked},
+        renyi_curve=whole.renyi_curve,
+        profile=MinimumProfile((table, GaussianProfile(trivial * (1.0 + 1e-12)))),
+    )

@@ -119,12 +119,15 @@ def _least(game: SparseVectorGame) -> Array:
     """The convex minorant of the best shift's delta at each point; of monotonic queries for the dearer direction."""
     found = []
     for one in game.orientations:
-        tables = [_deltas(game, one, shift) for shift in _solved(game, one)]
-        longest = max(map(len, tables))
-        least = np.min([np.append(t, np.full(longest - len(t), t[-1])) for t in tables], axis=0)
-        found.append(lower_hull(np.asarray(np.arange(longest) * game.mesh), np.asarray(least, dtype=np.float64)))
-    longest = max(map(len, found))
-    return np.max([np.append(t, np.full(longest - len(t), t[-1])) for t in found], axis=0)
+        least = np.min(_of_one_length([_deltas(game, one, shift) for shift in _solved(game, one)]), axis=0)
+        found.append(lower_hull(np.asarray(np.arange(least.size) * game.mesh), np.asarray(least, dtype=np.float64)))
+    return np.max(_of_one_length(found), axis=0)
+
+
+def _of_one_length(tables: list[Array]) -> list[Array]:
+    """What ends early goes on with its last value."""
+    longest = max(map(len, tables))
+    return [np.pad(table, (0, longest - len(table)), mode="edge") for table in tables]
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def log_kappa(coins: Coins, orders: Array) -> Array:
     axis, orders in a new one before it.
     """
     order = np.asarray(orders, dtype=np.float64)[:, None] - 1.0
-    p, p_loss, s, s_loss = (getattr(coins, name)[..., None, :] for name in coins.__dataclass_fields__)
+    p, p_loss, s, s_loss = (part[..., None, :] for part in coins)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         falls = p / s * np.expm1(order * p_loss)
         each = np.where(falls < 1.0, order * s_loss - np.log1p(-falls), np.inf)
@@ -48,7 +48,7 @@ def log_kappa(coins: Coins, orders: Array) -> Array:
 def log_moment(coins: Coins, orders: Array) -> Array:
     """log of the largest moment exp((a - 1) D_a) of one coin: what a query multiplies it by, whatever its answer."""
     order = np.asarray(orders, dtype=np.float64)[:, None] - 1.0
-    p, p_loss, s, s_loss = (getattr(coins, name)[..., None, :] for name in coins.__dataclass_fields__)
+    p, p_loss, s, s_loss = (part[..., None, :] for part in coins)
     with np.errstate(over="ignore"):
         grown = s * np.expm1(order * s_loss) + p * np.expm1(order * p_loss)
     return np.asarray(np.max(np.log1p(grown) * ROUND_UP + 1e-15, axis=-1, initial=0.0))
@@ -61,14 +61,12 @@ def _coins_of_shifts(game: SparseVectorGame, orientation: Orientation) -> Coins:
     shape = len(rows), max(row.negative.size for row in rows)
     found = Coins(np.zeros(shape), np.zeros(shape), np.ones(shape), np.zeros(shape))
     for place, row in enumerate(rows):
-        for name in Coins.__dataclass_fields__:
-            part = getattr(row, name)
-            getattr(found, name)[place, : part.size] = part
+        for whole, part in zip(found, row, strict=True):
+            whole[place, : part.size] = part
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
+class _Parts(NamedTuple):
     """Bounds on divergences, a row for each shift: what is paid once, for each positive, and for everything."""
 
     once: Array
@@ -139,7 +137,7 @@ class GameUsed:
         for one in self.game.orientations:
             parts = _parts(self.game, one, orders)
             best = np.argmin(parts.whole, axis=0)[None, :]
-            once, each, whole = (np.take_along_axis(part, best, 0)[0] for part in (parts.once, parts.each, parts.whole))
+            once, each, whole = (np.take_along_axis(part, best, 0)[0] for part in parts)
             by_positives = once + self.game.positives * each <= whole
             found.append(np.where(by_positives, once + positives * each, whole))
         return np.asarray(np.max(found, axis=0) * ROUND_UP)
