@@ -9,6 +9,7 @@ from .logs import (
     sum_up as sum_up,
 )
 from .search import (
+    Array as Array,
     crossing as crossing,
     first_true as first_true,
     last_true as last_true,

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpselect.numerics.search import Array
 
 __all__ = ["Supremum", "supremum_over_cells"]
-
-Array = NDArray[np.float64]
 
 
 class Supremum(NamedTuple):

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics.search import Array
 
 __all__ = ["ROUND_UP", "fraction_up", "log1mexp", "log_weighted_sum", "sum_up"]
 
@@ -18,7 +19,7 @@ ROUND_UP = 1.0 + 1e-12
 """Factor by which closed forms in double precision are inflated: their relative error is below 1e-13."""
 
 
-def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x >= 0, accurate at both ends (Maechler 2012). -inf at 0.
 
     >>> float(log1mexp(1e-20)), float(log1mexp(50.0)) < 0
@@ -33,7 +34,7 @@ def log1mexp(x: ArrayLike) -> NDArray[np.float64]:
     return np.where(x < 0.6931471805599453, small, np.log1p(-np.exp(-np.maximum(x, 0.6931471805599453))))
 
 
-def log_weighted_sum(log_terms: ArrayLike, weights: ArrayLike, *, axis: int = 0) -> NDArray[np.float64]:
+def log_weighted_sum(log_terms: ArrayLike, weights: ArrayLike, *, axis: int = 0) -> Array:
     """log(sum of weights * exp(log_terms)) along an axis; weights are non-negative."""
     return np.asarray(
         logsumexp(np.asarray(log_terms), b=np.asarray(weights), axis=integer("axis", axis, at_least=-64, at_most=63)),

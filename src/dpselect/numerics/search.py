@@ -15,7 +15,7 @@ from typing import Final, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["crossing", "first_true", "last_true", "minimise", "root_between", "root_on_grids"]
+__all__ = ["Array", "crossing", "first_true", "last_true", "minimise", "root_between", "root_on_grids"]
 
 Array = NDArray[np.float64]
 Number = TypeVar("Number", int, float)

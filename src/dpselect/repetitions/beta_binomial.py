@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from dpselect.errors import integer, number
 from dpselect.randomness import RandomSource, resolve
-from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
+from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
 from dpselect.repetitions.law import Family, FloatArray, repetition_law
@@ -20,45 +18,24 @@ from dpselect.repetitions.law import Family, FloatArray, repetition_law
 __all__ = ["BetaBinomial", "Uniform"]
 
 
-class _BetaMixture(FiniteLaw):
-    """P(K = k) = a Gamma(n + 1) Gamma(k + a) / (Gamma(k + 1) Gamma(n + a + 1)) on 0 .. n."""
+class _BetaMixture(Walked, FiniteLaw):
+    """P(K = k) = a Gamma(n + 1) Gamma(k + a) / (Gamma(k + 1) Gamma(n + a + 1)) on 0 .. n, a the `shape`."""
 
-    @property
-    @abstractmethod
-    def _n(self) -> int: ...
+    minimum = 0
+    """Nothing may run."""
 
-    @property
-    @abstractmethod
-    def _shape(self) -> float: ...
-
-    @property
-    def minimum(self) -> int:
-        """Nothing may run."""
-        return 0
+    shape: float
 
     def _log_weights(self) -> FloatArray:
-        return log_gamma_ratio(np.arange(1.0, self._n + 2.0), self._shape - 1.0)
+        return log_gamma_ratio(np.arange(1.0, self.limit + 2.0), self.shape - 1.0)
 
-    @cached_property
-    def _first_weight(self) -> tuple[int, int]:
-        bits = bits_for(float(np.log(self._table[0])))
+    def _exact_first(self, context: Any) -> Any:
+        n, a = self.limit, context.mpf(self.shape)
+        return context.exp(context.loggamma(n + 1) + context.loggamma(a + 1) - context.loggamma(n + 1 + a))
 
-        def first(context: Any) -> Any:
-            a = context.mpf(self._shape)
-            return context.exp(
-                context.loggamma(self._n + 1) + context.loggamma(a + 1) - context.loggamma(self._n + 1 + a)
-            )
-
-        return bits, fixed_point(bits, first)
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, first = self._first_weight
-        shape, width = power_of_two_fraction(self._shape)
-
-        def ratio(k: int) -> tuple[int, int]:
-            return (k << width) + shape, (k + 1) << width
-
-        return bits, walk(minimum=0, first=first, ratio=ratio, limit=self._n)
+    def _exact_ratio(self) -> Ratio:
+        shape, width = power_of_two_fraction(self.shape)
+        return lambda k: ((k << width) + shape, (k + 1) << width)
 
 
 @repetition_law("beta-binomial")
@@ -95,14 +72,6 @@ class BetaBinomial(_BetaMixture):
         """By the number of trials, at shape 1/2."""
         return (Family("beta-binomial, shape 1/2", lambda limit: cls(trials=int(limit), shape=0.5), whole=True),)
 
-    @property
-    def _n(self) -> int:
-        return self.trials
-
-    @property
-    def _shape(self) -> float:
-        return self.shape
-
 
 @repetition_law("uniform")
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +86,8 @@ class Uniform(_BetaMixture):
 
     limit: int
 
+    shape = 1.0
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", integer("limit", self.limit, at_least=1, at_most=LARGEST_TABLE))
 
@@ -129,14 +100,6 @@ class Uniform(_BetaMixture):
     def families(cls) -> Sequence[Family]:
         """By the limit."""
         return (Family("uniform", lambda limit: cls(limit=int(limit)), whole=True),)
-
-    @property
-    def _n(self) -> int:
-        return self.limit
-
-    @property
-    def _shape(self) -> float:
-        return 1.0
 
     def sample(self, random: RandomSource | None = None) -> int:
         """One exact draw of K."""

@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from scipy.special import betainc, gammaln, xlog1py
 
 from dpselect.errors import integer, number
 from dpselect.randomness import RandomSource, resolve
-from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
+from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
 from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 
@@ -24,46 +23,41 @@ _LARGEST = 1 << 24
 
 
 class _Power(Repetitions):
-    """phi(s) = (1 - p (1 - s))**n."""
+    """phi(s) = (1 - p (1 - s))**n, p the `probability` and n the `limit`."""
+
+    probability: float
 
     @property
     @abstractmethod
-    def _n(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def _p(self) -> float: ...
+    def limit(self) -> int:
+        """The number of trials."""
 
     @property
     def mean(self) -> float:
         """E[K] = trials * probability."""
-        return self._n * self._p
-
-    @property
-    def limit(self) -> int | None:
-        """The number of trials."""
-        return self._n
+        return self.limit * self.probability
 
     def _pgf(self, s: FloatArray) -> FloatArray:
-        return np.exp(xlog1py(self._n, -self._p * (1.0 - s)))
+        return np.exp(xlog1py(self.limit, -self.probability * (1.0 - s)))
 
     def _increment(self, complement: FloatArray, mass: FloatArray) -> FloatArray:
         # with x = p mass / (1 - p C): (1 - p C)**n (1 - (1 - x)**n); x is 1 at most but for rounding
-        missed = self._p * complement
+        n, p = self.limit, self.probability
+        missed = p * complement
         # 1 - p C without cancellation; at least p mass, which matters once 1 - C has lost the mass
-        reached = np.where(complement < 0.5, 1.0 - missed, (1.0 - self._p) + self._p * (1.0 - complement))
-        reached = np.maximum(reached, self._p * mass)
+        reached = np.where(complement < 0.5, 1.0 - missed, (1.0 - p) + p * (1.0 - complement))
+        reached = np.maximum(reached, p * mass)
         log_reached = np.where(missed < 0.5, np.log1p(-np.minimum(missed, 0.5)), np.log(reached))
-        share = np.divide(self._p * mass, reached, out=np.zeros_like(reached), where=reached > 0.0)
-        return np.exp(self._n * log_reached) * -np.expm1(self._n * np.log1p(-np.minimum(share, 1.0)))
+        share = np.divide(p * mass, reached, out=np.zeros_like(reached), where=reached > 0.0)
+        return np.exp(n * log_reached) * -np.expm1(n * np.log1p(-np.minimum(share, 1.0)))
 
     def _falling(self, order: int, v: FloatArray) -> FloatArray:
         """The derivative of phi of this order at 1 - v."""
-        top = math.prod(range(self._n - order + 1, self._n + 1)) * self._p**order
-        return float(top) * np.exp(xlog1py(max(self._n - order, 0), -self._p * v))
+        top = math.prod(range(self.limit - order + 1, self.limit + 1)) * self.probability**order
+        return float(top) * np.exp(xlog1py(max(self.limit - order, 0), -self.probability * v))
 
     def _log_derivative(self, v: FloatArray) -> FloatArray:
-        return math.log(self.mean) + xlog1py(self._n - 1, -self._p * v)
+        return math.log(self.mean) + xlog1py(self.limit - 1, -self.probability * v)
 
     def _second_derivative(self, v: FloatArray) -> FloatArray:
         return self._falling(2, v)
@@ -73,13 +67,14 @@ class _Power(Repetitions):
 
     def expected_quantile(self) -> float:
         """E[K / (K + 1)] = 1 - (1 - (1 - p)**(n + 1)) / ((n + 1) p)."""
-        missed = (1.0 - self._p) ** (self._n + 1) if self._p == 1.0 else math.exp((self._n + 1) * math.log1p(-self._p))
-        return 1.0 - (1.0 - missed) / ((self._n + 1) * self._p)
+        n, p = self.limit + 1, self.probability
+        missed = 0.0 if p == 1.0 else math.exp(n * math.log1p(-p))
+        return 1.0 - (1.0 - missed) / (n * p)
 
 
 @repetition_law("binomial")
 @dataclass(frozen=True, kw_only=True)
-class Binomial(_Power):
+class Binomial(Walked, _Power):
     """The number of successes in `trials` independent trials: trials in [1, 2**24], probability in (0, 1).
 
     Raises `ArgumentError` or `TypeError` naming the parameter that is out of range.
@@ -92,27 +87,22 @@ class Binomial(_Power):
     trials: int
     probability: float
 
+    minimum = 0
+    """Nothing may run."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "trials", integer("trials", self.trials, at_least=1, at_most=_LARGEST))
         object.__setattr__(self, "probability", number("probability", self.probability, at_least=1e-100, below=1.0))
 
     @property
-    def minimum(self) -> int:
-        """Nothing may run."""
-        return 0
+    def limit(self) -> int:
+        """The number of trials."""
+        return self.trials
 
     def pure_shift(self, epsilon: float) -> float:
         """(n - 1) log((1 - p + exp(epsilon)) / (1 + (1 - p) exp(epsilon))), at v = 1 / (1 + exp(epsilon))."""
         p = self.probability
         return (self.trials - 1) * math.log1p(-math.expm1(-epsilon) * p / (math.exp(-epsilon) + (1.0 - p)))
-
-    @property
-    def _n(self) -> int:
-        return self.trials
-
-    @property
-    def _p(self) -> float:
-        return self.probability
 
     def _log_pmf(self, k: FloatArray) -> FloatArray:
         inside = np.clip(k, 0.0, self.trials)
@@ -153,24 +143,13 @@ class Binomial(_Power):
                 break
         return successes
 
-    @cached_property
-    def _first_weight(self) -> tuple[int, int]:
-        bits = bits_for(self.trials * math.log1p(-self.probability))
+    def _exact_first(self, context: Any) -> Any:
+        return (1 - context.mpf(self.probability)) ** self.trials
 
-        def first(context: Any) -> Any:
-            return (1 - context.mpf(self.probability)) ** self.trials
-
-        return bits, fixed_point(bits, first)
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, first = self._first_weight
+    def _exact_ratio(self) -> Ratio:
         success, width = power_of_two_fraction(self.probability)
         failure = (1 << width) - success
-
-        def ratio(k: int) -> tuple[int, int]:
-            return (self.trials - k) * success, (k + 1) * failure
-
-        return bits, walk(minimum=0, first=first, ratio=ratio, limit=self.trials)
+        return lambda k: ((self.trials - k) * success, (k + 1) * failure)
 
 
 @repetition_law("fixed")
@@ -186,6 +165,8 @@ class Fixed(_Power):
 
     count: int
 
+    probability = 1.0
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", integer("count", self.count, at_least=1, at_most=_LARGEST))
 
@@ -194,17 +175,14 @@ class Fixed(_Power):
         """Always `count`."""
         return self.count
 
+    @property
+    def limit(self) -> int:
+        """Always `count`."""
+        return self.count
+
     def pure_shift(self, epsilon: float) -> float:
         """(count - 1) epsilon: what composition costs."""
         return (self.count - 1) * epsilon
-
-    @property
-    def _n(self) -> int:
-        return self.count
-
-    @property
-    def _p(self) -> float:
-        return 1.0
 
     def _pgf(self, s: FloatArray) -> FloatArray:
         return np.asarray(s**self.count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +23,13 @@ class FiniteLaw(Repetitions):
     Everything else follows from the table, held in memory and worked out on first use. The derivatives of the
     generating function are fitted once by short polynomials (`panels`), so pricing does not slow down with the limit.
     """
+
+    if TYPE_CHECKING:  # as in `Repetitions`
+
+        @property
+        @abstractmethod
+        def limit(self) -> int:
+            """The largest possible K."""
 
     @abstractmethod
     def _log_weights(self) -> FloatArray:

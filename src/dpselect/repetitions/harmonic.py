@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dpselect.errors import integer
-from dpselect.repetitions.exact_walk import bits_for, fixed_point, walk
+from dpselect.repetitions.exact_walk import Ratio, Walked
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.law import Family, FloatArray, repetition_law
 
@@ -18,7 +18,7 @@ __all__ = ["Harmonic"]
 
 @repetition_law("harmonic")
 @dataclass(frozen=True, kw_only=True)
-class Harmonic(FiniteLaw):
+class Harmonic(Walked, FiniteLaw):
     """P(K = k) proportional to 1 / k on 1, ..., limit; limit in [1, 2**20].
 
     Raises `ArgumentError` or `TypeError` for another limit.
@@ -29,13 +29,11 @@ class Harmonic(FiniteLaw):
 
     limit: int
 
+    minimum = 1
+    """At least one run."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "limit", integer("limit", self.limit, at_least=1, at_most=LARGEST_TABLE))
-
-    @property
-    def minimum(self) -> int:
-        """At least one run."""
-        return 1
 
     @classmethod
     def families(cls) -> Sequence[Family]:
@@ -45,11 +43,8 @@ class Harmonic(FiniteLaw):
     def _log_weights(self) -> FloatArray:
         return np.append(-np.inf, -np.log(np.arange(1.0, self.limit + 1.0)))
 
-    @cached_property
-    def _first_weight(self) -> tuple[int, int]:
-        bits = bits_for(float(np.log(self._table[1])))
-        return bits, fixed_point(bits, lambda context: 1 / context.harmonic(self.limit))
+    def _exact_first(self, context: Any) -> Any:
+        return 1 / context.harmonic(self.limit)
 
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, first = self._first_weight
-        return bits, walk(minimum=1, first=first, ratio=lambda k: (k, k + 1), limit=self.limit)
+    def _exact_ratio(self) -> Ratio:
+        return lambda k: (k, k + 1)

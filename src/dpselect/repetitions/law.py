@@ -17,18 +17,16 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, integer, number
 from dpselect.numerics import first_true
 from dpselect.randomness import RandomSource, resolve
 from dpselect.registry import Registry
-from dpselect.repetitions.one_run import OneRun, RenyiForm
+from dpselect.repetitions.one_run import FloatArray, OneRun, RenyiForm
 
 __all__ = ["LAWS", "Family", "FloatArray", "Repetitions", "repetition_law"]
 
-FloatArray = NDArray[np.float64]
 Value = TypeVar("Value", float, FloatArray)
 Law = TypeVar("Law", bound="type[Repetitions]")
 

@@ -11,7 +11,7 @@ Both are smooth through eta = 0 and subtract nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Self
@@ -22,10 +22,9 @@ from scipy.special import betaincc, gammaln
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics import root_between
 from dpselect.randomness import RandomSource
-from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
+from dpselect.repetitions.exact_walk import Ratio, Walked, draw_decreasing_tail, power_of_two_fraction
 from dpselect.repetitions.gamma_ratio import log_gamma_ratio
-from dpselect.repetitions.heavy_tail import draw_decreasing_tail
-from dpselect.repetitions.law import Family, FloatArray, Repetitions, repetition_law
+from dpselect.repetitions.law import Family, FloatArray, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
 __all__ = [
@@ -42,10 +41,15 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _NegativeBinomial(Repetitions):
+class _NegativeBinomial(Walked):
     """What the three laws share: P(K = k) proportional to (1 - gamma)**k Gamma(k + eta) / k! on k = 1, 2, ..."""
 
     convex_log_derivative = True
+    minimum = 1
+    """K is never 0."""
+
+    limit = None
+    """K has no limit."""
 
     eta: float
     gamma: float
@@ -53,16 +57,6 @@ class _NegativeBinomial(Repetitions):
     def __post_init__(self) -> None:
         object.__setattr__(self, "eta", number("eta", self.eta, above=-1.0, at_most=1e6))
         object.__setattr__(self, "gamma", number("gamma", self.gamma, at_least=_SMALLEST_GAMMA, below=1.0))
-
-    @property
-    def minimum(self) -> int:
-        """K is never 0."""
-        return 1
-
-    @property
-    def limit(self) -> int | None:
-        """K has no limit."""
-        return None
 
     @property
     def mean(self) -> float:
@@ -177,27 +171,16 @@ class _NegativeBinomial(Repetitions):
         log_mean = math.log(self.mean)
         return (lambda orders, epsilons: epsilons + best + log_mean / (orders - 1.0),)
 
-    @cached_property
-    def _first_weight(self) -> tuple[int, int]:
-        bits = bits_for(float(self._log_pmf(np.ones(1))[0]))
+    def _exact_first(self, context: Any) -> Any:
+        gamma, eta = context.mpf(self.gamma), context.mpf(self.eta)
+        a = -context.log(gamma)
+        return (1 - gamma) / a if eta == 0 else (1 - gamma) * eta / context.expm1(eta * a)
 
-        def first(context: Any) -> Any:
-            gamma, eta = context.mpf(self.gamma), context.mpf(self.eta)
-            a = -context.log(gamma)
-            return (1 - gamma) / a if eta == 0 else (1 - gamma) * eta / context.expm1(eta * a)
-
-        return bits, fixed_point(bits, first)
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, first = self._first_weight
-        keep, gamma_bits = power_of_two_fraction(self.gamma)
-        keep = (1 << gamma_bits) - keep
+    def _exact_ratio(self) -> Ratio:
+        gamma, gamma_bits = power_of_two_fraction(self.gamma)
+        keep = (1 << gamma_bits) - gamma
         eta, eta_bits = power_of_two_fraction(self.eta)
-
-        def ratio(k: int) -> tuple[int, int]:
-            return keep * ((k << eta_bits) + eta), (k + 1) << (gamma_bits + eta_bits)
-
-        return bits, walk(minimum=1, first=first, ratio=ratio)
+        return lambda k: (keep * ((k << eta_bits) + eta), (k + 1) << (gamma_bits + eta_bits))
 
     def _sample_beyond(self, k: int, source: RandomSource) -> int | None:
         if (1.0 - self.gamma) * (k + self.eta) >= k + 1:

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import Array as FloatArray
 
-__all__ = ["OneRun", "RenyiForm", "orders_above_one"]
-
-FloatArray = NDArray[np.float64]
+__all__ = ["FloatArray", "OneRun", "RenyiForm", "orders_above_one"]
 
 RenyiForm = Callable[[FloatArray, FloatArray], FloatArray]
 """A bound on the Renyi divergence of the best of K runs: (orders, the divergences of one run there) to divergences."""
@@ -24,26 +23,21 @@ class OneRun(Protocol):
     @property
     def orders(self) -> FloatArray:
         """Fixed orders above 1, ascending."""
-        ...
 
     @property
     def epsilons(self) -> FloatArray:
         """Bounds on the Renyi divergence at these orders."""
-        ...
 
     @property
     def pure_epsilon(self) -> float:
         """The pure epsilon, or infinity."""
-        ...
 
     @property
     def hockey_stick(self) -> Callable[[FloatArray], FloatArray]:
         """A bound on the hockey-stick divergence, as a function of losses >= 0."""
-        ...
 
     def smallest(self, form: RenyiForm, at_nodes: FloatArray, *, zooms: int) -> tuple[float, float]:
         """(order, value) where `form`, known at the fixed orders, is smallest, after some refinement around it."""
-        ...
 
 
 def orders_above_one(order: ArrayLike) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, SupportsFloat
@@ -15,34 +15,27 @@ from scipy.special import gammainc, gammaln, xlogy
 
 from dpselect.errors import ArgumentError, number
 from dpselect.numerics import ROUND_UP, root_between
-from dpselect.repetitions.exact_walk import bits_for, fixed_point, power_of_two_fraction, walk
-from dpselect.repetitions.law import Family, FloatArray, Repetitions, repetition_law
+from dpselect.repetitions.exact_walk import Ratio, Walked, power_of_two_fraction
+from dpselect.repetitions.law import Family, FloatArray, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm, orders_above_one
 
 __all__ = ["Poisson", "ZeroTruncatedPoisson", "corollary_21", "theorem_6"]
 
 
-class _PoissonLike(Repetitions):
+class _PoissonLike(Walked):
     """A Poisson law with mean `_rate`, its values k >= 1 divided by `_kept` = 1 - P(its K = 0), or by one."""
 
     convex_log_derivative = True
+    limit = None
+    """K has no limit."""
 
     @property
     @abstractmethod
     def _rate(self) -> float: ...
 
     @property
-    @abstractmethod
-    def _kept(self) -> float: ...
-
-    @abstractmethod
-    def _exact_first(self, context: Any) -> Any:
-        """P(K = minimum), computed in an mpmath context."""
-
-    @property
-    def limit(self) -> int | None:
-        """K has no limit."""
-        return None
+    def _kept(self) -> float:
+        return 1.0
 
     def _log_pmf(self, k: FloatArray) -> FloatArray:
         inside = np.maximum(k, 0.0)
@@ -98,19 +91,9 @@ class _PoissonLike(Repetitions):
         """How much log phi' falls from v = 0 to v = 1: the rate, as the derivatives have it."""
         return self.log_derivative(0.0) - self.log_derivative(1.0)
 
-    @cached_property
-    def _first_weight(self) -> tuple[int, int]:
-        bits = bits_for(float(self._log_pmf(np.full(1, self.minimum))[0]))
-        return bits, fixed_point(bits, self._exact_first)
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, first = self._first_weight
+    def _exact_ratio(self) -> Ratio:
         rate, rate_bits = power_of_two_fraction(self._rate)
-
-        def ratio(k: int) -> tuple[int, int]:
-            return rate, (k + 1) << rate_bits
-
-        return bits, walk(minimum=self.minimum, first=first, ratio=ratio)
+        return lambda k: (rate, (k + 1) << rate_bits)
 
 
 @repetition_law("poisson")
@@ -126,21 +109,15 @@ class Poisson(_PoissonLike):
 
     mean: float
 
+    minimum = 0
+    """Nothing may run."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", number("mean", self.mean, above=0.0, at_most=1e6))
 
     @property
-    def minimum(self) -> int:
-        """Nothing may run."""
-        return 0
-
-    @property
     def _rate(self) -> float:
         return self.mean
-
-    @property
-    def _kept(self) -> float:
-        return 1.0
 
     @classmethod
     def families(cls) -> Sequence[Family]:
@@ -171,13 +148,11 @@ class ZeroTruncatedPoisson(_PoissonLike):
 
     mean: float
 
+    minimum = 1
+    """At least one run."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", number("mean", self.mean, above=1.0, at_most=1e6))
-
-    @property
-    def minimum(self) -> int:
-        """At least one run."""
-        return 1
 
     @cached_property
     def _rate(self) -> float:

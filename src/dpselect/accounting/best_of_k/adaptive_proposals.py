@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
 from dpselect.accounting.best_of_k.bounds.profile import LayeredProfile
@@ -34,7 +33,7 @@ from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_em
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import BoundUnavailableError, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee, approximate_dp, compose
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import SEARCH_ORDERS
@@ -42,7 +41,6 @@ from dpselect.repetitions import Repetitions
 
 __all__ = ["AdaptiveProfile", "AdaptiveRenyi", "Ratio", "TiltedTradeOff", "adaptive_best_of", "adaptive_pure"]
 
-Array = NDArray[np.float64]
 
 _PURE_CELLS = 8000
 _MOST_COMPOSED = 32

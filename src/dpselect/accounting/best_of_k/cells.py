@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.feasible_region import TradeOff
+from dpselect.numerics import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Cells", "partition", "smooth_records"]
 
-Array = NDArray[np.float64]
 
 # logits of the first, coarse partition; the lower end leaves room for every gamma down to 1e-60
 _COARSE = np.concatenate((np.linspace(-150.0, -40.0, 23)[:-1], np.linspace(-40.0, 36.0, 115)))

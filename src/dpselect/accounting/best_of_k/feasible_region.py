@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "trade_offs",
 ]
 
-Array = NDArray[np.float64]
 Curve = Callable[[Array], Array]
 TradeOff = Callable[[Array], Array]
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.cells import partition, smooth_records
 from dpselect.accounting.best_of_k.feasible_region import TradeOff, symmetric_trade_off
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["best_records", "lemma_7", "supremum", "with_empty_outcome"]
-
-Array = NDArray[np.float64]
 
 
 def supremum(records: Array, excess: Array) -> Array:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP, log_weighted_sum
+from dpselect.numerics import ROUND_UP, Array, log_weighted_sum
 from dpselect.privacy import Guarantee
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.profile import PrivacyProfile
@@ -19,8 +18,6 @@ from dpselect.privacy.promises import promises
 from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["mixture"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

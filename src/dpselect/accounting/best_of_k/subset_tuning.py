@@ -20,14 +20,13 @@ from functools import cached_property
 from typing import Final, Literal, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
 from dpselect.accounting.best_of_k.mixture import mixture
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import AdjacencyError, ArgumentError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Adjacency, DominatingPair, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.profile import extend
@@ -36,7 +35,6 @@ from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["SubsetProfile", "SubsetRenyi", "tune_on_subset"]
 
-Array = NDArray[np.float64]
 FinalRows = Literal["rest", "all"]
 
 ATOMS: Final = 800

@@ -13,17 +13,15 @@ from collections.abc import Callable
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.accounting.best_of_k.lemma7 import with_empty_outcome
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import orders_above_one
 
 __all__ = ["composition_bound", "lemma_20", "lemma_22"]
-
-Array = NDArray[np.float64]
 
 
 def composition_bound(*, law: Repetitions, order: ArrayLike, epsilon: ArrayLike) -> Array:

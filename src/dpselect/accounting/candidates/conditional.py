@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.bounds.profile import TabulatedCurve
 from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve, renyi_curve_of
@@ -24,7 +23,7 @@ from dpselect.accounting.best_of_k.lemma7 import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
@@ -32,8 +31,6 @@ from dpselect.privacy.renyi import RenyiCurve
 from dpselect.repetitions import Geometric, Logarithmic
 
 __all__ = ["conditional_sampling", "corollary_16", "proposition_15"]
-
-Array = NDArray[np.float64]
 
 
 def proposition_15(

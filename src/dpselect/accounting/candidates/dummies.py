@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff, TradeOff, symmetric_trade_off, trade_offs
 from dpselect.errors import BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP, supremum_over_cells
+from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.privacy.profile import PrivacyProfile
 from dpselect.privacy.promises import promise
@@ -39,7 +38,6 @@ __all__ = [
     "theorem_c_1",
 ]
 
-Array = NDArray[np.float64]
 
 _CELLS = 100
 _QUADRATURE = 1e-9

@@ -26,12 +26,12 @@ bound the same probability, for independent counts, by Lemma 4.3.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, betaincc
+
+from dpselect.numerics import Array
 
 __all__ = ["apart_by_quantiles", "blocks", "tail_error"]
 
-Array = NDArray[np.float64]
 
 _REACH = 13.0
 """How far from the mean blocks begin, in standard deviations."""

@@ -16,13 +16,12 @@ from functools import lru_cache
 from typing import Protocol, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, betaincc
 
 from dpselect.accounting.best_of_k.feasible_region import TradeOff
 from dpselect.accounting.candidates.quantile_coupling import apart_by_quantiles, blocks, tail_error
 from dpselect.errors import integer, number
-from dpselect.numerics import ROUND_UP, supremum_over_cells
+from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
 
 __all__ = [
     "PassCount",
@@ -34,7 +33,6 @@ __all__ = [
     "lemma_4_3_smoothing",
 ]
 
-Array = NDArray[np.float64]
 
 _SPREAD = np.linspace(0.0, 14.0, 57)
 """Where to look for the best split of the two tails: about so many standard deviations below the smaller mean."""
@@ -49,11 +47,9 @@ class PassCount(Protocol):
     @property
     def samples(self) -> int:
         """N, the number of draws."""
-        ...
 
     def largest_close(self, counts: Array) -> Array:
         """The largest (real) count whose statistic exceeds that of `counts` by at most the sensitivity."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import BoundUnavailableError
 from dpselect.mechanisms import sparse_vector_guarantee
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Adjacency, Guarantee, OutputGuarantee
 from dpselect.privacy.profile import PrivacyProfile, SymmetricProfile, epsilon_at
 
 __all__ = ["PriceByOutput", "first_positive_price", "something_found"]
-
-Array = NDArray[np.float64]
 
 
 def something_found(value: Any) -> bool:

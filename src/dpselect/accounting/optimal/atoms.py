@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.privacy import DominatingPair
 from dpselect.privacy.losses.discretise import pieces
 from dpselect.repetitions import Repetitions
 
-__all__ = ["Array", "Atoms", "Index", "split_atoms"]
+__all__ = ["Atoms", "Index", "split_atoms"]
 
-Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 _ROUNDING = 1e-15

@@ -6,20 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfile, CachedPairs
 from dpselect.errors import integer
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
 from dpselect.repetitions import Repetitions
 
 __all__ = ["optimal_best_of"]
 
-Array = NDArray[np.float64]
 ATOMS = 3000
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.optimal.atoms import Array, Atoms
+from dpselect.accounting.optimal.atoms import Atoms
 from dpselect.accounting.optimal.cut_sides import Sides, atom_at, last_atom
 from dpselect.accounting.optimal.cut_slopes import (
     Masses,
@@ -35,7 +35,7 @@ from dpselect.accounting.optimal.cut_slopes import (
 )
 from dpselect.accounting.optimal.direction import LARGEST_EPSILON, Bracketed
 from dpselect.accounting.optimal.recursion import ROUND_DOWN
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["Cuts"]

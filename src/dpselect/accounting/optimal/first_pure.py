@@ -15,9 +15,8 @@ import math
 import numpy as np
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
-from dpselect.accounting.optimal.atoms import Array
 from dpselect.accounting.optimal.cut_slopes import nothing, released
-from dpselect.numerics import ROUND_UP, supremum_over_cells
+from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
 from dpselect.repetitions import Repetitions
 
 __all__ = ["pure_first"]

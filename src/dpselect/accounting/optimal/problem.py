@@ -19,7 +19,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.accounting.optimal.atoms import Array, Atoms, Index
+from dpselect.accounting.optimal.atoms import Atoms, Index
+from dpselect.numerics import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["ROUNDING", "Density", "Problem", "Truth", "scaled"]

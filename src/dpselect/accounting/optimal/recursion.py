@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.numerics import Array
 from dpselect.repetitions import Repetitions
 
 __all__ = ["ROUND_DOWN", "attained", "certified"]
 
-Array = NDArray[np.float64]
 
 _SELF_STEPS = 16
 

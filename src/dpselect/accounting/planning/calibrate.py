@@ -64,19 +64,15 @@ class ParameterPrice(Protocol):
     @property
     def has_profile(self) -> bool:
         """Whether there is more than a Renyi curve or a pure epsilon."""
-        ...
 
     def epsilon(self, delta: float) -> float:
         """The price at `delta`."""
-        ...
 
     def by_renyi(self, delta: float) -> float:
         """Near it, where a search for a parameter begins; quick where there is a Renyi curve."""
-        ...
 
     def about(self, delta: float) -> float | None:
         """Nearer to it, in a fraction of its time; None where nothing is."""
-        ...
 
 
 @dataclass(frozen=True)

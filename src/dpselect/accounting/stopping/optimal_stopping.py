@@ -27,10 +27,10 @@ from functools import cached_property
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import Array
 from dpselect.privacy import DominatingPair, Guarantee
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.losses.discretise import PairEnclosure, coarsen
@@ -39,7 +39,6 @@ from dpselect.privacy.promises import promises
 
 __all__ = ["ApproximateStepsGame", "StoppingGame", "approximate_steps_delta"]
 
-Array = NDArray[np.float64]
 
 _THETAS = np.geomspace(1e-2, 1e4, 60)
 _NEGLIGIBLE = 1e-8

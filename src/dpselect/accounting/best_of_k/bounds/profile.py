@@ -18,20 +18,18 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, loss_range, trade_offs
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import PrivacyProfile, extend
 from dpselect.repetitions import Repetitions
 
 __all__ = ["LayeredProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
 
-Array = NDArray[np.float64]
 
 _TABLE = 8192
 _MANY = 1024

@@ -14,18 +14,16 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.accounting.best_of_k.theorems import lemma_20
 from dpselect.errors import number
-from dpselect.numerics import ROUND_UP, supremum_over_cells
+from dpselect.numerics import ROUND_UP, Array, supremum_over_cells
 from dpselect.privacy import Guarantee, approximate_dp
 from dpselect.repetitions import Repetitions
 
 __all__ = ["pure", "pure_best_of", "pure_shift", "searched_shift"]
 
-Array = NDArray[np.float64]
 
 _LARGEST = 600.0
 """Beyond it exp leaves double precision, and no promise is left anyway."""

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.feasible_region import TradeOff, renyi_trade_off, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
 from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
 from dpselect.privacy.mechanisms.pure import RandomizedResponseRenyi
 from dpselect.privacy.profile import both_directions
@@ -29,7 +28,6 @@ from dpselect.repetitions.one_run import RenyiForm
 
 __all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "published", "renyi", "renyi_curve_of"]
 
-Array = NDArray[np.float64]
 
 _NODES = SEARCH_ORDERS
 _LOG_EXCESS = np.log(_NODES - 1.0)
