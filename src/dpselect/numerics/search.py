@@ -29,13 +29,7 @@ def first_true(
 ) -> int | None: ...
 @overload
 def first_true(
-    holds: Callable[[int], bool],
-    low: int,
-    high: None,
-    *,
-    start: int,
-    step: int = 1,
-    relative: float = 0.0,
+    holds: Callable[[int], bool], low: int, high: None, *, start: int, step: int = 1, relative: float = 0.0
 ) -> int: ...
 def first_true(
     holds: Callable[[int], bool],

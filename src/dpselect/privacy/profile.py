@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -32,6 +33,7 @@ __all__ = [
     "RenyiProfile",
     "SymmetricProfile",
     "TabulatedProfile",
+    "TwoSidedProfile",
     "about",
     "both_directions",
     "epsilon_at",
@@ -129,6 +131,22 @@ class SymmetricProfile(ABC):
         return extend(epsilons, self.at, self.at)
 
     add = remove
+
+
+class TwoSidedProfile(ABC):
+    """A profile whose two directions may differ; subclasses give `at` for epsilon >= 0."""
+
+    @abstractmethod
+    def at(self, direction: int, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0: of P against P' in direction 0, of P' against P in direction 1."""
+
+    def remove(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P || P')."""
+        return extend(epsilons, partial(self.at, 0), partial(self.at, 1))
+
+    def add(self, epsilons: Array) -> Array:
+        """A bound on H_{exp(epsilon)}(P' || P)."""
+        return extend(epsilons, partial(self.at, 1), partial(self.at, 0))
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,8 @@ class Panels:
         edges = np.append(left, 1.0)
         widths = np.diff(edges)
         rows = rows * top
-        integrals: FloatArray = np.asarray(np.polynomial.chebyshev.chebint(rows, axis=1), dtype=np.float64)
+        # a row for each degree: a row is gathered faster than a column
+        integrals = np.ascontiguousarray(np.polynomial.chebyshev.chebint(rows, axis=1).T, dtype=np.float64)
         # the integral of T_n over [-1, 1] is 2 / (1 - n**2) for even n and 0 for odd n
         even = np.arange(0, _DEGREE + 1, 2)
         whole: FloatArray = widths * (rows[:, ::2] @ (1.0 / (1.0 - even * even)))
@@ -88,11 +89,6 @@ class Panels:
         """For each degree a row with its coefficient in every part, as polynomials on [-1, 1]."""
         values = (self.coefficients @ _AT_PLACES).reshape(-1, _SHORT + 1)
         return np.ascontiguousarray((values @ _TO_POWERS).T)
-
-    @cached_property
-    def _rows(self) -> FloatArray:
-        """The antiderivatives, a row for each degree: a row is gathered faster than a column."""
-        return np.ascontiguousarray(self.antiderivatives.T)
 
     def integral(self, start: FloatArray, length: FloatArray) -> FloatArray:
         """The integral of g over [start, start + length], to relative accuracy in `length`."""
@@ -127,7 +123,7 @@ class Panels:
         # T_n(a), and the divided difference (T_n(b) - T_n(a)) / (b - a), by their recurrences
         value_before, value = np.ones_like(a), a
         slope_before, slope = np.zeros_like(a), np.ones_like(a)
-        rows = self._rows
+        rows = self.antiderivatives
         total = rows[1].take(panel)
         for n in range(2, _DEGREE + 2):
             slope_before, slope = slope, 2.0 * (b * slope + value) - slope_before

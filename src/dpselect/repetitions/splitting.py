@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from dpselect.errors import ArgumentError, expect, integer
+from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.randomness import RandomSource, resolve
 from dpselect.repetitions.law import Repetitions
 from dpselect.repetitions.poisson import Poisson
@@ -73,7 +73,7 @@ def independent_counts(law: Repetitions, weights: Weights) -> tuple[Poisson, ...
     if min(whole) == 0:
         raise ArgumentError("weights must be above 0")
     mean, total = Fraction(law.mean), sum(whole)
-    return tuple(Poisson(mean=_float_below(mean * weight / total)) for weight in whole)
+    return tuple(Poisson(mean=number("mean", mean * weight / total, rounding="down")) for weight in whole)
 
 
 def _whole(weights: Weights) -> list[int]:
@@ -88,8 +88,3 @@ def _whole(weights: Weights) -> list[int]:
         raise ArgumentError("weights must be at least 0 and not all 0")
     common = math.lcm(*(weight.denominator for weight in exact))
     return [int(weight * common) for weight in exact]
-
-
-def _float_below(value: Fraction) -> float:
-    nearest = float(value)
-    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)

@@ -24,10 +24,10 @@ from typing import SupportsFloat
 import numpy as np
 
 from dpselect.accounting.best_of_k.best_of import best_of, smallest_of
-from dpselect.accounting.best_of_k.bounds.profile import LayeredProfile
+from dpselect.accounting.best_of_k.bounds.profile import LayeredProfile, Part, layered_bound, shifted_bound
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
-from dpselect.accounting.best_of_k.bounds.renyi import renyi_curve_of
-from dpselect.accounting.best_of_k.cells import Cells, partition
+from dpselect.accounting.best_of_k.bounds.renyi import outside_failure, renyi_curve_of
+from dpselect.accounting.best_of_k.cells import partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, PureTradeOff, TradeOff, trade_offs
 from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
 from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
@@ -159,30 +159,16 @@ class AdaptiveProfile(LayeredProfile):
     ratio: Ratio = Ratio(1.0, 1.0)
     theorem: str = "hockey-stick bounds for adaptive proposals"
 
-    @cached_property
-    def _trade_offs(self) -> tuple[TradeOff, TradeOff]:
-        forward, backward = trade_offs(self.base)
-        tilted = TiltedTradeOff(forward, self.ratio)
-        return tilted, tilted if backward is forward else TiltedTradeOff(backward, self.ratio)
+    def _part(self, trade_off: TradeOff, curve: Curve) -> Part:
+        return super()._part(TiltedTradeOff(trade_off, self.ratio), curve)
 
-    def _plain(self, part: tuple[Cells, Curve], flat: Array) -> Array:
+    def _plain(self, part: Part, flat: Array) -> Array:
         cells, curve = part
-        most, spread = self.ratio.upper, self.ratio.log_spread
-        top = float(np.max(cells.shifts))
-        shifted = np.ones_like(flat)
-        if np.isfinite(top):
-            shifted = most * self.law.mean * curve(flat - spread - top) * ROUND_UP
-        weights = np.exp(cells.log_weights)
-        layers = weights[:-1] - weights[1:]
-        shifts = np.maximum.accumulate(cells.shifts)
+        most, asked = self.ratio.upper, flat - self.ratio.log_spread
+        shifted = shifted_bound(cells, curve, most * self.law.mean, asked) * ROUND_UP
         masses = most * self.ratio.before(cells.edges[1:]) * ROUND_UP
-        finite = np.isfinite(shifts)
-        layered = np.empty_like(flat)
-        for i in range(0, flat.size, 32):
-            asked = flat[i : i + 32, None] - spread
-            losses = np.where(finite, asked - np.where(finite, shifts, 0.0), -np.inf)
-            heights = np.minimum(masses, most * curve(losses))
-            layered[i : i + 32] = (heights @ layers + weights[-1] * heights[:, -1]) * ROUND_UP
+        slices = (asked[i : i + 32] for i in range(0, flat.size, 32))
+        layered = np.concatenate([layered_bound(cells, curve, some, masses, most) for some in slices])
         return np.minimum(np.minimum(shifted, layered), 1.0)
 
 
@@ -197,9 +183,7 @@ def _pure(base: Guarantee, law: Repetitions, ratio: Ratio) -> Guarantee | None:
 
 def _renyi(base: Guarantee, law: Repetitions, ratio: Ratio) -> Guarantee | None:
     tilted, failure = lemma_20(law=law, failure=base.failure)
-    inside = base
-    if base.failure > 0.0:  # the profile counts the failure mass, so it says nothing about what lies outside
-        inside = replace(base, failure=0.0, profile=None, lower_profile=None, loss=None, gaussian_mu=None)
+    inside = outside_failure(base)
     if renyi_curve_of(inside) is None or failure >= 1.0:
         return None
     curve = AdaptiveRenyi(inside, tilted, ratio)
@@ -245,8 +229,8 @@ def adaptive_best_of(
     takes averages under the prior only.
 
     `bound` is "profile" (hockey-stick bounds), "renyi", "pure", "composition" (of all runs, where there are few), or
-    None for the smallest of all. With both ratios 1
-    there is nothing to adapt, and the price is that of `best_of`. Same adjacency as the base; rounded up.
+    None for the smallest of all. With both ratios 1 there is nothing to adapt, and the price is that of `best_of`. Same
+    adjacency as the base; rounded up.
 
     Never above the statements of Wang et al. 2023 (arXiv 2306.05734), which for truncated negative binomial K are pure
     epsilon (2 + eta)(epsilon + log(C/c)) and a Renyi curve larger by (a/(a-1) + 1 + eta) log(C/c); this holds for every

@@ -17,10 +17,10 @@ from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
 
 __all__ = [
+    "ExtremeTradeOff",
     "GaussianTradeOff",
     "LineTradeOff",
     "PureTradeOff",
-    "SmallestTradeOff",
     "TradeOff",
     "loss_range",
     "profile_trade_off",
@@ -66,23 +66,15 @@ class PureTradeOff:
 
 
 @dataclass(frozen=True)
-class SmallestTradeOff:
-    """The pointwise minimum of trade-offs of one mechanism."""
+class ExtremeTradeOff:
+    """The pointwise minimum of trade-offs of one mechanism, or the maximum, which covers both directions at once."""
 
     parts: tuple[TradeOff, ...]
+    largest: bool
 
     def __call__(self, v: Array) -> Array:
-        return np.asarray(np.min([part(v) for part in self.parts], axis=0))
-
-
-@dataclass(frozen=True)
-class LargestTradeOff:
-    """The pointwise maximum: covers both directions at once."""
-
-    parts: tuple[TradeOff, ...]
-
-    def __call__(self, v: Array) -> Array:
-        return np.asarray(np.max([part(v) for part in self.parts], axis=0))
+        extreme = np.max if self.largest else np.min
+        return np.asarray(extreme([part(v) for part in self.parts], axis=0))
 
 
 class LineTradeOff:
@@ -228,9 +220,9 @@ def trade_offs(
 
 
 def _smallest(parts: list[TradeOff]) -> TradeOff:
-    return parts[0] if len(parts) == 1 else SmallestTradeOff(tuple(parts))
+    return parts[0] if len(parts) == 1 else ExtremeTradeOff(tuple(parts), largest=False)
 
 
 def symmetric_trade_off(pair: tuple[TradeOff, TradeOff]) -> TradeOff:
     """One trade-off that covers both directions."""
-    return pair[0] if pair[0] is pair[1] else LargestTradeOff(pair)
+    return pair[0] if pair[0] is pair[1] else ExtremeTradeOff(pair, largest=True)

@@ -29,7 +29,7 @@ from dpselect.errors import AdjacencyError, ArgumentError, integer, number
 from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Adjacency, DominatingPair, Guarantee, compose
 from dpselect.privacy.adjacency import common_adjacency
-from dpselect.privacy.profile import extend
+from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
 
@@ -46,7 +46,7 @@ _SUMMING: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class SubsetProfile(CopiedByFields):
+class SubsetProfile(CopiedByFields, TwoSidedProfile):
     """The privacy profile of tuning on a subset, exact for what the two guarantees' pairs allow; rounded up."""
 
     search: Guarantee
@@ -73,15 +73,9 @@ class SubsetProfile(CopiedByFields):
             with_row = np.outer(q * search.upper + (1.0 - q) * search.lower, final.upper)
         return with_row.ravel(), neither.ravel()
 
-    def remove(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(P || P')."""
-        forward, backward = self._pairs
-        return extend(epsilons, forward.hockey_stick, backward.hockey_stick)
-
-    def add(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(P' || P)."""
-        forward, backward = self._pairs
-        return extend(epsilons, backward.hockey_stick, forward.hockey_stick)
+    def at(self, direction: int, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0."""
+        return self._pairs[direction].hockey_stick(epsilons)
 
 
 def _rounded_up(upper: Array, lower: Array) -> DominatingPair:

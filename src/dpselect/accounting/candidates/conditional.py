@@ -15,17 +15,16 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from dpselect.accounting.best_of_k.bounds.profile import TabulatedCurve
+from dpselect.accounting.best_of_k.bounds.profile import Part, PartedProfile, TabulatedCurve
 from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve, renyi_curve_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
-from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, symmetric_trade_off, trade_offs
+from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, symmetric_trade_off
 from dpselect.accounting.best_of_k.lemma7 import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number
 from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
-from dpselect.privacy.profile import extend
 from dpselect.privacy.promises import promise
 from dpselect.privacy.renyi import RenyiCurve
 from dpselect.repetitions import Geometric, Logarithmic
@@ -114,9 +113,7 @@ class ConditionalRenyi(CopiedByFields):
 
     @cached_property
     def _noded(self) -> NodedCurve:
-        curve = renyi_curve_of(self.base)
-        assert curve is not None, "conditional_sampling builds this curve only for a base that has one"
-        return NodedCurve(self.base, curve)
+        return NodedCurve(self.base)
 
     @cached_property
     def _cells(self) -> Cells:
@@ -153,25 +150,17 @@ def _floor_cells(trade_off: TradeOff, floor: float, points: int) -> Cells:
 
 
 @dataclass(frozen=True)
-class ConditionalProfile(CopiedByFields):
+class ConditionalProfile(PartedProfile):
     """The privacy profile of conditional sampling: sup over events of H_{e - log(v'/v)} / v, cell by cell."""
 
-    base: Guarantee
     floor: float
     points: int = 4096
     theorem: str = "conditional sampling, hockey-stick bound"
 
-    def _build(self, trade_off: TradeOff, curve: Curve) -> tuple[Cells, Curve]:
+    def _part(self, trade_off: TradeOff, curve: Curve) -> Part:
         return _floor_cells(trade_off, self.floor, self.points), TabulatedCurve(curve)
 
-    @cached_property
-    def _parts(self) -> tuple[tuple[Cells, Curve], tuple[Cells, Curve]]:
-        forward, backward = trade_offs(self.base)
-        profile = self.base.best_profile()
-        first = self._build(forward, profile.remove)
-        return first, first if forward is backward else self._build(backward, profile.add)
-
-    def _direction(self, part: tuple[Cells, Curve], epsilons: Array) -> Array:
+    def _direction(self, part: Part, epsilons: Array) -> Array:
         cells, curve = part
         inverse, shifts = np.exp(cells.records[0]), cells.records[1]
         flat = np.ravel(epsilons)
@@ -181,16 +170,6 @@ class ConditionalProfile(CopiedByFields):
             coin = -np.expm1(np.minimum(losses, 0.0))
             values[i : i + 32] = np.max(inverse * (self.floor * coin + (1.0 - self.floor) * curve(losses)), axis=1)
         return np.minimum(values * ROUND_UP, 1.0).reshape(np.shape(epsilons))
-
-    def remove(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(A || A')."""
-        first, second = self._parts
-        return extend(epsilons, lambda e: self._direction(first, e), lambda e: self._direction(second, e))
-
-    def add(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(A' || A)."""
-        first, second = self._parts
-        return extend(epsilons, lambda e: self._direction(second, e), lambda e: self._direction(first, e))
 
 
 def conditional_sampling(base: Guarantee, *, floor: SupportsFloat, bound: str | None = None) -> Guarantee:

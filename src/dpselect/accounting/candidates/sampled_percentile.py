@@ -11,9 +11,10 @@ Source: Liu, Talwar 2019, Section 4.2 and 4.3, Lemma 4.3.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, SupportsFloat
+from typing import SupportsFloat
 
 import numpy as np
 from scipy.special import betainc, betaincc
@@ -41,19 +42,10 @@ _CELLS = 200
 _FINE = 193
 
 
-class PassCount(Protocol):
-    """A statistic of how many of `samples` draws passed, and by how much it may move."""
-
-    @property
-    def samples(self) -> int:
-        """N, the number of draws."""
-
-    def largest_close(self, counts: Array) -> Array:
-        """The largest (real) count whose statistic exceeds that of `counts` by at most the sensitivity."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class _Smoothed:
+class PassCount(ABC):
+    """A statistic of how many of `samples` draws passed, smoothed, and by how much it may move."""
+
     samples: int
     smoothing: float
     sensitivity: float
@@ -63,9 +55,13 @@ class _Smoothed:
         object.__setattr__(self, "smoothing", number("smoothing", self.smoothing, above=0.0))
         object.__setattr__(self, "sensitivity", number("sensitivity", self.sensitivity, above=0.0, at_most=500.0))
 
+    @abstractmethod
+    def largest_close(self, counts: Array) -> Array:
+        """The largest (real) count whose statistic exceeds that of `counts` by at most the sensitivity."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothedOdds(_Smoothed):
+class SmoothedOdds(PassCount):
     """log(X + smoothing) - log(N - X + smoothing): both tails of the percentile count (Section 4.2, Algorithm A4)."""
 
     def statistic(self, count: float) -> float:
@@ -88,7 +84,7 @@ class SmoothedOdds(_Smoothed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothedCount(_Smoothed):
+class SmoothedCount(PassCount):
     """log(X + smoothing): the lower tail alone (Section 4.3, Algorithm A5)."""
 
     def statistic(self, count: float) -> float:

@@ -11,7 +11,7 @@ slack where counts are.
 from __future__ import annotations
 
 import math
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
 
 from dpselect.accounting.best_of_k.feasible_region import symmetric_trade_off, trade_offs
 from dpselect.accounting.candidates.sampled_percentile import (
@@ -35,6 +35,8 @@ __all__ = [
     "threshold_search_margin",
     "threshold_search_samples",
 ]
+
+Statistic = TypeVar("Statistic", SmoothedOdds, SmoothedCount)
 
 _LARGEST_SLACK = math.nextafter(1.0, 0.0)
 
@@ -68,16 +70,8 @@ def smoothed_odds(
     >>> found.sensitivity, 1.0 < found.smoothing < 3.0, round(theorem)
     (1.2, True, 1715)
     """
-    base = promise("base", base)
-    queries, delta, slack = _parsed("max_queries", max_queries, delta, slack)
-    sensitivity = 2.0 * (_epsilon(base) + slack)
-    draws = _draws(samples, target, sensitivity, odds=True)
-    return with_smoothing(
-        lambda size: SmoothedOdds(samples=draws, smoothing=size, sensitivity=sensitivity),
-        lambda statistic, enough: min(_odds_failure(base, statistic, queries, enough=enough)),
-        delta=delta,
-        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
-    )
+    tests = integer("max_queries", max_queries, at_least=1)
+    return _smoothed(SmoothedOdds, promise("base", base), tests, delta, samples, target, slack, smoothing)
 
 
 def smoothed_count(
@@ -100,42 +94,42 @@ def smoothed_count(
     >>> 290.0 < found.smoothing < 300.0
     True
     """
-    base = promise("base", base)
-    count, delta, slack = _parsed("thresholds", thresholds, delta, slack)
-    sensitivity = _epsilon(base) + slack
-    draws = _draws(samples, target, sensitivity, odds=False)
-    return with_smoothing(
-        lambda size: SmoothedCount(samples=draws, smoothing=size, sensitivity=sensitivity),
-        lambda statistic, enough: min(_count_failure(base, statistic, count, enough=enough)),
-        delta=delta,
-        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
-    )
+    tests = integer("thresholds", thresholds, at_least=1)
+    return _smoothed(SmoothedCount, promise("base", base), tests, delta, samples, target, slack, smoothing)
 
 
-def _draws(samples: int | None, target: SupportsFloat | None, sensitivity: float, *, odds: bool) -> int:
-    if samples is not None:
-        return integer("samples", samples, at_least=1, at_most=10**9)
-    if target is None:
-        raise ArgumentError("give samples, or a target from which to find how many are needed")
-    share = number("target", target, above=0.0, below=1.0)
-    return fewest_samples(target=share, sensitivity=sensitivity, odds=odds)
-
-
-def _parsed(name: str, tests: int, delta: SupportsFloat, slack: SupportsFloat) -> tuple[int, float, float]:
-    return (
-        integer(name, tests, at_least=1),
-        number("delta", delta, above=0.0, below=1.0),
-        number("slack", slack, above=0.0, below=1.0),
-    )
-
-
-def _epsilon(base: Guarantee) -> float:
+def _smoothed(
+    kind: type[Statistic],
+    base: Guarantee,
+    tests: int,
+    delta: SupportsFloat,
+    samples: int | None,
+    target: SupportsFloat | None,
+    slack: SupportsFloat,
+    smoothing: SupportsFloat | None,
+) -> Statistic:
+    total = number("delta", delta, above=0.0, below=1.0)
+    slack = number("slack", slack, above=0.0, below=1.0)
     if not math.isfinite(base.pure_epsilon):
         raise BoundUnavailableError(
             "base must have an epsilon outside a failure mass for the theorem's sensitivity; for others give the "
             "statistic itself (SmoothedOdds or SmoothedCount), whose failure is then priced by binomial tails"
         )
-    return base.pure_epsilon
+    odds = kind is SmoothedOdds
+    sensitivity = (2.0 if odds else 1.0) * (base.pure_epsilon + slack)
+    if samples is not None:
+        draws = integer("samples", samples, at_least=1, at_most=10**9)
+    elif target is None:
+        raise ArgumentError("give samples, or a target from which to find how many are needed")
+    else:
+        share = number("target", target, above=0.0, below=1.0)
+        draws = fewest_samples(target=share, sensitivity=sensitivity, odds=odds)
+    return with_smoothing(
+        lambda size: kind(samples=draws, smoothing=size, sensitivity=sensitivity),
+        lambda statistic, enough: min(_failure(base, statistic, tests, enough=enough)),
+        delta=total,
+        smoothing=None if smoothing is None else number("smoothing", smoothing, above=0.0),
+    )
 
 
 def sampled_sparse_vector(
@@ -159,8 +153,7 @@ def sampled_sparse_vector(
     if not isinstance(statistic, SmoothedOdds):
         raise TypeError("statistic must be a SmoothedOdds: odds are compared here")
     queries = integer("max_queries", max_queries, at_least=1, at_most=1 << 1000)
-    theorem, tails = _odds_failure(base, statistic, queries)
-    return _price("sampled-sparse-vector", "Theorem 4.4", base, statistic, epsilon, queries, theorem, tails)
+    return _price("sampled-sparse-vector", "Theorem 4.4", base, statistic, epsilon, queries)
 
 
 def threshold_search(
@@ -175,31 +168,28 @@ def threshold_search(
     if not isinstance(statistic, SmoothedCount):
         # odds move twice as far as the theorem's constant for counts says
         raise TypeError("statistic must be a SmoothedCount: counts are compared here")
-    count = integer("thresholds", thresholds, at_least=1)
-    theorem, tails = _count_failure(base, statistic, count)
-    return _price("threshold-search", "Theorem 4.6", base, statistic, epsilon, count, theorem, tails)
-
-
-def _odds_failure(
-    base: Guarantee, statistic: SmoothedOdds, queries: int, *, enough: float = 0.0
-) -> tuple[float, float]:
-    """By the theorem, and by exact sums, which are not followed below `enough`."""
-    theorem = _theorem(
-        base, statistic.sensitivity / 2.0, statistic.smoothing, 4.0 * queries, queries * statistic.samples
+    return _price(
+        "threshold-search", "Theorem 4.6", base, statistic, epsilon, integer("thresholds", thresholds, at_least=1)
     )
-    trade_off = symmetric_trade_off(trade_offs(base))
-    apart = far_apart_probability(statistic, trade_off, coupled=True, enough=enough / (queries * ROUND_UP))
-    return theorem, queries * apart * ROUND_UP
 
 
-def _count_failure(
-    base: Guarantee, statistic: SmoothedCount, thresholds: int, *, enough: float = 0.0
+def _failure(
+    base: Guarantee, statistic: SmoothedOdds | SmoothedCount, tests: int, *, enough: float = 0.0
 ) -> tuple[float, float]:
-    """A single threshold has a count of its own; several share one batch, for which any coupling must do."""
-    theorem = _theorem(base, statistic.sensitivity, statistic.smoothing, 2.0 * thresholds, statistic.samples)
-    events = 1 if thresholds == 1 else 2 * thresholds
+    """By the theorem, and by exact sums, which are not followed below `enough`.
+
+    A query, or a single threshold, has a count of its own; several thresholds share one batch, for which any coupling
+    must do.
+    """
+    near, draws = statistic.sensitivity, statistic.samples
+    if isinstance(statistic, SmoothedOdds):
+        theorem = _theorem(base, near / 2.0, statistic.smoothing, 4.0 * tests, tests * draws)
+        own, events = True, tests
+    else:
+        theorem = _theorem(base, near, statistic.smoothing, 2.0 * tests, draws)
+        own, events = tests == 1, 1 if tests == 1 else 2 * tests
     apart = far_apart_probability(
-        statistic, symmetric_trade_off(trade_offs(base)), coupled=thresholds == 1, enough=enough / (events * ROUND_UP)
+        statistic, symmetric_trade_off(trade_offs(base)), coupled=own, enough=enough / (events * ROUND_UP)
     )
     return theorem, events * apart * ROUND_UP
 
@@ -223,9 +213,8 @@ def _price(
     statistic: SmoothedOdds | SmoothedCount,
     epsilon: SupportsFloat,
     tests: int,
-    theorem: float,
-    tails: float,
 ) -> PriceByOutput:
+    theorem, tails = _failure(base, statistic, tests)
     epsilon = number("epsilon", epsilon, above=0.0)
     how = "its delta" if theorem <= tails else "an exact delta"
     terms = {

@@ -12,6 +12,7 @@ Talwar's algorithm, which piles probability onto the limit and costs more.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import SupportsFloat
 
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
@@ -74,15 +75,7 @@ def threshold_stopping(
         "truncation": truncation,
         "bound": bound,
     }
-    return Guarantee(
-        adjacency=base.adjacency,
-        theorem=total.theorem,
-        terms=terms,
-        failure=total.failure,
-        pure_epsilon=total.pure_epsilon,
-        profile=total.profile,
-        lower_profile=total.lower_profile,
-    )
+    return replace(total, terms=terms)
 
 
 def liu_talwar_theorem_3_1(base: Guarantee, *, stop_probability: SupportsFloat, cap: int | None = None) -> Guarantee:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.theorems import lemma_20
@@ -12,7 +11,7 @@ from dpselect.accounting.optimal.profile import BestOfLowerProfile, BestOfProfil
 from dpselect.errors import integer
 from dpselect.numerics import Array
 from dpselect.privacy import Guarantee
-from dpselect.privacy.profile import PrivacyProfile, extend
+from dpselect.privacy.profile import PrivacyProfile, TwoSidedProfile
 from dpselect.repetitions import Repetitions
 
 __all__ = ["optimal_best_of"]
@@ -56,7 +55,7 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     return Guarantee(
         adjacency=base.adjacency,
         theorem="optimal accounting of the best of K runs",
-        terms=_terms(base, law),
+        terms={"mechanism": "best-of", "base": dict(base.terms), "repetitions": law.describe(), "bound": "optimal"},
         failure=failure,
         pure_epsilon=pure,
         profile=profile,
@@ -64,27 +63,13 @@ def optimal_best_of(base: Guarantee, law: Repetitions, *, atoms: int = ATOMS) ->
     )
 
 
-def _terms(base: Guarantee, law: Repetitions) -> dict[str, Any]:
-    return {"mechanism": "best-of", "base": dict(base.terms), "repetitions": law.describe(), "bound": "optimal"}
-
-
 @dataclass(frozen=True)
-class OnceProfile:
+class OnceProfile(TwoSidedProfile):
     """The profile of a mechanism that runs with probability `chance` and is else a constant: no order matters."""
 
     profile: PrivacyProfile
     chance: float
 
-    def remove(self, epsilons: Array) -> Array:
-        """chance H_{exp(epsilon)}(P || P') at epsilon >= 0."""
-        return extend(epsilons, self._forward, self._backward)
-
-    def add(self, epsilons: Array) -> Array:
-        """chance H_{exp(epsilon)}(P' || P) at epsilon >= 0."""
-        return extend(epsilons, self._backward, self._forward)
-
-    def _forward(self, epsilons: Array) -> Array:
-        return self.chance * self.profile.remove(epsilons)
-
-    def _backward(self, epsilons: Array) -> Array:
-        return self.chance * self.profile.add(epsilons)
+    def at(self, direction: int, epsilons: Array) -> Array:
+        """chance H_{exp(epsilon)} at epsilon >= 0."""
+        return self.chance * (self.profile.add if direction else self.profile.remove)(epsilons)

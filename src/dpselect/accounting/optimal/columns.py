@@ -195,7 +195,8 @@ def _wrong_signs(
     n, first, width, t = problem.atoms.size, problem.first, problem.width, problem.atoms
     negligible = _NEGLIGIBLE * scale / scaled(problem.epsilons, np.ones(scale.size))
     i, j = (x.ravel() for x in np.meshgrid(np.arange(0, n, _BLOCK), np.arange(first, n, _BLOCK), indexing="ij"))
-    i, j = _on_triangle(i, j, _BLOCK)
+    kept = i < j + _BLOCK  # blocks that have a cell whose row is not after its column
+    i, j = i[kept], j[kept]
     k, i, j = np.repeat(np.arange(scale.size), i.size), np.tile(i, scale.size), np.tile(j, scale.size)
     size, small = _BLOCK, np.zeros((scale.size, width))
     while True:
@@ -260,12 +261,6 @@ def _slack(problem: Problem, density: Density, column: Index, node: Index, weigh
     np.maximum.at(largest, column, excess)
     np.maximum.at(worst, column, inside)
     return np.minimum(sums, largest + worst)
-
-
-def _on_triangle(i: Index, j: Index, size: int) -> tuple[Index, Index]:
-    """The blocks that have a cell whose row is not after its column."""
-    kept = i < j + size
-    return i[kept], j[kept]
 
 
 def _quartered(i: Index, j: Index, k: Index, size: int) -> tuple[Index, Index, Index]:

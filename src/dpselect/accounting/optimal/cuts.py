@@ -94,7 +94,6 @@ class Cuts(Bracketed):
     law: Repetitions
     chance: float = 1.0
     _found: dict[tuple[float, float, int], Found] = field(default_factory=dict, repr=False)
-    _roots: dict[float, tuple[float, float]] = field(default_factory=dict, repr=False)
 
     def upper(self, epsilon: float) -> float:
         """A bound on delta at epsilon >= 0, for cuts anywhere, inside atoms too; rounded up."""
@@ -127,18 +126,8 @@ class Cuts(Bracketed):
             root, own = own, _own_epsilon(self._searched(own * (1.0 + _ROOT), delta, _LITTLE_WORK), delta)
         return min(max(root, own), LARGEST_EPSILON) * (1.0 - 1e-15)
 
-    def rough_root(self, delta: float) -> float:
-        """The epsilon at which the attained value crosses delta, inf if there is none."""
-        return self._attained_root(delta)[0]
-
-    def _attained_root(self, delta: float) -> tuple[float, float]:
-        """The largest epsilon met at which some cut attains delta, and the fall of log J per epsilon there."""
-        if delta not in self._roots:
-            self._roots[delta] = self._newton_root(delta)
-        return self._roots[delta]
-
-    def _newton_root(self, delta: float) -> tuple[float, float]:
-        """The same, worked out.
+    def _search_root(self, delta: float) -> tuple[float, float]:
+        """The largest epsilon met at which some cut attains delta, and the fall of log J per epsilon there.
 
         Every cut met attains delta at an epsilon of its own, log((A - delta) / A'), however it was found. The next
         epsilon is Newton's for log J, whose slope is that of the best cut, or where that leaves the bracket (J of a
@@ -293,20 +282,11 @@ class Cuts(Bracketed):
         at_x, at_y = t.n_apart(x_0, x_0)[0], t.s_apart(y_1, y_1)[0]
         n_losses = n_loss, t.losses[last_atom(x_1, t.size)]
         s_losses = t.losses[atom_at(y_0, t.size)], s_loss
-        n_rate = np.minimum(
-            n_rate,
-            [
-                n_growth(law, epsilon, none, Masses((low, low_end), (high, high), n_apart, (at_y, at_y)), n_losses),
-                n_growth(law, epsilon, none, Masses((low, low_end), (high, high_start), n_apart, s_apart), n_losses),
-            ],
-        )
-        s_rate = np.minimum(
-            s_rate,
-            [
-                s_growth(law, epsilon, none, Masses((low, low_end), (high, high_start), n_apart, s_apart), s_losses),
-                s_growth(law, epsilon, none, Masses((low, low), (high, high_start), (at_x, at_x), s_apart), s_losses),
-            ],
-        )
+        both = Masses((low, low_end), (high, high_start), n_apart, s_apart)
+        only_n = both._replace(s=(high, high), s_apart=(at_y, at_y))
+        only_s = both._replace(n=(low, low), n_apart=(at_x, at_x))
+        n_rate = np.minimum(n_rate, [n_growth(law, epsilon, none, held, n_losses) for held in (only_n, both)])
+        s_rate = np.minimum(s_rate, [s_growth(law, epsilon, none, held, s_losses) for held in (both, only_s)])
         n_open = self.chance * n_step * np.maximum(n_rate, 0.0)
         s_open = self.chance * s_step * np.maximum(s_rate, 0.0)
         x_first = n_open[0] + s_open[0] <= n_open[1] + s_open[1]

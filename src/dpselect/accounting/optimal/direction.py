@@ -68,33 +68,27 @@ class Bracketed(ABC):
         """The same curve, quicker and less accurate if it can be: good enough for chords between distant knots."""
         return self
 
+    @abstractmethod
     def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
         """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
-        root, slope = self._attained_root(delta)
-        epsilon, step = root, 0.0
-        while epsilon < min(limit, LARGEST_EPSILON):
-            value = self.upper(epsilon)
-            if value <= delta:
-                return self._sharpened(delta, root, epsilon, limit)
-            step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
-            epsilon += step
-        return self._sharpened(delta, root, limit, limit)
 
-    def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:  # noqa: ARG002
-        """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
-        return epsilon
-
+    @abstractmethod
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
-        root = self._attained_root(delta)[0]
-        if math.isinf(root):
-            return LARGEST_EPSILON
-        shrink = 1e-9
-        while root > 0.0 and shrink < 1.0:
-            if self.lower(root * (1.0 - shrink)) > delta:
-                return root * (1.0 - shrink)
-            shrink *= 8.0
-        return 0.0
+
+    @abstractmethod
+    def _search_root(self, delta: float) -> tuple[float, float]:
+        """About the epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
+
+    def _attained_root(self, delta: float) -> tuple[float, float]:
+        """The same, found once."""
+        if delta not in self._roots:
+            self._roots[delta] = self._search_root(delta)
+        return self._roots[delta]
+
+    @cached_property
+    def _roots(self) -> dict[float, tuple[float, float]]:
+        return {}
 
     def attained(self, delta: float) -> float:
         """About the epsilon at which the attained value crosses delta: what `smallest_safe` is close above."""
@@ -114,68 +108,6 @@ class Bracketed(ABC):
     def roughs(self, epsilons: Array) -> Array:
         """`rough` at each epsilon."""
         return np.array([self.rough(e) for e in epsilons.tolist()])
-
-    def rough_root(self, delta: float) -> float:
-        """About the epsilon at which the attained value crosses delta, inf if there is none: where to start looking."""
-        excess = self._excess(self.rough, delta)
-        low = high = min(max(self.guess(delta), _SMALLEST_GUESS), LARGEST_EPSILON)
-        if excess(low) <= 0.0 and excess(0.0) <= 0.0:
-            return 0.0
-        # epsilons may have any size: steps are factors
-        factor = _FIRST_FACTOR
-        while excess(high) > 0.0:
-            if high >= LARGEST_EPSILON:
-                return math.inf
-            low, high, factor = high, min(factor * high, LARGEST_EPSILON), factor**1.5
-        while excess(low) <= 0.0:
-            low, high, factor = (low / factor if factor < _LARGEST_FACTOR else 0.0), low, factor**1.5
-        return crossing(excess, low, high, relative=_ROUGH)
-
-    def guess(self, delta: float) -> float:  # noqa: ARG002
-        """Where to look first for the epsilon at which the curve crosses delta."""
-        return 0.5
-
-    def _attained_root(self, delta: float) -> tuple[float, float]:
-        """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
-        excess = self._excess(self.lower, delta)
-        root = min(self.rough_root(delta), LARGEST_EPSILON)
-        if root == 0.0 and excess(root) <= 0.0:  # elsewhere more was attained before the root
-            return 0.0, 1.0
-        if root == LARGEST_EPSILON and excess(root) > 0.0:
-            return math.inf, 1.0
-        step = (1e-3 * root + 1e-9) * (1.0 if excess(root) > 0.0 else -1.0)
-        low, high, other = 0.0, math.inf, root + step
-        # orders change from place to place, so nearer points would tell less of it
-        fall = max((excess(root) - excess(other)) / step, _LEAST_SLOPE)
-        for _ in range(_SECANTS):
-            for x in (root, other):
-                low, high = (max(low, x), high) if excess(x) > 0.0 else (low, min(high, x))
-            slope = (excess(root) - excess(other)) / (other - root)
-            ahead = other + excess(other) / slope if slope > 0.0 else math.inf
-            if high - low <= _SAME * low:
-                return low, fall
-            if not low < ahead < high:
-                # the curve bends, or is at its floor: between the points that are known
-                ahead = 0.5 * (low + high) if math.isfinite(high) else min(2.0 * low, LARGEST_EPSILON)
-            elif abs(ahead - other) <= _ROOT * ahead:
-                return ahead, fall
-            if ahead == LARGEST_EPSILON and excess(ahead) > 0.0:
-                return math.inf, 1.0
-            root, other = other, ahead
-        root = crossing(excess, low, min(high, LARGEST_EPSILON), relative=1e-8)
-        step = 1e-4 * root
-        return root, max((excess(root) - excess(root + step)) / step, _LEAST_SLOPE)
-
-    @staticmethod
-    def _excess(curve: Callable[[float], float], delta: float) -> Callable[[float], float]:
-        """The logarithm of a curve over delta, each value worked out once."""
-
-        @cache
-        def excess(epsilon: float) -> float:
-            # far below delta the value does not matter, and a floor keeps the root finder's steps sensible
-            return math.log(max(curve(epsilon) / delta, 1e-4))
-
-        return excess
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,19 +131,6 @@ class Direction(Bracketed):
     @cached_property
     def _merged(self) -> Atoms:
         return self.fine.merged(_MERGED)
-
-    def _attained_root(self, delta: float) -> tuple[float, float]:
-        if delta not in self._roots:
-            self._roots[delta] = super()._attained_root(delta)
-        return self._roots[delta]
-
-    @cached_property
-    def _roots(self) -> dict[float, tuple[float, float]]:
-        return {}
-
-    def guess(self, delta: float) -> float:
-        """The epsilon at which E[K] times the divergence of the atoms themselves is delta: small parts add up."""
-        return self._merged.crossing(delta / self.law.mean)
 
     @cached_property
     def _coarse(self) -> Atoms:
@@ -254,7 +173,20 @@ class Direction(Bracketed):
             value = min(value, float(recursed[0]))
         return value
 
+    def smallest_safe(self, delta: float, limit: float = math.inf) -> float:
+        """An epsilon with upper(epsilon) <= delta, as small as the bounds allow, or `limit`; inf if there is none."""
+        root, slope = self._attained_root(delta)
+        epsilon, step = root, 0.0
+        while epsilon < min(limit, LARGEST_EPSILON):
+            value = self.upper(epsilon)
+            if value <= delta:
+                return self._sharpened(delta, root, epsilon, limit)
+            step = max(1.03 * math.log(value / delta) / slope, 2.0 * step) + 1e-9 * epsilon
+            epsilon += step
+        return self._sharpened(delta, root, limit, limit)
+
     def _sharpened(self, delta: float, root: float, epsilon: float, limit: float) -> float:
+        """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
         if epsilon > root * (1.0 + _WIDE) and not self.final:
             epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
             if epsilon > root * (1.0 + _STILL_WIDE):
@@ -265,7 +197,7 @@ class Direction(Bracketed):
 
     def largest_unsafe(self, delta: float) -> float:
         """An epsilon with lower(epsilon) > delta, close to the largest; 0 if there is none."""
-        root = super().largest_unsafe(delta)
+        root = self._below_root(delta)
         if self.final or not 0.0 < root < LARGEST_EPSILON or self.upper(root * (1.0 + _WIDE)) <= delta:
             return root
         root = max(root, self._finer.largest_unsafe(delta))
@@ -274,6 +206,78 @@ class Direction(Bracketed):
             above = attained(self._coarse, self.law, grid) > delta
             root = max(root, float(np.max(grid, where=above, initial=0.0)))
         return root
+
+    def _below_root(self, delta: float) -> float:
+        """The same by `lower` alone."""
+        root = self._attained_root(delta)[0]
+        if math.isinf(root):
+            return LARGEST_EPSILON
+        shrink = 1e-9
+        while root > 0.0 and shrink < 1.0:
+            if self.lower(root * (1.0 - shrink)) > delta:
+                return root * (1.0 - shrink)
+            shrink *= 8.0
+        return 0.0
+
+    def _rough_root(self, delta: float) -> float:
+        """About the epsilon at which the attained value crosses delta, inf if there is none: where to start looking."""
+        excess = self._excess(self.rough, delta)
+        # where E[K] times the divergence of the atoms themselves is delta: small parts add up
+        guess = self._merged.crossing(delta / self.law.mean)
+        low = high = min(max(guess, _SMALLEST_GUESS), LARGEST_EPSILON)
+        if excess(low) <= 0.0 and excess(0.0) <= 0.0:
+            return 0.0
+        # epsilons may have any size: steps are factors
+        factor = _FIRST_FACTOR
+        while excess(high) > 0.0:
+            if high >= LARGEST_EPSILON:
+                return math.inf
+            low, high, factor = high, min(factor * high, LARGEST_EPSILON), factor**1.5
+        while excess(low) <= 0.0:
+            low, high, factor = (low / factor if factor < _LARGEST_FACTOR else 0.0), low, factor**1.5
+        return crossing(excess, low, high, relative=_ROUGH)
+
+    def _search_root(self, delta: float) -> tuple[float, float]:
+        """The epsilon at which the attained value crosses delta, and the fall of log delta per epsilon there."""
+        excess = self._excess(self.lower, delta)
+        root = min(self._rough_root(delta), LARGEST_EPSILON)
+        if root == 0.0 and excess(root) <= 0.0:  # elsewhere more was attained before the root
+            return 0.0, 1.0
+        if root == LARGEST_EPSILON and excess(root) > 0.0:
+            return math.inf, 1.0
+        step = (1e-3 * root + 1e-9) * (1.0 if excess(root) > 0.0 else -1.0)
+        low, high, other = 0.0, math.inf, root + step
+        # orders change from place to place, so nearer points would tell less of it
+        fall = max((excess(root) - excess(other)) / step, _LEAST_SLOPE)
+        for _ in range(_SECANTS):
+            for x in (root, other):
+                low, high = (max(low, x), high) if excess(x) > 0.0 else (low, min(high, x))
+            slope = (excess(root) - excess(other)) / (other - root)
+            ahead = other + excess(other) / slope if slope > 0.0 else math.inf
+            if high - low <= _SAME * low:
+                return low, fall
+            if not low < ahead < high:
+                # the curve bends, or is at its floor: between the points that are known
+                ahead = 0.5 * (low + high) if math.isfinite(high) else min(2.0 * low, LARGEST_EPSILON)
+            elif abs(ahead - other) <= _ROOT * ahead:
+                return ahead, fall
+            if ahead == LARGEST_EPSILON and excess(ahead) > 0.0:
+                return math.inf, 1.0
+            root, other = other, ahead
+        root = crossing(excess, low, min(high, LARGEST_EPSILON), relative=1e-8)
+        step = 1e-4 * root
+        return root, max((excess(root) - excess(root + step)) / step, _LEAST_SLOPE)
+
+    @staticmethod
+    def _excess(curve: Callable[[float], float], delta: float) -> Callable[[float], float]:
+        """The logarithm of a curve over delta, each value worked out once."""
+
+        @cache
+        def excess(epsilon: float) -> float:
+            # far below delta the value does not matter, and a floor keeps the root finder's steps sensible
+            return math.log(max(curve(epsilon) / delta, 1e-4))
+
+        return excess
 
     def _by_division(self, delta: float, epsilon: float) -> float:
         """`epsilon` if delta is seen not to be exceeded there once the atoms that leave much open are divided; or inf.

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import SupportsFloat
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, SupportsFloat
+
+import numpy as np
 
 from dpselect.accounting.best_of_k.theorems import lemma_20
-from dpselect.accounting.optimal.first_profile import FirstOfLowerProfile, FirstOfProfile
+from dpselect.accounting.optimal.atoms import Atoms
+from dpselect.accounting.optimal.cuts import Cuts
+from dpselect.accounting.optimal.direction import Bracketed
 from dpselect.accounting.optimal.first_pure import pure_first
-from dpselect.accounting.optimal.profile import CachedPairs
+from dpselect.accounting.optimal.profile import CachedPairs, LowerProfile, TwoSided, UpperProfile
 from dpselect.errors import integer, number
-from dpselect.privacy import Guarantee
+from dpselect.privacy import DominatingPair, Guarantee
+from dpselect.privacy.losses.discretise import pieces
 from dpselect.repetitions import Repetitions
 
 __all__ = ["first_acceptable"]
 
 ATOMS = 2000
+_PIECES = np.geomspace(1e-19, 0.5, 64)
+"""Masses, each a half of the next, at which heavy atoms are cut: the adversary's set may be a tiny part of one."""
 
 
 def first_acceptable(
@@ -64,3 +73,35 @@ def first_acceptable(
             else None
         ),
     )
+
+
+@lru_cache(maxsize=8)
+def _cuts(pair: DominatingPair, law: Repetitions, chance: float) -> Cuts:
+    """The curve over a pair; one for both ends of a bracket, where some mechanism attains the pair itself."""
+    return Cuts(Atoms.of(pieces(pair, _PIECES)), law, chance)
+
+
+class _FirstOf(TwoSided):
+    """With probability `chance` the first acceptable of T tries, else "none"."""
+
+    chance: float
+
+    def _curve(self, direction: int) -> Bracketed:
+        return _cuts(self._pick(self.enclosures[direction]), self.law, self.chance)
+
+
+@dataclass(frozen=True)
+class FirstOfProfile(_FirstOf, UpperProfile):
+    """The certified profile of the first acceptable of T tries, for every set of acceptable outcomes."""
+
+    chance: float = 1.0
+    pure_epsilon: float = math.inf
+    failure: float = 0.0
+    theorem: ClassVar[str] = "optimal accounting of the first acceptable of T tries"
+
+
+@dataclass(frozen=True)
+class FirstOfLowerProfile(_FirstOf, LowerProfile):
+    """The profile of a first acceptable of T tries that some mechanism and set attain."""
+
+    chance: float = 1.0

@@ -17,7 +17,7 @@ from dpselect.numerics import Array
 from dpselect.privacy import DominatingPair
 from dpselect.privacy.losses.discretise import PairEnclosure
 from dpselect.privacy.losses.pairs import PairSource
-from dpselect.privacy.profile import extend
+from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.repetitions import Repetitions
 
 __all__ = ["BestOfLowerProfile", "BestOfProfile", "CachedPairs", "LowerProfile", "TwoSided", "UpperProfile"]
@@ -43,7 +43,7 @@ class CachedPairs(CopiedByFields):
 
 
 @dataclass(frozen=True)
-class TwoSided(CopiedByFields):
+class TwoSided(CopiedByFields, TwoSidedProfile):
     """Both directions of a search over one of the two pairs of each enclosure."""
 
     pairs: PairSource
@@ -57,18 +57,6 @@ class TwoSided(CopiedByFields):
     @abstractmethod
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         """The pessimistic or the optimistic pair."""
-
-    @abstractmethod
-    def _values(self, direction: int, epsilons: Array) -> Array:
-        """The curve of a direction at some epsilons >= 0."""
-
-    def remove(self, epsilons: Array) -> Array:
-        """H_{exp(epsilon)} of the search on the larger data set against the smaller."""
-        return extend(epsilons, lambda e: self._values(0, e), lambda e: self._values(-1, e))
-
-    def add(self, epsilons: Array) -> Array:
-        """H_{exp(epsilon)} of the search on the smaller data set against the larger."""
-        return extend(epsilons, lambda e: self._values(-1, e), lambda e: self._values(0, e))
 
     @cached_property
     def enclosures(self) -> tuple[PairEnclosure, ...]:
@@ -118,11 +106,12 @@ class UpperProfile(TwoSided):
     def _pick(self, enclosure: PairEnclosure) -> DominatingPair:
         return enclosure.pessimistic
 
-    def _values(self, direction: int, epsilons: Array) -> Array:
+    def at(self, direction: int, epsilons: Array) -> Array:
+        """The curve of a direction at epsilon >= 0."""
         if np.size(epsilons) < _TABLE_FROM:
-            values = _each(self.curves[direction].sharp_upper, epsilons, falling=True)
+            values = _each(self.curves[-direction].sharp_upper, epsilons, falling=True)
         else:
-            values = self._tables[direction](np.ravel(epsilons)).reshape(np.shape(epsilons))
+            values = self._tables[-direction](np.ravel(epsilons)).reshape(np.shape(epsilons))
         return np.where(epsilons >= self.pure_epsilon, np.minimum(values, self.failure), values)
 
     @cached_property
@@ -146,8 +135,9 @@ class LowerProfile(TwoSided):
         assert enclosure.optimistic is not None
         return enclosure.optimistic
 
-    def _values(self, direction: int, epsilons: Array) -> Array:
-        return _each(self.curves[direction].lower, epsilons)
+    def at(self, direction: int, epsilons: Array) -> Array:
+        """The curve of a direction at epsilon >= 0."""
+        return _each(self.curves[-direction].lower, epsilons)
 
 
 def _each(curve: Any, epsilons: Array, *, falling: bool = False) -> Array:

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dpselect.accounting.planning.calibrate import calibrate, least_parameter
+from dpselect.accounting.planning.calibrate import Search, calibrate
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import ExponentialMechanism
@@ -123,7 +123,7 @@ def portfolio_of(
         delta=delta,
     )
     price = offer(found)
-    ahead = math.floor(HEAD_START / max(_Cost(price.training[0]).epsilon(delta), _LEAST))
+    ahead = math.floor(HEAD_START / max(_cost(price.training[0], delta), _LEAST))
     return replace(price, ahead=ahead)
 
 
@@ -143,37 +143,18 @@ def covering(guarantees: Sequence[Guarantee]) -> Guarantee:
 
 def _noise(make: Callable[[float], Guarantee], scale: float, share: float, delta: float) -> float:
     """The noise with which a candidate costs this share of the squares; without delta, of epsilon."""
-
-    def price(noise: float) -> _Cost:
-        return _Cost(make(noise))
-
     most = share / scale if delta == 0.0 else math.sqrt(share) / scale
     try:
-        return least_parameter(price, epsilon=most, delta=delta, relative=1e-4)
+        return Search(most).least(lambda noise: _cost(make(noise), delta), start=1.0)
     except ArgumentError as error:  # parameters have limits of their own
         raise BudgetError(str(error)) from None
 
 
-@dataclass(frozen=True)
-class _Cost:
-    """What a candidate costs: the parameter of a Gaussian mechanism that is as private at `delta`."""
-
-    guarantee: Guarantee
-    has_profile: bool = False
-
-    def epsilon(self, delta: float) -> float:
-        """That parameter, or without delta epsilon itself."""
-        mu = self.guarantee.gaussian_mu
-        if mu is not None and delta > 0.0:
-            return mu
-        found = self.guarantee.epsilon(delta)
-        if delta == 0.0 or not 0.0 < found < math.inf:
-            return found
-        return 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=found, delta=delta)
-
-    def by_renyi(self, delta: float) -> float:
-        """The same."""
-        return self.epsilon(delta)
-
-    def about(self, delta: float) -> None:
-        """Nothing is nearer."""
+def _cost(guarantee: Guarantee, delta: float) -> float:
+    """The parameter of a Gaussian mechanism that is as private at `delta`, or without delta epsilon itself."""
+    if guarantee.gaussian_mu is not None and delta > 0.0:
+        return guarantee.gaussian_mu
+    found = guarantee.epsilon(delta)
+    if delta == 0.0 or not 0.0 < found < math.inf:
+        return found
+    return 1.0 / calibrate(lambda noise: gaussian(noise_multiplier=noise), epsilon=found, delta=delta)

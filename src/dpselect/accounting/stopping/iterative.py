@@ -152,12 +152,10 @@ def _parsed_stops(stops: Sequence[SupportsIndex]) -> tuple[int, ...]:
 
 
 def _stages(steps: Steps, stops: tuple[int, ...], check: Guarantee | None) -> _Stages:
-    if not callable(steps) and not isinstance(steps, Sequence):
-        raise refusal("steps", steps, "a sequence of Guarantees, or a function from a number of steps to one")
-    work = _Repeated(steps) if callable(steps) else _Listed(tuple(steps), stops[-1])
+    work = _work(steps, stops[-1])
     checks = [0 if check is None else min(k + 1, len(stops) - 1) for k in range(len(stops))]
-    totals = tuple(_with(work.between(0, k), check, count) for k, count in zip(stops, checks, strict=True))
-    plain = [work.between(a, b) for a, b in itertools.pairwise((0, *stops))]
+    totals = tuple(_with(work(0, k), check, count) for k, count in zip(stops, checks, strict=True))
+    plain = [work(a, b) for a, b in itertools.pairwise((0, *stops))]
     # the same object for equal segments, so that each is cut once
     made = {id(g): _with(g, check, 1) for g in plain[:-1]}
     segments = (*(made[id(g)] for g in plain[:-1]), plain[-1])
@@ -165,38 +163,32 @@ def _stages(steps: Steps, stops: tuple[int, ...], check: Guarantee | None) -> _S
     marks = []
     if math.isfinite(totals[-1].pure_epsilon):
         for k, (first, last) in enumerate(itertools.pairwise((0, *stops))):
-            singles += [work.between(i, i + 1) for i in range(first, last)]
+            singles += [work(i, i + 1) for i in range(first, last)]
             singles += [check] if check is not None and k < len(stops) - 1 else []
             marks.append(len(singles))
     return _Stages(stops, totals, segments, tuple(singles), tuple(marks))
 
 
-class _Repeated:
-    """Steps that are all alike: what n consecutive ones promise, asked once for each n."""
+def _work(steps: Steps, count: int) -> Callable[[int, int], Guarantee]:
+    """From two numbers of steps to what those between them promise; asked once for each n where all are alike."""
+    if callable(steps):
+        make, made = steps, dict[int, Guarantee]()
 
-    def __init__(self, steps: Callable[[int], Guarantee]) -> None:
-        self._steps = steps
-        self._made: dict[int, Guarantee] = {}
+        def repeated(first: int, last: int) -> Guarantee:
+            n = last - first
+            if n not in made:
+                made[n] = promise("what steps returns", make(n))
+                common_adjacency(each.adjacency for each in made.values())
+            return made[n]
 
-    def between(self, first: int, last: int) -> Guarantee:
-        count = last - first
-        if count not in self._made:
-            self._made[count] = promise("what steps returns", self._steps(count))
-            common_adjacency(made.adjacency for made in self._made.values())
-        return self._made[count]
-
-
-class _Listed:
-    """Steps one by one."""
-
-    def __init__(self, steps: tuple[Guarantee, ...], last: int) -> None:
-        self._steps = promises("steps", steps)
-        if len(steps) != last:
-            raise ArgumentError("steps must have one guarantee for each step up to the last stop")
-        common_adjacency(step.adjacency for step in self._steps)
-
-    def between(self, first: int, last: int) -> Guarantee:
-        return compose(*self._steps[first:last])
+        return repeated
+    if not isinstance(steps, Sequence):
+        raise refusal("steps", steps, "a sequence of Guarantees, or a function from a number of steps to one")
+    listed = promises("steps", steps)
+    if len(listed) != count:
+        raise ArgumentError("steps must have one guarantee for each step up to the last stop")
+    common_adjacency(step.adjacency for step in listed)
+    return lambda first, last: compose(*listed[first:last])
 
 
 def _with(work: Guarantee, check: Guarantee | None, count: int) -> Guarantee:

@@ -20,10 +20,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import SupportsFloat
 
 import numpy as np
@@ -96,12 +96,8 @@ class _Lattice:
         return np.asarray(np.clip(sums * (1.0 + rounding if self.upper else 1.0 - rounding), 0.0, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
-class _Direction:
-    """One order of the neighbouring pair."""
-
-    lattice: _Lattice
-    increments: tuple[_Increment, ...]
+Game = Callable[[Sequence[float | None]], float]
+"""From prices to the value, for one order of the neighbouring pair."""
 
 
 class StoppingGame:
@@ -136,21 +132,21 @@ class StoppingGame:
         """A delta that some mechanism and stopping rule attain; 0 when none is known."""
         return self._value(self._below, prices)
 
-    def _value(self, directions: Sequence[_Direction], prices: Sequence[SupportsFloat]) -> float:
+    def _value(self, games: Sequence[Game], prices: Sequence[SupportsFloat]) -> float:
         if len(prices) != len(self._segments):
             raise ArgumentError("prices must have one for each segment")
         parsed = [number("prices", price, at_least=0.0) for price in prices]
-        return max((d.lattice.value(d.increments, parsed) for d in directions), default=0.0)
+        return max((game(parsed) for game in games), default=0.0)
 
     @cached_property
-    def _above(self) -> tuple[_Direction, ...]:
+    def _above(self) -> tuple[Game, ...]:
         return tuple(
             self._cut([pair.pessimistic for pair in pairs], upper=True)
             for pairs in self._pairs({id(g): g.pair_source() for g in self._segments}, 2 * self._points)
         )
 
     @cached_property
-    def _below(self) -> tuple[_Direction, ...]:
+    def _below(self) -> tuple[Game, ...]:
         # attained only where the segments' own pairs are
         sources = {id(g): g.attained_pairs() for g in self._segments}
         found = []
@@ -170,14 +166,14 @@ class StoppingGame:
         orders = 1 if all(first is second for first, second in made.values()) else 2
         return [[made[id(g)][k] for g in self._segments] for k in range(orders)]
 
-    def _cut(self, pairs: Sequence[DominatingPair], *, upper: bool) -> _Direction:
+    def _cut(self, pairs: Sequence[DominatingPair], *, upper: bool) -> Game:
         low, high = _reach(pairs, self._target)
         mesh = max(high - low, 1e-9) / self._points
         lattice = _Lattice(mesh, math.floor(low / mesh), math.ceil(high / mesh), upper)
         span = (self._points + 2) * mesh
         cut = _raised if upper else _merged
         made = {id(pair): cut(pair, mesh, span) for pair in {id(pair): pair for pair in pairs}.values()}
-        return _Direction(lattice, tuple(made[id(pair)] for pair in pairs))
+        return partial(lattice.value, [made[id(pair)] for pair in pairs])
 
 
 def _reach(pairs: Sequence[DominatingPair], target: float) -> tuple[float, float]:

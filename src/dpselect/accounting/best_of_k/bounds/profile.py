@@ -14,6 +14,7 @@ H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are ke
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,11 +26,14 @@ from dpselect.accounting.best_of_k.search_bound import search_bound
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
-from dpselect.privacy.profile import PrivacyProfile, extend
+from dpselect.privacy.profile import TwoSidedProfile
 from dpselect.repetitions import Repetitions
 
-__all__ = ["LayeredProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
+__all__ = ["LayeredProfile", "Part", "PartedProfile", "TabulatedCurve", "layered_bound", "profile", "shifted_bound"]
 
+
+Part = tuple[Cells, Curve]
+"""What one direction is worked out from: cells of the event probabilities, and the hockey-stick curve of one run."""
 
 _TABLE = 8192
 _MANY = 1024
@@ -84,55 +88,68 @@ def shifted_bound(cells: Cells, curve: Curve, mean: float, epsilons: Array) -> A
     return mean * curve(epsilons - top) if np.isfinite(top) else np.ones_like(epsilons)
 
 
-def layered_bound(cells: Cells, curve: Curve, epsilons: Array) -> Array:
-    """The layer-cake bound, each layer bounded on its cell; certified by monotonicity alone."""
+def layered_bound(cells: Cells, curve: Curve, epsilons: Array, masses: Array | None = None, most: float = 1.0) -> Array:
+    """The layer-cake bound, each layer bounded on its cell; certified by monotonicity alone.
+
+    `masses` bound those of the layers under P, the right edges of the cells unless told; `most` multiplies the curve.
+    """
     weights = np.exp(cells.log_weights)
     layers = weights[:-1] - weights[1:]
     shifts = np.maximum.accumulate(cells.shifts)
     # layers that share a shift and lie above its divergence share h too, so cells past the largest shift are cheap
     finite = np.isfinite(shifts)
     losses = np.where(finite, epsilons[:, None] - np.where(finite, shifts, 0.0), -np.inf)
-    heights = np.minimum(cells.edges[1:], curve(losses))
+    heights = np.minimum(cells.edges[1:] if masses is None else masses, most * curve(losses))
     return np.asarray((heights @ layers + weights[-1] * heights[:, -1]) * ROUND_UP)
 
 
 @dataclass(frozen=True)
-class LayeredProfile(CopiedByFields):
+class PartedProfile(CopiedByFields, TwoSidedProfile):
+    """A profile that is worked out from a part for each direction."""
+
+    base: Guarantee
+
+    @abstractmethod
+    def _part(self, trade_off: TradeOff, curve: Curve) -> Part:
+        """The part of the direction in which the base has this trade-off and this hockey-stick curve."""
+
+    @abstractmethod
+    def _direction(self, part: Part, epsilons: Array) -> Array:
+        """The divergence of one direction at epsilon >= 0."""
+
+    @cached_property
+    def _parts(self) -> tuple[Part, Part]:
+        forward, backward = trade_offs(self.base)
+        curves = self.base.best_profile()
+        first = self._part(forward, curves.remove)
+        return first, first if backward is forward else self._part(backward, curves.add)
+
+    def at(self, direction: int, epsilons: Array) -> Array:
+        """The divergence at epsilon >= 0."""
+        return self._direction(self._parts[direction], epsilons)
+
+
+@dataclass(frozen=True)
+class LayeredProfile(PartedProfile):
     """The privacy profile of the best of K runs: the smaller of the layered and the shifted bound, per direction.
 
     The base's failure mass is part of its profile. Rounded up; `points` cells a direction.
     """
 
-    base: Guarantee
     law: Repetitions
     points: int = 6000
     theorem: str = "hockey-stick bounds for the best of K runs (after Koskela, Redberg, Wang 2024)"
 
-    @cached_property
-    def _trade_offs(self) -> tuple[TradeOff, TradeOff]:
-        return trade_offs(self.base)
+    def _part(self, trade_off: TradeOff, curve: Curve) -> Part:
+        return partition(self.law, trade_off, points=self.points), TabulatedCurve(curve)
 
-    @cached_property
-    def _profile(self) -> PrivacyProfile:
-        return self.base.best_profile()
-
-    @cached_property
-    def _forward(self) -> tuple[Cells, Curve]:
-        return partition(self.law, self._trade_offs[0], points=self.points), TabulatedCurve(self._profile.remove)
-
-    @cached_property
-    def _backward(self) -> tuple[Cells, Curve]:
-        if self._trade_offs[0] is self._trade_offs[1]:
-            return self._forward
-        return partition(self.law, self._trade_offs[1], points=self.points), TabulatedCurve(self._profile.add)
-
-    def _direction(self, part: tuple[Cells, Curve], epsilons: Array) -> Array:
+    def _direction(self, part: Part, epsilons: Array) -> Array:
         flat = np.ravel(epsilons)
         if flat.size > _MANY:
             return self._many(part, flat).reshape(np.shape(epsilons))
         return np.minimum(self._plain(part, flat), self._hull_of(part)(flat)).reshape(np.shape(epsilons))
 
-    def _plain(self, part: tuple[Cells, Curve], flat: Array) -> Array:
+    def _plain(self, part: Part, flat: Array) -> Array:
         cells, curve = part
         shifted = shifted_bound(cells, curve, self.law.mean, flat)
         layered = np.concatenate([layered_bound(cells, curve, flat[i : i + 32]) for i in range(0, flat.size, 32)])
@@ -142,36 +159,25 @@ class LayeredProfile(CopiedByFields):
     def _hulls(self) -> tuple[ConvexHull, ConvexHull]:
         """Near epsilon 0 the bounds above are loose, even not monotone; chords across from the other sign are not."""
         trial = np.geomspace(1e-3, 300.0, 24)
-        top = max(self._range(part, trial) for part in (self._forward, self._backward))
+        top = max(self._range(part, trial) for part in self._parts)
         grid = np.linspace(0.0, top, 33)
-        forward = self._plain(self._forward, grid)
-        backward = forward if self._backward is self._forward else self._plain(self._backward, grid)
+        first, second = self._parts
+        forward = self._plain(first, grid)
+        backward = forward if second is first else self._plain(second, grid)
         return ConvexHull(grid, forward, backward), ConvexHull(grid, backward, forward)
 
-    def _range(self, part: tuple[Cells, Curve], trial: Array) -> float:
+    def _range(self, part: Part, trial: Array) -> float:
         small = self._plain(part, trial) <= 1e-2
         return float(trial[int(np.argmax(small))]) if np.any(small) else float(trial[-1])
 
-    def _hull_of(self, part: tuple[Cells, Curve]) -> ConvexHull:
-        return self._hulls[0] if part is self._forward else self._hulls[1]
+    def _hull_of(self, part: Part) -> ConvexHull:
+        return self._hulls[0] if part is self._parts[0] else self._hulls[1]
 
-    def _many(self, part: tuple[Cells, Curve], flat: Array) -> Array:
+    def _many(self, part: Part, flat: Array) -> Array:
         """Chords between fewer points: the true divergence is convex in exp(epsilon)."""
         grid = np.linspace(0.0, min(float(np.max(flat)), 700.0), _MANY)
         values = np.minimum.accumulate(self._direction(part, grid))
         return np.interp(np.exp(np.minimum(flat, 700.0)), np.exp(grid), values) * ROUND_UP
-
-    def remove(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(A || A')."""
-        return extend(
-            epsilons, lambda e: self._direction(self._forward, e), lambda e: self._direction(self._backward, e)
-        )
-
-    def add(self, epsilons: Array) -> Array:
-        """A bound on H_{exp(epsilon)}(A' || A)."""
-        return extend(
-            epsilons, lambda e: self._direction(self._backward, e), lambda e: self._direction(self._forward, e)
-        )
 
 
 @search_bound("profile")

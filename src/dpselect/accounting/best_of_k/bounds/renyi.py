@@ -26,7 +26,7 @@ from dpselect.privacy.renyi import SEARCH_ORDERS, RenyiCurve
 from dpselect.repetitions import Repetitions
 from dpselect.repetitions.one_run import RenyiForm
 
-__all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "published", "renyi", "renyi_curve_of"]
+__all__ = ["BestOfRenyi", "MinimumRenyi", "NodedCurve", "outside_failure", "published", "renyi", "renyi_curve_of"]
 
 
 _NODES = SEARCH_ORDERS
@@ -67,8 +67,10 @@ class NodedCurve:
     hockey-stick bounds use it.
     """
 
-    def __init__(self, base: Guarantee, curve: RenyiCurve) -> None:
-        """`curve` is the best Renyi curve of `base`."""
+    def __init__(self, base: Guarantee) -> None:
+        """`base` has a Renyi curve, or a pure epsilon that implies one (the caller must ensure it)."""
+        curve = renyi_curve_of(base)
+        assert curve is not None
         self.base, self.curve, self.orders = base, curve, _NODES
         self._epsilons: Array | None = None
         self._later: tuple[Array, Array] | None = None
@@ -163,9 +165,7 @@ class BestOfRenyi(CopiedByFields):
 
     @cached_property
     def _noded(self) -> NodedCurve:
-        curve = renyi_curve_of(self.base)
-        assert curve is not None, "best_of builds this curve only for a base that has one"
-        return NodedCurve(self.base, curve)
+        return NodedCurve(self.base)
 
     @cached_property
     def _forms(self) -> tuple[RenyiForm, ...]:
@@ -204,7 +204,7 @@ class BestOfRenyi(CopiedByFields):
 @search_bound("renyi", by_default=True)
 def renyi(base: Guarantee, law: Repetitions, *, numeric: bool = True) -> Guarantee | None:
     """A Renyi curve outside the failure mass (Papernot, Steinke 2022)."""
-    inside = _without_failure(base)
+    inside = outside_failure(base)
     if renyi_curve_of(inside) is None:
         return None
     tilted, failure = lemma_20(law=law, failure=base.failure)
@@ -220,7 +220,7 @@ def published(base: Guarantee, law: Repetitions) -> Guarantee | None:
     return renyi(base, law, numeric=False)
 
 
-def _without_failure(base: Guarantee) -> Guarantee:
+def outside_failure(base: Guarantee) -> Guarantee:
     """What holds outside the failure mass: the profile counts that mass, so it is not among it."""
     if base.failure == 0.0:
         return base
