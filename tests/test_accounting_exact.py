@@ -14,8 +14,7 @@ import pytest
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.best_of import smallest_of
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
-from dpselect.accounting.best_of_k.lemma7 import with_empty_outcome
-from dpselect.accounting.best_of_k.theorems import composition_bound
+from dpselect.accounting.best_of_k.theorems import composition_bound, with_empty_outcome
 from dpselect.repetitions import (
     BetaBinomial,
     Binomial,

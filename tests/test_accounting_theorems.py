@@ -12,8 +12,7 @@ from numpy.testing import assert_allclose
 
 from dpselect.accounting import best_of
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, renyi_trade_off
-from dpselect.accounting.best_of_k.lemma7 import lemma_7, with_empty_outcome
-from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_22
+from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_7, lemma_22, with_empty_outcome
 from dpselect.errors import ArgumentError
 from dpselect.numerics import minimise
 from dpselect.privacy import gaussian, zcdp

@@ -17,7 +17,7 @@ from dpselect.accounting import best_of, mixture
 from dpselect.accounting.best_of_k.adaptive_proposals import Ratio, TiltedTradeOff, adaptive_best_of, adaptive_pure
 from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.feasible_region import GaussianTradeOff, PureTradeOff
-from dpselect.accounting.best_of_k.lemma7 import best_records, supremum
+from dpselect.accounting.best_of_k.theorems import best_records, supremum
 from dpselect.errors import ArgumentError, BoundUnavailableError
 from dpselect.privacy import approximate_dp, compose, from_profile, gaussian, pure_dp, zcdp
 from dpselect.repetitions import (

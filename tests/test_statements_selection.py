@@ -11,9 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from dpselect.accounting.best_of_k.feasible_region import PureTradeOff
-from dpselect.accounting.best_of_k.lemma7 import lemma_7
 from dpselect.accounting.best_of_k.random_stopping import theorem_3_2, theorem_3_3_failure, theorem_3_4, theorem_3_5
-from dpselect.accounting.best_of_k.theorems import lemma_20, lemma_22
+from dpselect.accounting.best_of_k.theorems import lemma_7, lemma_20, lemma_22
 from dpselect.accounting.candidates.conditional import corollary_16, proposition_15
 from dpselect.accounting.candidates.dummies import theorem_c_1
 from dpselect.accounting.candidates.percentile_sparse_vector import halting_cutoffs, percentile_sparse_vector

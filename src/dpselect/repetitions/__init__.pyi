@@ -15,5 +15,4 @@ from .negative_binomial import (
 from .poisson import Poisson as Poisson, ZeroTruncatedPoisson as ZeroTruncatedPoisson
 from .splitting import independent_counts as independent_counts, split_counts as split_counts
 from .tabulated import Tabulated as Tabulated
-from .tilting import Tilted as Tilted
-from .truncation import Capped as Capped, Conditioned as Conditioned, capped as capped
+from .truncation import Capped as Capped, Conditioned as Conditioned, Tilted as Tilted, capped as capped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,20 @@ class FiniteLaw(Repetitions):
     @abstractmethod
     def _log_weights(self) -> FloatArray:
         """log P(K = k) plus a constant, for k = 0 .. limit."""
+
+    def _exact_weights(self) -> tuple[int, list[int]]:
+        """`bits` as for `_exact_pmf`, which follows from it, and whole numbers in proportion to the probabilities."""
+        raise NotImplementedError
+
+    @cached_property
+    def _exact_table(self) -> tuple[int, list[int]]:
+        bits, weights = self._exact_weights()
+        total = sum(weights)
+        return bits, [(weight << bits) // total for weight in weights]
+
+    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
+        bits, weights = self._exact_table
+        return bits, iter(weights)
 
     @cached_property
     def _table(self) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -60,19 +59,12 @@ class Tabulated(FiniteLaw):
         with np.errstate(divide="ignore"):
             return np.log(np.asarray(self.probabilities[: self.limit + 1]))
 
-    @cached_property
     def _exact_weights(self) -> tuple[int, list[int]]:
         # doubles are exact fractions with a power of two below: the table is taken as it stands
         fractions = [power_of_two_fraction(p) for p in self.probabilities[: self.limit + 1]]
         scale = max(shift for _, shift in fractions)
-        whole = [numerator << (scale - shift) for numerator, shift in fractions]
-        total = sum(whole)
         bits = bits_for(math.log(min(p for p in self.probabilities if p > 0.0)))
-        return bits, [(weight << bits) // total for weight in whole]
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, weights = self._exact_weights
-        return bits, iter(weights)
+        return bits, [numerator << (scale - shift) for numerator, shift in fractions]
 
     def describe(self) -> dict[str, Any]:
         """As for every law; the probabilities are a list."""

@@ -1,21 +1,24 @@
-"""Laws with a largest number of runs: K drawn again until it fits, and min(K, limit). They are different laws."""
+"""Finite laws made of another law: K drawn again until it is within a limit, min(K, limit), and exponential tilting.
+
+The first two are different laws.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
 
-from dpselect.errors import ArgumentError, expect, integer
+from dpselect.errors import ArgumentError, expect, integer, number
+from dpselect.repetitions.exact_walk import power_of_two_fraction
 from dpselect.repetitions.finite import LARGEST_TABLE, FiniteLaw
 from dpselect.repetitions.law import FloatArray, Repetitions, repetition_law
 from dpselect.repetitions.one_run import OneRun, RenyiForm
 
-__all__ = ["Capped", "Conditioned", "capped"]
+__all__ = ["Capped", "Conditioned", "Tilted", "capped"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,16 +72,9 @@ class Conditioned(_Truncated):
         # tilting and conditioning commute
         return self.law.tilted(s).at_most(self.limit)
 
-    @cached_property
     def _exact_weights(self) -> tuple[int, list[int]]:
         bits, weights = self.law._exact_pmf()
-        kept = list(islice(weights, self.limit + 1))
-        total = sum(kept)
-        return bits, [(weight << bits) // total for weight in kept]
-
-    def _exact_pmf(self) -> tuple[int, Iterator[int]]:
-        bits, weights = self._exact_weights
-        return bits, iter(weights)
+        return bits, list(islice(weights, self.limit + 1))
 
 
 @repetition_law("capped")
@@ -103,6 +99,53 @@ class Capped(_Truncated):
             yield left
 
         return bits, walk()
+
+
+@repetition_law("tilted")
+@dataclass(frozen=True, kw_only=True)
+class Tilted(FiniteLaw):
+    """P(K = k) proportional to factor**k P(law = k), for a finite law: what `law.tilted(factor)` gives.
+
+    Papernot and Steinke (2022), Lemma 20. Raises `ArgumentError` for a law without a limit or above 2**20.
+    """
+
+    law: Repetitions
+    factor: float
+
+    def __post_init__(self) -> None:
+        expect("law", self.law, Repetitions)
+        if self.law.limit is None or self.law.limit > LARGEST_TABLE:
+            raise ArgumentError(f"law must have a limit of at most {LARGEST_TABLE}")
+        object.__setattr__(self, "factor", number("factor", self.factor, above=0.0, at_most=1.0))
+
+    @property
+    def limit(self) -> int:
+        """The limit of the law that was tilted."""
+        assert self.law.limit is not None
+        return self.law.limit
+
+    @property
+    def minimum(self) -> int:
+        """As for the law that was tilted."""
+        return self.law.minimum
+
+    def _log_weights(self) -> FloatArray:
+        k = np.arange(self.limit + 1.0)
+        return self.law._log_pmf(k) + k * math.log(self.factor)
+
+    def _tilted(self, s: float) -> Tilted:
+        return Tilted(law=self.law, factor=self.factor * s)
+
+    def _exact_weights(self) -> tuple[int, list[int]]:
+        bits, weights = self.law._exact_pmf()
+        numerator, shift = power_of_two_fraction(self.factor)
+        # room for factor**minimum, the largest power that matters
+        bits += math.ceil(-self.law.minimum * math.log2(self.factor))
+        power, tilted = 1 << bits, []
+        for weight in weights:
+            tilted.append(weight * power)
+            power = power * numerator >> shift
+        return bits, tilted
 
 
 def capped(law: Repetitions, limit: int) -> Repetitions:

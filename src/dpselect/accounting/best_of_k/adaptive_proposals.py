@@ -29,8 +29,13 @@ from dpselect.accounting.best_of_k.bounds.pure import pure_best_of
 from dpselect.accounting.best_of_k.bounds.renyi import outside_failure, renyi_curve_of
 from dpselect.accounting.best_of_k.cells import partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, PureTradeOff, TradeOff, trade_offs
-from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
-from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
+from dpselect.accounting.best_of_k.theorems import (
+    best_records,
+    composition_bound,
+    lemma_20,
+    supremum,
+    with_empty_outcome,
+)
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import BoundUnavailableError, number
 from dpselect.numerics import ROUND_UP, Array

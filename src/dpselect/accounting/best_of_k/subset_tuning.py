@@ -233,8 +233,6 @@ def tune_on_subset(
 
 def _pure(search: float, final: float, q: float, final_rows: FinalRows) -> float:
     """The log of the largest ratio; the smallest is nearer to 1, by the inequality of the means."""
-    if math.isinf(search) or math.isinf(final):
-        return math.inf
     if final_rows == "all":
         return float(np.logaddexp(math.log(q) + search, math.log1p(-q)) + final) * ROUND_UP
     return float(np.logaddexp(math.log(q) + search, math.log1p(-q) + final)) * ROUND_UP

@@ -19,7 +19,7 @@ from dpselect.accounting.best_of_k.bounds.profile import Part, PartedProfile, Ta
 from dpselect.accounting.best_of_k.bounds.renyi import NodedCurve, renyi_curve_of
 from dpselect.accounting.best_of_k.cells import Cells, partition
 from dpselect.accounting.best_of_k.feasible_region import Curve, TradeOff, symmetric_trade_off
-from dpselect.accounting.best_of_k.lemma7 import supremum
+from dpselect.accounting.best_of_k.theorems import supremum
 from dpselect.accounting.optimal.first_acceptable import first_acceptable
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.errors import ArgumentError, BoundUnavailableError, integer, number

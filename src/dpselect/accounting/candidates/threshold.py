@@ -104,10 +104,5 @@ def liu_talwar_theorem_3_1(base: Guarantee, *, stop_probability: SupportsFloat, 
     if delta >= 1.0:
         raise BoundUnavailableError("bound 'paper' is vacuous here: its delta reaches 1; available: 'optimal'")
     total = approximate_dp(epsilon=epsilon, delta=delta, adjacency=base.adjacency)
-    return Guarantee(
-        adjacency=base.adjacency,
-        theorem="known threshold (Liu, Talwar 2019, Theorem 3.1)",
-        failure=delta,
-        pure_epsilon=epsilon,
-        profile=total.profile,
-    )
+    theorem = "known threshold (Liu, Talwar 2019, Theorem 3.1)"
+    return replace(total, theorem=theorem, terms={}, renyi_curve=None, lower_profile=None)

@@ -27,7 +27,7 @@ class Sides:
     @cached_property
     def middle(self) -> int:
         """The first place from which losses are positive."""
-        return int(np.searchsorted(self.losses, 0.0, side="right")) if self.size else 0
+        return int(np.searchsorted(self.losses, 0.0, side="right"))
 
     @property
     def size(self) -> int:
@@ -36,15 +36,11 @@ class Sides:
 
     def below(self, place: Array) -> Array:
         """The masses below places."""
-        if not self.size:
-            return np.repeat(self.running, place.size, axis=1)
         atom = atom_at(place, self.size)
         return np.asarray(self.running[:, atom] + (place - atom) * self.masses[:, atom])
 
     def above(self, place: Array) -> Array:
         """The masses above places."""
-        if not self.size:
-            return np.repeat(self.remaining, place.size, axis=1)
         atom = atom_at(place, self.size)
         return np.asarray(self.remaining[:, atom + 1] + (1.0 - (place - atom)) * self.masses[:, atom])
 
@@ -52,10 +48,8 @@ class Sides:
         """The masses between places, 0 where they do not ascend; each from the end where it keeps its digits."""
         rising, falling = self.below(end) - self.below(start), self.above(start) - self.above(end)
         near = np.where(self.below(start) <= self.above(end), rising, falling)
-        if self.size:
-            first, last = atom_at(start, self.size), last_atom(end, self.size)
-            near = np.where(first == last, (end - start) * self.masses[:, first], near)
-        return np.maximum(near, 0.0)
+        first, last = atom_at(start, self.size), last_atom(end, self.size)
+        return np.maximum(np.where(first == last, (end - start) * self.masses[:, first], near), 0.0)
 
     def n_apart(self, start: Array, end: Array) -> tuple[Array, Array]:
         """The smallest and the largest excess of P' over P below places from `start` to `end`."""
@@ -73,8 +67,6 @@ class Sides:
         return np.minimum(*ends), np.maximum(highest, np.maximum(*ends))
 
     def _at(self, excess: Array, place: Array) -> Array:
-        if not self.size:
-            return np.repeat(excess, place.size)
         atom = atom_at(place, self.size)
         share = place - atom
         return np.asarray(excess[atom] * (1.0 - share) + excess[atom + 1] * share)
@@ -86,9 +78,9 @@ class Sides:
 
 def atom_at(place: Array, size: int) -> NDArray[np.intp]:
     """The atom a place lies in, the later one at a node."""
-    return np.minimum(place.astype(np.intp), max(size - 1, 0))
+    return np.minimum(place.astype(np.intp), size - 1)
 
 
 def last_atom(place: Array, size: int) -> NDArray[np.intp]:
     """The atom a place lies in, the earlier one at a node."""
-    return np.clip(np.ceil(place).astype(np.intp) - 1, 0, max(size - 1, 0))
+    return np.clip(np.ceil(place).astype(np.intp) - 1, 0, size - 1)

@@ -314,9 +314,11 @@ class Cuts(Bracketed):
 
     @cached_property
     def _sides(self) -> Sides:
-        t = self.atoms
+        t, none = self.atoms, np.zeros(1)
+        if not t.size:  # an atom without mass stands for none
+            t = Atoms(losses=none, p=none, q=none, infinite=t.infinite, zero=t.zero)
         return Sides(
-            t.losses if t.size else np.zeros(1),
+            t.losses,
             np.array([t.p, t.q]),
             np.array([t.below_p, t.below_q]),
             np.array([t.above_p, t.above_q]),

@@ -14,9 +14,14 @@ from functools import cached_property
 import numpy as np
 
 from dpselect.accounting.best_of_k.feasible_region import TradeOff, renyi_trade_off, trade_offs
-from dpselect.accounting.best_of_k.lemma7 import best_records, supremum, with_empty_outcome
 from dpselect.accounting.best_of_k.search_bound import search_bound
-from dpselect.accounting.best_of_k.theorems import composition_bound, lemma_20
+from dpselect.accounting.best_of_k.theorems import (
+    best_records,
+    composition_bound,
+    lemma_20,
+    supremum,
+    with_empty_outcome,
+)
 from dpselect.copied_by_fields import CopiedByFields
 from dpselect.numerics import ROUND_UP, Array
 from dpselect.privacy import Guarantee
