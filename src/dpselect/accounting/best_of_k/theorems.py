@@ -42,14 +42,14 @@ def supremum(records: Array, excess: Array) -> Array:
     return np.concatenate([(factors[i : i + rows] @ records).max(axis=1) for i in range(0, excess.size, rows)])
 
 
-def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff], *, points: int | None = None) -> Array:
+def best_records(law: Repetitions, pair: tuple[TradeOff, TradeOff]) -> Array:
     """Records for `supremum` that cover both directions, from few evaluations: 512 cells, or 112 of a convex law."""
     if not law.convex_log_derivative:
-        return partition(law, symmetric_trade_off(pair), points=points or 512).records
-    forward = smooth_records(law, pair[0], points=points or 112)
+        return partition(law, symmetric_trade_off(pair), points=512).records
+    forward = smooth_records(law, pair[0], points=112)
     if pair[0] is pair[1]:
         return forward
-    return np.concatenate((forward, smooth_records(law, pair[1], points=points or 112)), axis=1)
+    return np.concatenate((forward, smooth_records(law, pair[1], points=112)), axis=1)
 
 
 def with_empty_outcome(epsilons: Array, orders: Array, zero_probability: float) -> Array:

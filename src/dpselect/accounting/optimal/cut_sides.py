@@ -15,7 +15,10 @@ __all__ = ["Sides", "atom_at", "last_atom"]
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """Masses under P and P' (two rows) up to and from places that may lie inside atoms, none by subtraction from 1."""
+    """Masses under P and P' (two rows) up to and from places that may lie inside atoms, none by subtraction from 1.
+
+    `excess_below` is that of P' over P below each node, `excess_above` that of P over P' from each node on.
+    """
 
     losses: Array
     masses: Array
@@ -51,16 +54,11 @@ class Sides:
         first, last = atom_at(start, self.size), last_atom(end, self.size)
         return np.maximum(np.where(first == last, (end - start) * self.masses[:, first], near), 0.0)
 
-    def n_apart(self, start: Array, end: Array) -> tuple[Array, Array]:
-        """The smallest and the largest excess of P' over P below places from `start` to `end`."""
-        return self._range(self.excess_below, start, end)
+    def apart(self, excess: Array, start: Array, end: Array) -> tuple[Array, Array]:
+        """The smallest and the largest excess at places from `start` to `end`, `excess_below` or `excess_above`.
 
-    def s_apart(self, start: Array, end: Array) -> tuple[Array, Array]:
-        """The smallest and the largest excess of P over P' above them."""
-        return self._range(self.excess_above, start, end)
-
-    def _range(self, excess: Array, start: Array, end: Array) -> tuple[Array, Array]:
-        """Both excesses rise up to where losses change sign and fall from there on."""
+        Both rise up to where losses change sign and fall from there on.
+        """
         ends = self._at(excess, start), self._at(excess, end)
         peak = (start <= self.middle) & (self.middle <= end)
         highest = np.where(peak, excess[self.middle], np.maximum(*ends))

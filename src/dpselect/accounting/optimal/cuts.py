@@ -278,8 +278,8 @@ class Cuts(Bracketed):
         up, down = 1.0 + _SLOPE_ROUNDING, 1.0 - _SLOPE_ROUNDING
         n_rate, s_rate = scale * (up * n_gain - down * n_cost), up * s_gain - down * s_cost
         # the same without a difference of near terms; x first in the first row
-        n_apart, s_apart = t.n_apart(x_0, x_1), t.s_apart(y_0, y_1)
-        at_x, at_y = t.n_apart(x_0, x_0)[0], t.s_apart(y_1, y_1)[0]
+        n_apart, s_apart = t.apart(t.excess_below, x_0, x_1), t.apart(t.excess_above, y_0, y_1)
+        at_x, at_y = t.apart(t.excess_below, x_0, x_0)[0], t.apart(t.excess_above, y_1, y_1)[0]
         n_losses = n_loss, t.losses[last_atom(x_1, t.size)]
         s_losses = t.losses[atom_at(y_0, t.size)], s_loss
         both = Masses((low, low_end), (high, high_start), n_apart, s_apart)

@@ -6,8 +6,7 @@ With w(v) = phi'(1 - v), m = E[K], and T the base's trade-off in the matching di
   largest shift up to v. Proof: the integrand w(u) [P - exp(e - c(u)) P']_+ with w written as a sum of layers
   {u <= v}, on each of which c <= C(v), and whose mass under P is at most v.
 - shifted: H_e(A || A') <= m H_{e - c*}(Q || Q') with c* the largest shift (the layers taken together).
-- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws:
-  `Repetitions.divergence_shift`.
+- Koskela, Redberg and Wang (2024, arXiv 2402.06701) bound c* in closed form for some laws; here it is worked out.
 
 H(A || A') needs H(Q || Q') and, inside T, H(Q' || Q): the two directions are kept apart.
 """
