@@ -14,7 +14,7 @@ from dpselect.privacy.profile import about
 from dpselect.privacy.promises import promise, refusal
 from dpselect.privacy.renyi import epsilon_from_renyi
 
-__all__ = ["GuaranteePrice", "ParameterPrice", "Search", "calibrate", "least_parameter"]
+__all__ = ["GuaranteePrice", "ParameterPrice", "ParameterSearch", "calibrate", "least_parameter"]
 
 _SMALLEST, _LARGEST = 1e-6, 1e9
 _MOST_STEPS = 200
@@ -132,7 +132,7 @@ def least_parameter(
         return full(parameter) if found is None else found
 
     start, exponent = min(max(1.0, low), high), None
-    search = Search(epsilon, low, high, relative, unspent)
+    search = ParameterSearch(epsilon, low, high, relative, unspent)
     if price(start).has_profile:
         try:
             start = replace(search, relative=max(relative, 1e-2)).least(near, start)
@@ -145,7 +145,7 @@ def least_parameter(
 
 
 @dataclass(frozen=True)
-class Search:
+class ParameterSearch:
     """What a search for a parameter is after, and where."""
 
     target: float

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dpselect.accounting.planning.calibrate import Search, calibrate
+from dpselect.accounting.planning.calibrate import ParameterSearch, calibrate
 from dpselect.accounting.planning.search_prices import SearchPrice, least_noise
 from dpselect.errors import ArgumentError, BudgetError
 from dpselect.mechanisms import ExponentialMechanism
@@ -145,7 +145,7 @@ def _noise(make: Callable[[float], Guarantee], scale: float, share: float, delta
     """The noise with which a candidate costs this share of the squares; without delta, of epsilon."""
     most = share / scale if delta == 0.0 else math.sqrt(share) / scale
     try:
-        return Search(most).least(lambda noise: _cost(make(noise), delta), start=1.0)
+        return ParameterSearch(most).least(lambda noise: _cost(make(noise), delta), start=1.0)
     except ArgumentError as error:  # parameters have limits of their own
         raise BudgetError(str(error)) from None
 
