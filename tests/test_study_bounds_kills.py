@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import dpselect.study.bounds as bounds
-import dpselect.study.prepared as prepared
+import dpselect.study.split as split
 from dpselect.accounting.planning.search_prices import SearchPrice
 from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
@@ -70,7 +70,7 @@ def attempt(here, *, resume=False, at=None, after=False):
                 append(here / "bounds", repr(limits.tolist()))
                 return limits
 
-            prepared.buy = noted
+            split.buy = noted
             run_study(study(), base_folder=here, folder=here / "out", resume=resume, random=keyed_source(3))
             append(here / "writes", str(killer.count))
             status = 0

@@ -6,9 +6,9 @@ import pytest
 
 from dpselect.errors import StudyError
 from dpselect.study import parse_study
-from dpselect.study.described import described
 from dpselect.study.priced import _fingerprint
 from dpselect.study.settled import Place, settle
+from dpselect.study.written import described
 from tests.test_study_schema import STUDY, changed
 
 

@@ -10,15 +10,14 @@ from typer.testing import CliRunner
 
 import dpselect
 import dpselect.study
+import dpselect.study.refitted
 import dpselect.study.searched
-import dpselect.study.written
 from dpselect.cli.app import app
 from dpselect.errors import ContentError, StudyError
 from dpselect.randomness import keyed_source
 from dpselect.report import render_page
 from dpselect.study import check_study, load_study, parse_study, run_study
-from dpselect.study.constant import Constant
-from dpselect.study.opened import PublicTest
+from dpselect.study.shown import Constant, PublicTest
 from dpselect.study.sources import open_table
 from dpselect.study.target import Target
 from dpselect.testing.learner_contract import unpriced
@@ -66,12 +65,12 @@ def test_a_model_that_was_scrambled_on_its_way_to_the_file_shows(tmp_path, monke
     rows_with(ORDER, tmp_path, "d.csv", count=400)
     study = study_of(test={"source": "d.csv"}, learner={"name": "dp-sgd", "sampling_rate": 0.5, "steps": 60})
     whole = run(study, tmp_path, folder="whole").release["test"]["accuracy"]
-    original = dpselect.study.written.model_bytes
+    original = dpselect.study.refitted.model_bytes
 
     def reversed_weights(recipe, *, weights, **rest):
         return original(recipe, weights=[-w for w in weights], **rest)
 
-    monkeypatch.setattr(dpselect.study.written, "model_bytes", reversed_weights)
+    monkeypatch.setattr(dpselect.study.refitted, "model_bytes", reversed_weights)
     scrambled = run(study, tmp_path).release["test"]["accuracy"]
     assert whole > 0.8
     assert scrambled < 0.2

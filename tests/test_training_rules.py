@@ -26,6 +26,7 @@ from dpselect.privacy import compose, gaussian
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed
 from dpselect.study import parse_study
+from dpselect.study.columns import Column
 from dpselect.study.learners import recipe_of
 
 LEARNERS = [DPSGDClassifier, DPSGDRegressor]
@@ -237,10 +238,11 @@ def study(learner):
 
 @pytest.mark.parametrize("name", ["dp-sgd", "ridge"])
 def test_a_study_names_the_classes_that_count_more(name):
-    recipe = recipe_of(study({"name": name, "class_weights": {">50K": 3.0}}), nominal_rows=320)
+    columns = dict.fromkeys("abc", Column(bounds=(0, 1)))
+    recipe = recipe_of(study({"name": name, "class_weights": {">50K": 3.0}}), nominal_rows=320, columns=columns)
     model = recipe.estimator(40.0, {}, None)
     assert model.class_weights == [3.0, 1.0], "in the order of the classes, and so in a file of the model"
-    assert recipe.empty_fit(40.0, {}, 3).weights_[0].shape == (4, 2)
+    assert recipe.empty_fit(40.0, {}).weights_[0].shape == (4, 2)
     for wrong, named in (({"other": 2.0}, "other"), ([1.0, 2.0], "table")):
         with pytest.raises(StudyError, match=f"class_weights.*{named}"):
             recipe_of(study({"name": name, "class_weights": wrong}), nominal_rows=320)

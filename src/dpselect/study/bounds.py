@@ -59,12 +59,14 @@ class Purchase:
     @property
     def mechanism(self) -> Quantiles:
         """What is run on each column."""
-        return _mechanism(self.epsilon, self.adjacency)
+        from dpselect.ordered import Quantiles  # which other studies need not load
+
+        return Quantiles(qs=QUANTILES, epsilon=self.epsilon, method="joint", adjacency=self.adjacency)
 
     @property
     def guarantee(self) -> Guarantee:
         """The price of all of them."""
-        return _together(self.epsilon, len(self.columns), self.adjacency)
+        return compose(*[self.mechanism.guarantee] * len(self.columns))
 
     @property
     def rows(self) -> int:
@@ -109,13 +111,17 @@ def purchase_of(study: Study, columns: Mapping[str, Column]) -> Purchase | None:
     if privacy.adjacency is Adjacency.REPLACE_ONE:
         enough /= 1 - QUANTILES[0]  # a replaced row moves the score by 2, an added one by 2 (1 - .15)
 
-    def bought(epsilon: float, share: float | None) -> Purchase:
+    def bought(epsilon: float, share: float | None = None) -> Purchase:
         return Purchase(names, epsilon, share, privacy.adjacency, enough)
 
     if asked.epsilon is not None:
         if privacy.epsilon is not None and asked.epsilon >= privacy.epsilon:
             raise BudgetError("preparation.epsilon: must be below privacy.epsilon, which is for all of the study")
-        return bought(_of_total(asked.epsilon, privacy.delta, len(names), privacy.adjacency), None)
+        try:  # the largest epsilon of one column with which all cost this much
+            noise = calibrate(lambda scale: bought(1.0 / scale).guarantee, epsilon=asked.epsilon, delta=privacy.delta)
+        except BudgetError as error:
+            raise BudgetError(f"preparation.epsilon: {error}") from None
+        return bought(1.0 / noise)
     if privacy.epsilon is None:
         raise StudyError("preparation.epsilon: needed for private bounds where [privacy] gives a noise_multiplier")
     offers = [
@@ -146,29 +152,10 @@ def buy(purchase: Purchase, columns: Mapping[str, Column], numbers: Mapping[str,
     return limits
 
 
-def known_columns(purchase: Purchase | None, columns: Mapping[str, Column], limits: Array) -> dict[str, Column]:
+def known_columns(purchase: Purchase, columns: Mapping[str, Column], limits: Array) -> dict[str, Column]:
     """The columns with the bounds that were bought."""
-    bought = {} if purchase is None else dict(zip(purchase.columns, limits.tolist(), strict=True))
+    bought = dict(zip(purchase.columns, limits.tolist(), strict=True))
     return {name: column.bought(*bought[name]) if name in bought else column for name, column in columns.items()}
-
-
-def _together(epsilon: float, count: int, adjacency: Adjacency) -> Guarantee:
-    return compose(*[_mechanism(epsilon, adjacency).guarantee] * count)
-
-
-def _mechanism(epsilon: float, adjacency: Adjacency) -> Quantiles:
-    from dpselect.ordered import Quantiles  # which other studies need not load
-
-    return Quantiles(qs=QUANTILES, epsilon=epsilon, method="joint", adjacency=adjacency)
-
-
-def _of_total(epsilon: float, delta: float, count: int, adjacency: Adjacency) -> float:
-    """The largest epsilon of one column with which all cost this much."""
-    try:
-        noise = calibrate(lambda scale: _together(1.0 / scale, count, adjacency), epsilon=epsilon, delta=delta)
-    except BudgetError as error:
-        raise BudgetError(f"preparation.epsilon: {error}") from None
-    return 1.0 / noise
 
 
 def _of_share(share: float, epsilon: float, delta: float, count: int) -> float:

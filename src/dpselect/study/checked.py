@@ -34,7 +34,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
     notes = (
         misleading(settled.study),
         unweighted(settled.study),
-        left_unsearched(study, settled),
+        left_unsearched(settled),
         _pays(settled, found),
         lost_by_searching(settled),
         _unmeasured(settled),

@@ -8,7 +8,7 @@ become indicator columns (`columns/`). Content errors name a column at most, nev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,15 @@ class Rows:
     labels: NDArray[Any]
     digests: Digests
     numbers: Mapping[str, Array] = field(default_factory=dict)
+
+    def with_columns(self, columns: Mapping[str, Column]) -> Rows:
+        """The same rows, in the same parts, with features by the bounds of these columns."""
+        features, end = self.features.copy(), 0
+        for name, column in columns.items():
+            start, end = end, end + column.width
+            if name in self.numbers:
+                features[:, start:end] = column.features(self.numbers[name])
+        return replace(self, features=features)
 
 
 def plan_columns(data: Data, table: Table) -> dict[str, Column]:

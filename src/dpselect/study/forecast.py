@@ -17,7 +17,6 @@ from typing import Any, Final, get_args
 import numpy as np
 
 from dpselect.errors import StudyError
-from dpselect.study.designed import signals
 from dpselect.study.schema import SearchDesign, Study
 from dpselect.study.settled import Place, Settled, settle
 
@@ -60,21 +59,21 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
     `StudyError` where nothing was measured that could be said: without epsilon, delta or a number of rows.
     """
     settled = settle(study, Place.of(study, base_folder, folder))
-    privacy, size = study.privacy, signals(study)
+    privacy, size, weights = study.privacy, settled.signals, _weights(settled)
     if size is None:
         raise StudyError(
             "privacy: a forecast takes epsilon, a delta above 0, and nominal_rows, a public number of rows"
         )
     found, task = _measured(), study.data.task
     losses = [each for each in found["losses"] if each["task"] == task]
-    loss = _group(losses, size / _weights(settled), SIGNALS_A_WEIGHT)
+    loss = _group(losses, size / weights, SIGNALS_A_WEIGHT)
     return {
         "study": study.name,
         "task": task,
         "rows": privacy.nominal_rows,
         "columns": len(settled.columns),
         "signals": size,
-        "weights": _weights(settled),
+        "weights": weights,
         "epsilon": privacy.epsilon,
         "delta": privacy.delta,
         "loss_to_noise": None if loss is None else {key: loss[key] for key in _FIGURES},
@@ -86,24 +85,20 @@ def forecast_study(study: Study, *, base_folder: Path, folder: Path | None = Non
     }
 
 
-def left_unsearched(study: Study, settled: Settled) -> str | None:
+def left_unsearched(settled: Settled) -> str | None:
     """What is to be said of parts of a space that the rule does not search; None where it leaves none out."""
-    left = [name for name in study.space if name not in settled.study.space]
-    if not left:
+    if not settled.unsearched:
         return None
     return (
-        f"{', '.join(left)} under [space] is not searched: from public facts one run with all of the total is expected "
-        'to be better (search.design = "one-stage" searches all the same)'
+        f"{', '.join(settled.unsearched)} under [space] is not searched: from public facts one run with all of the "
+        'total is expected to be better (search.design = "one-stage" searches all the same)'
     )
 
 
 def lost_by_searching(settled: Settled) -> str | None:
     """What is to be said before anything is spent, where searches like this one lost; None where they did not."""
-    size = signals(settled.study)
-    if size is None:
-        return None
-    found = _gain(settled.study, settled.design, size)
-    if found["median"] is None or found["median"] >= -_NOISE:
+    found = {} if settled.signals is None else _gain(settled.study, settled.design, settled.signals)
+    if found.get("median") is None or found["median"] >= -_NOISE:
         return None
     score = "R2" if settled.study.data.task == "regression" else "accuracy"
     low, median, high = (f"{1000 * found[key]:+.0f}" for key in ("low", "median", "high"))
@@ -129,8 +124,7 @@ def _why(study: Study, design: str) -> str:
 
 def _weights(settled: Settled) -> int:
     """Numbers of a linear model of the encoded columns."""
-    features = sum(column.width for column in settled.columns.values())
-    return features * max(1, len(settled.study.data.target.classes))
+    return settled.recipe.features * max(1, len(settled.study.data.target.classes))
 
 
 def _kind(study: Study) -> str:
@@ -157,5 +151,4 @@ def _group(known: list[dict[str, Any]], value: float, ends: tuple[float, ...]) -
 
 @cache
 def _measured() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((files("dpselect.study") / "forecast.json").read_text(encoding="utf-8"))
-    return found
+    return json.loads((files("dpselect.study") / "forecast.json").read_text(encoding="utf-8"))

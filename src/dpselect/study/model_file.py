@@ -144,16 +144,9 @@ def _model_of(description: _Description, arrays: Mapping[str, NDArray[Any]]) -> 
     if (description.classes is None) == (description.label_bounds is None):
         raise ArgumentError("a label has classes or bounds")
     target = Target(description.classes or (), description.label_bounds)
-    recipe = Recipe(
-        description.learner,
-        description.shared,
-        target,
-        description.nominal_rows or 1.0,
-        description.adjacency,
-        columns,
-    )
-    features = sum(column.width for column in columns.values())
-    estimator = recipe.empty_fit(description.noise, description.parameters, features)
+    rows, adjacency = description.nominal_rows or 1.0, description.adjacency
+    recipe = Recipe(description.learner, description.shared, target, rows, adjacency, columns)
+    estimator = recipe.empty_fit(description.noise, description.parameters)
     weights = [arrays.get(f"weights_{i}.npy") for i in range(len(arrays))]
     right = [
         w is not None and w.dtype == np.float64 and w.shape == empty.shape

@@ -24,7 +24,7 @@ from dpselect.study.portfolio import portfolio_price
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
 from dpselect.study.second_stage import SecondStage, first_share, second_stage
-from dpselect.study.settled import Settled, budget_of
+from dpselect.study.settled import Settled
 from dpselect.tuning import SearchRequest, SearchStore, check_store
 
 __all__ = ["Price", "Priced", "admit", "price", "price_study"]
@@ -127,17 +127,15 @@ def admit(priced: Priced) -> Priced:
 
     Raises `BudgetError` or `StudyError`; nothing is charged, and no row is read.
     """
-    study, place, found = priced.settled.study, priced.settled.place, priced.price
-    with budget_of(study, place) as named:
-        if named is not None and not place.resume:
-            left = named[1].remaining()
-            if left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta):
-                raise BudgetError(
-                    f"the search costs epsilon {rounded_up(found.epsilon)} at delta {found.delta:g}; budget "
-                    f"{study.privacy.budget!r} has epsilon {rounded_down(float(left.epsilon))} and delta "
-                    f"{rounded_down(float(left.delta))} left"
-                )
-    check_store(priced.request, priced.store, priced.settled.execution, has_ledger=True)
+    settled, found = priced.settled, priced.price
+    left = None if settled.place.resume else settled.left
+    if left is not None and (left.epsilon < Fraction(found.epsilon) or left.delta < Fraction(found.delta)):
+        raise BudgetError(
+            f"the search costs epsilon {rounded_up(found.epsilon)} at delta {found.delta:g}; budget "
+            f"{settled.study.privacy.budget!r} has epsilon {rounded_down(float(left.epsilon))} and delta "
+            f"{rounded_down(float(left.delta))} left"
+        )
+    check_store(priced.request, priced.store, settled.execution, has_ledger=True)
     return priced
 
 

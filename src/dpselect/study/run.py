@@ -9,20 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpselect.randomness import RandomSource
 from dpselect.study.forecast import left_unsearched, lost_by_searching
 from dpselect.study.opened import open_rows
-from dpselect.study.prepared import prepared
 from dpselect.study.priced import admit, price
+from dpselect.study.refitted import refit
 from dpselect.study.schema import Study
 from dpselect.study.searched import Watching, search
 from dpselect.study.settled import Place, settle
 from dpselect.study.shown import unweighted
+from dpselect.study.split import prepared
 from dpselect.study.written import read_release, write
+from dpselect.tuning import TuneResult
 
 __all__ = ["StudyRun", "run_study"]
 
@@ -59,12 +60,12 @@ def run_study(
     Raises `StudyError` before a row is read, `ContentError` before anything is drawn or charged, `BudgetError` when
     the budget does not allow the search. Until the search begins nothing is written, not even the folder.
     """
-    begins = stage or _silent
+    begins = stage or (lambda _: None)
     begins("finding the price")
     settled = settle(study, Place.of(study, base_folder, folder, resume=resume))
     priced = admit(price(settled))
     _LOG.info("study %r costs epsilon %.6g at delta %g", study.name, priced.price.epsilon, priced.price.delta)
-    for said in (unweighted(settled.study), left_unsearched(study, settled), lost_by_searching(settled)):
+    for said in (unweighted(settled.study), left_unsearched(settled), lost_by_searching(settled)):
         if said is not None:
             _LOG.warning("note: %s", said)
     begins("reading the rows")
@@ -72,10 +73,10 @@ def run_study(
     run = prepared(opened)
     begins("searching" if settled.design in ("one-stage", "two-stage") else "training")
     watching = Watching(progress, operator_progress, random)
-    # the tuner has it written, between the last trial and the end of its key
-    found = search(priced, run, write=partial(write, opened), watching=watching)
+
+    def release(result: TuneResult) -> None:
+        write(opened, refit(opened, result), result)
+
+    # the tuner calls it between the last trial and the end of its key
+    found = search(priced, run, write=release, watching=watching)
     return StudyRun(settled.place.folder, read_release(settled.place.folder), found.key_variable)
-
-
-def _silent(stage: str) -> None:
-    """Nobody is told."""

@@ -14,13 +14,13 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.errors import ArgumentError, StudyError
-from dpselect.ledger import Budget, Ledger
+from dpselect.ledger import Amounts, Budget, Ledger
 from dpselect.repetitions import Repetitions, law_named
 from dpselect.storage import key_place
 from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
-from dpselect.study.designed import designed
+from dpselect.study.designed import designed, signals
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
@@ -67,7 +67,8 @@ class Settled:
     """A study whose names, laws, tables and places are found good.
 
     `payload_bytes` is the room that a model needs. `candidates` are those of a portfolio; `recipe` is the first one's.
-    `second` is how a second stage trains, on all rows.
+    `second` is how a second stage trains, on all rows. `left` is what the budget that the study names had left,
+    `signals` its n mu, `unsearched` are keys of the space that the rule does not search.
     """
 
     study: Study
@@ -85,6 +86,9 @@ class Settled:
     payload_bytes: int
     candidates: tuple[PortfolioCandidate, ...] = ()
     second: Recipe | None = None
+    left: Amounts | None = None
+    signals: float | None = None
+    unsearched: tuple[str, ...] = ()
 
     @property
     def design(self) -> str:
@@ -95,10 +99,7 @@ class Settled:
     def settings(self) -> dict[str, Any]:
         """What all runs share: of the learner's table, and steps that the price settled."""
         named = self.study.learner.parameters
-        added = (
-            {} if self.candidates else {key: self.recipe.shared[key] for key in self.recipe.shared if key not in named}
-        )
-        return named | added
+        return named if self.candidates else {**self.recipe.shared, **named}
 
     @property
     def scored(self) -> bool:
@@ -115,19 +116,24 @@ class Settled:
         """Whether the winner's noisy figure is released: on public rows there is none that was paid for."""
         return self.releases_score and self.study.validation.data == "private"
 
+    def with_columns(self, columns: Mapping[str, Column]) -> Settled:
+        """The same with bounds that were bought."""
+        candidates = [replace(each, recipe=replace(each.recipe, columns=columns)) for each in self.candidates]
+        recipe = replace(self.recipe, columns=columns)
+        return replace(self, columns=columns, recipe=recipe, candidates=tuple(candidates))
+
 
 def settle(study: Study, place: Place) -> Settled:
     """Check all that needs neither a price nor a row, the quickest first. Makes nothing and draws nothing.
 
     Raises `StudyError` (or `ArgumentError`) that names what is wrong.
     """
-    study = designed(study)
-    check = Problems()
-    settled = _settled(study, place, check)
+    check, filled = Problems(), designed(study)
+    settled = _settled(filled, place, check)
     check.none()
-    if settled is None:
-        raise AssertionError("what refused has been raised")
-    return settled
+    assert settled is not None, "what refused has been raised"
+    unsearched = tuple(key for key in study.space if key not in filled.space)
+    return replace(settled, signals=signals(filled), unsearched=unsearched)
 
 
 def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:
@@ -143,7 +149,7 @@ def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:
 def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
     data, tested = study.data, None if study.test is None else study.test.source
     check.of(lambda: _check_folder(place), "output.folder")
-    check.of(lambda: _check_budget(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
+    left = check.of(lambda: _left(study, place), "privacy.ledger", "privacy.budget", "privacy.adjacency")
     check.of(lambda: _check_key(study, place), "output.key_variable")
     executor = check.of(lambda: _executor(study.runs), "runs")
     space = check.of(lambda: space_of(study))
@@ -171,9 +177,8 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         or metric is None
     ):
         return None
-    features, portfolio = sum(column.width for column in columns.values()), study.search.design == "portfolio"
-    two = study.search.design == "two-stage"
-    models = check.of(lambda: [_largest(each.recipe, space, features) for each in candidates], "data")
+    portfolio, two = (study.search.design == design for design in ("portfolio", "two-stage"))
+    models = check.of(lambda: [_largest(each.recipe, space) for each in candidates], "data")
     if models is None:
         return None
     largest = max(models, key=_size)
@@ -194,6 +199,7 @@ def _settled(study: Study, place: Place, check: Problems) -> Settled | None:
         payload_bytes=len(encode_value((*largest, np.zeros(metric.noisy_shape, np.int64)))) + bought + _SPARE_BYTES,
         candidates=tuple(candidates) if portfolio else (),
         second=replace(candidates[0].recipe, nominal_rows=study.privacy.nominal_rows) if two else None,
+        left=left,
     )
 
 
@@ -226,7 +232,11 @@ def space_of(study: Study) -> Space:
 
 def law_of(study: Study) -> Repetitions:
     """The law of the number of runs; raises `StudyError`."""
-    settings = dict(designed(study).repetitions)
+    return _law(designed(study))
+
+
+def _law(study: Study) -> Repetitions:
+    settings = dict(study.repetitions)
     name = settings.pop("law", None)
     if not isinstance(name, str):
         raise StudyError("repetitions.law: give the name of a law, such as harmonic")
@@ -252,7 +262,7 @@ def _metric(study: Study) -> Metric:
 
 
 def _law_for(study: Study) -> Repetitions:
-    law = law_of(study)
+    law = _law(study)
     if study.runs.constant and law.limit is None:
         raise StudyError("runs.constant: needs a law with a limit, such as harmonic, or at_most under [repetitions]")
     return law
@@ -265,15 +275,21 @@ def _trained_rows(study: Study) -> float | None:
     return None if nominal is None else nominal * (1.0 - private_share)
 
 
-def _check_budget(study: Study, place: Place) -> None:
-    """It is there, and counts under the study's adjacency: a search that is refused later has made its store."""
+def _left(study: Study, place: Place) -> Amounts | None:
+    """What the budget has left, None where none is named.
+
+    It must count under the study's adjacency: a search that is refused later has made its store.
+    """
     asked = study.privacy.adjacency
     with budget_of(study, place) as named:
-        if named is not None and named[1].adjacency is not asked:
+        if named is None:
+            return None
+        if named[1].adjacency is not asked:
             raise StudyError(
                 f"privacy.adjacency: {asked.value} here, but budget {named[1].name!r} is under "
                 f"{named[1].adjacency.value}: take that, or another privacy.budget"
             )
+        return named[1].remaining()
 
 
 def _check_key(study: Study, place: Place) -> None:
@@ -340,14 +356,14 @@ def _public_table(
     return table
 
 
-def _largest(recipe: Recipe, space: Space, features: int) -> tuple[Any, ...]:
+def _largest(recipe: Recipe, space: Space) -> tuple[Any, ...]:
     """The weights of the largest model in the space, made without data: what every slot must have room for."""
     laws = space.describe()
     sizes = laws.get("hidden_units", {})
     drawn = {"hidden_units": max(sizes.get("choices", [sizes.get("high", 0)]))} if sizes else {}
     choices = [drawn | {"map": name} for name in laws["map"]["choices"]] if "map" in laws else [drawn]
     try:
-        models = [tuple(recipe.empty_fit(1.0, choice, features).weights_) for choice in choices]
+        models = [tuple(recipe.empty_fit(1.0, choice).weights_) for choice in choices]
     except (ArgumentError, TypeError) as error:
         raise StudyError(f"learner: {error}") from None
     return max(models, key=_size)

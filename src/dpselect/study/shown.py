@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +13,14 @@ from numpy.typing import NDArray
 from dpselect.study.cells import category
 from dpselect.study.learners import LEARNERS
 from dpselect.study.learners.recipe import learner_keys
-from dpselect.study.metrics import Metric
+from dpselect.study.metrics import Metric, metrics_for
+from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
 from dpselect.study.schema import Data, Study
+from dpselect.study.target import Target
+from dpselect.study.task import DEFAULT_METRICS
 
-__all__ = ["figures", "misleading", "unweighted"]
+__all__ = ["Constant", "PublicTest", "figures", "misleading", "unweighted"]
 
 _FAILURE: Final = 0.05
 _RARE: Final = 0.1
@@ -105,3 +110,68 @@ def _counted_shares(counts: list[float]) -> list[float | None]:
     positive = [max(count, 0.0) for count in counts]
     total = sum(positive)
     return [count / total for count in positive] if total > 0.0 else []
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A model that gives the same answer for all rows: a class, with the shares of all as probabilities, or a number.
+
+    `place` is what a metric takes for the answer, `answer` what a person does.
+    """
+
+    answer: Any
+    place: float
+    shares: tuple[float, ...] = ()
+
+    @classmethod
+    def best(cls, target: Target, labels: NDArray[Any]) -> Constant:
+        """The commonest class of these public labels, or their mean."""
+        if target.bounds is not None:
+            mean = float(np.mean(labels))
+            return cls(mean, mean)
+        counts = np.bincount(labels[labels >= 0], minlength=len(target.classes))
+        place = int(np.argmax(counts))
+        return cls(target.classes[place], place, tuple(counts / max(1, counts.sum())))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The answer for each row, shape (rows,)."""
+        return np.full(len(X), self.place)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """The shares for each row, shape (rows, classes)."""
+        return np.tile(self.shares, (len(X), 1))
+
+
+@dataclass(frozen=True, repr=False)
+class PublicTest:
+    """Public rows as they stand in their source, and their labels as `Target.read` gives them."""
+
+    source: str
+    columns: Mapping[str, Any]
+    labels: NDArray[Any]
+    target: Target
+
+    def of(self, model: Path) -> dict[str, Any]:
+        """What release.json says of the model in this file, which is loaded as by anybody: free, as both are public.
+
+        All metrics that the label admits, and by itself the accuracy or the absolute error. `constant` is what one
+        answer for all rows reaches, the commonest class of these rows or the mean of their labels.
+        """
+        loaded = load_model(model)
+        found = self._metrics(loaded.estimator, loaded.encode(self.columns))
+        constant = Constant.best(self.target, self.labels)
+        usual = DEFAULT_METRICS[self.target.task]
+        return {
+            "source": self.source,
+            "rows": len(self.labels),
+            usual.replace("-", "_"): found[usual],
+            "metrics": found,
+            "constant": {"answer": constant.answer, "metrics": self._metrics(constant, self.labels)},
+        }
+
+    def _metrics(self, model: Any, features: Any) -> dict[str, float]:
+        """The value of each metric that the label admits."""
+        return {
+            name: metric.estimate(metric.cells(model, features, self.labels), noise=None, failure=0.05).value
+            for name, metric in metrics_for(self.target).items()
+        }

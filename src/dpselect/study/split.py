@@ -1,9 +1,12 @@
-"""Step 4 of a study: which rows train and which validate, and with them one run of its search."""
+"""Step 4 of a study: bounds that are bought, which rows train and which validate, and with them one run of its search.
+
+Bounds that nobody knows are bought on all private rows, before any run and before the rows are dealt to parts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -13,21 +16,20 @@ from numpy.typing import NDArray
 from dpselect.privacy import Adjacency
 from dpselect.randomness import RandomSource
 from dpselect.selection.portfolio import Portfolio
+from dpselect.study.bounds import buy, known_columns
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import Metric, ScoreNoise
 from dpselect.study.opened import Opened
 from dpselect.study.portfolio import agreement, fitted, size
-from dpselect.study.priced import Price
+from dpselect.study.priced import Priced
 from dpselect.study.row_parts import validation_mask
 from dpselect.study.schema import Study
-from dpselect.study.settled import Settled
-from dpselect.tuning import TrialOutput
+from dpselect.tuning import Preparation, TrialOutput
 
-__all__ = ["StudyObjective", "split"]
+__all__ = ["StudyObjective", "prepared", "split"]
 
 Array = NDArray[Any]
 KEY_BYTES: Final = 32
-Labels = NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +40,7 @@ class OneModel:
     noise: float
 
     def __call__(
-        self, params: Mapping[str, Any], random: RandomSource, rows: tuple[Array, Labels]
+        self, params: Mapping[str, Any], random: RandomSource, rows: tuple[Array, Array]
     ) -> tuple[Any, tuple[Array, ...]]:
         """The model; there is nothing to tell of it."""
         return self.recipe.estimator(self.noise, params, random.spawn("train")).fit(*rows), ()
@@ -56,8 +58,8 @@ class StudyObjective:
     """
 
     train: OneModel | Portfolio
-    training: tuple[Array, Labels]
-    validation: tuple[Array, Labels] | None
+    training: tuple[Array, Array]
+    validation: tuple[Array, Array] | None
     score_rows: float
     score_noise: ScoreNoise | None
     metric: Metric
@@ -82,9 +84,30 @@ class StudyObjective:
         return TrialOutput(score, (*weights, *shown, *self.beside))
 
 
+def prepared(opened: Opened) -> StudyObjective | Preparation:
+    """One run of the search, or where bounds are private what buys them first; with the price of all else there is."""
+    beside = opened.priced.price.beside
+    return split(opened) if beside is None else Preparation(partial(_bought, opened), beside)
+
+
+def _bought(opened: Opened, random: RandomSource) -> StudyObjective:
+    settled, purchase = opened.priced.settled, opened.priced.price.purchase
+    if purchase is None:
+        return split(opened)
+    limits = buy(purchase, settled.columns, opened.rows.numbers, random)
+    columns = known_columns(purchase, settled.columns, limits)
+    known = replace(
+        opened,
+        priced=replace(opened.priced, settled=settled.with_columns(columns)),
+        rows=opened.rows.with_columns(columns),
+        validation=None if opened.validation is None else opened.validation.with_columns(columns),
+    )
+    return replace(split(known), beside=(limits,))
+
+
 def split(opened: Opened) -> StudyObjective:
     """One run: on the parts of the private rows; or on all of them, scored by these, by public rows or not at all."""
-    settled, price, rows = opened.priced.settled, opened.priced.price, opened.rows
+    settled, rows = opened.priced.settled, opened.rows
     study = settled.study
     held_out, validation, score_rows = np.zeros(len(rows.labels), dtype=bool), None, 1.0
     if opened.validation is not None:
@@ -98,7 +121,7 @@ def split(opened: Opened) -> StudyObjective:
     elif study.validation.data == "training":
         validation, score_rows = (rows.features, rows.labels), _public_rows(study, rows.labels, 1.0)
     return StudyObjective(
-        train=_training(settled, price),
+        train=_training(opened.priced),
         training=(rows.features[~held_out], rows.labels[~held_out]),
         validation=validation,
         score_rows=score_rows,
@@ -109,14 +132,15 @@ def split(opened: Opened) -> StudyObjective:
     )
 
 
-def _public_rows(study: Study, labels: Labels, share: float) -> float:
+def _public_rows(study: Study, labels: Array, share: float) -> float:
     """About how many rows score, a public figure."""
     if study.privacy.adjacency is Adjacency.REPLACE_ONE:
         return max(1.0, float(len(labels)))  # the rows are dealt by their positions
     return max(1.0, (study.privacy.nominal_rows or 1) * share)
 
 
-def _training(settled: Settled, price: Price) -> OneModel | Portfolio:
+def _training(priced: Priced) -> OneModel | Portfolio:
+    settled, price = priced.settled, priced.price
     if price.portfolio is None:
         return OneModel(settled.recipe, price.noise)
     compared = agreement(settled.study.data.target, settled.recipe.shared.get("class_weights"))

@@ -1,15 +1,12 @@
-"""Step 6 of a study, what it writes, atomically: the model, facts.json, the pages for people, and last release.json."""
+"""Step 7 of a study, what it writes, atomically: the model, facts.json, the pages for people, and last release.json."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 import dpselect
 from dpselect import report
@@ -18,43 +15,32 @@ from dpselect.privacy import Receipt
 from dpselect.storage import write_atomically
 from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.columns import Column
-from dpselect.study.described import described
-from dpselect.study.model_file import model_bytes
 from dpselect.study.opened import Opened
-from dpselect.study.prepared import model_parts, with_bounds
 from dpselect.study.priced import Priced
+from dpselect.study.refitted import Refitted
+from dpselect.study.schema import Study
 from dpselect.study.settled import RELEASE, Settled, budget_of
 from dpselect.study.shown import figures, misleading
+from dpselect.study.sources import source_name
 from dpselect.tuning import TuneResult
 
-__all__ = ["read_release", "remake_report", "write"]
+__all__ = ["described", "read_release", "remake_report", "write"]
 
 MODEL, FACTS, REPORT, CARD = "model.npz", "facts.json", "report.html", "model-card.md"
 
 
-@dataclass(frozen=True, repr=False)
-class _Model:
-    """What is released: which way of training, the columns as they were trained with, the file, a figure's cells."""
-
-    chosen: PortfolioCandidate
-    columns: Mapping[str, Column]
-    content: bytes
-    cells: NDArray[np.int64] | None
-
-
-def write(opened: Opened, result: TuneResult) -> None:
+def write(opened: Opened, found: Refitted | None, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
     folder, price = settled.place.folder, priced.price
-    test, validation, model = None, None, _model(opened, result)
-    if model is not None:
-        if model.cells is not None:
-            validation = figures(priced, model.cells)
-        write_atomically(folder / MODEL, model.content)
+    columns, test, validation = settled.columns, None, None
+    if found is not None:
+        columns = found.chosen.recipe.columns
+        validation = None if found.cells is None else figures(priced, found.cells)
+        write_atomically(folder / MODEL, found.content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
-    chosen = None if model is None else model.chosen
+    chosen = None if found is None else found.chosen
     release = _release(priced, result, chosen, test=test, validation=validation)
-    columns = settled.columns if model is None else model.columns
     release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
     facts = report.search_facts(
         parts=price.parts,
@@ -70,32 +56,6 @@ def write(opened: Opened, result: TuneResult) -> None:
     for name, page in pages.items():
         write_atomically(folder / name, page.encode())
     write_atomically(folder / RELEASE, _json(release))
-
-
-def _model(opened: Opened, result: TuneResult) -> _Model | None:
-    """The model that the value stands for, the same at every call; None where nothing was found."""
-    if result.value is None:
-        return None
-    settled, price = opened.priced.settled, opened.priced.price
-    weights, columns = model_parts(result.value, price.purchase, settled.columns)
-    cells = None
-    if settled.shows_score:
-        *weights, last = weights
-        cells = np.asarray(last, dtype=np.int64)
-    chosen, noise = PortfolioCandidate(result.params or {}, settled.recipe), price.noise
-    if price.portfolio is not None:
-        place, *weights = weights
-        chosen, noise = settled.candidates[int(place)], price.portfolio.noises[int(place)]
-    if price.second is not None:
-        rows, stage = with_bounds(opened.rows, columns), price.second.with_columns(columns)
-        chosen, noise = PortfolioCandidate(stage.carried(chosen.parameters), stage.recipe), stage.noise
-        found = stage.trained(chosen.parameters, (rows.features, rows.labels), weights[0].tobytes())
-        if found is None:
-            return None
-        weights = found
-    parameters = chosen.parameters if price.portfolio is None else {}
-    content = model_bytes(chosen.recipe, noise=noise, parameters=parameters, weights=weights, columns=columns)
-    return _Model(chosen, columns, content, cells)
 
 
 def read_release(folder: Path) -> dict[str, Any]:
@@ -179,6 +139,28 @@ def _release(
         "replayable": result.replayable,
         "receipt": asdict(result.receipt) if named and result.receipt is not None else None,
         "versions": {"dpselect": dpselect.__version__},
+    }
+
+
+def described(study: Study, columns: Mapping[str, Column]) -> dict[str, Any]:
+    """Parts of release.json, by their keys; JSON-able. `columns` are those of the model, in its order.
+
+    Of a source its name alone stands there: a folder, a host or a user is nobody's business.
+    """
+    data = study.data
+    return {
+        "card": study.card.model_dump(),
+        "data": {
+            "source": source_name(data.source, data.table),
+            "form": {key: value for key, value in vars(data.form).items() if value is not None and key != "table"},
+            "label": data.label,
+            "classes": None if data.classes is None else list(data.classes),
+            "label_bounds": None if data.label_bounds is None else list(data.label_bounds),
+            "nominal_rows": study.privacy.nominal_rows,
+            "columns": {
+                name: column.model_dump(mode="json", exclude_defaults=True) for name, column in columns.items()
+            },
+        },
     }
 
 

@@ -36,7 +36,7 @@ class Recipe:
     """How a study's runs are trained: an estimator from noise, drawn parameters and public numbers.
 
     `nominal_rows` is the public number of training rows, None when it is the (public) true one. `columns` are needed
-    where there is a map.
+    where there is a map, and for `features`.
     """
 
     kind: str
@@ -45,6 +45,11 @@ class Recipe:
     nominal_rows: float | None
     adjacency: Adjacency
     columns: Mapping[str, Column] = field(default_factory=dict)
+
+    @property
+    def features(self) -> int:
+        """How many features the columns become."""
+        return sum(column.width for column in self.columns.values())
 
     @property
     def noise_name(self) -> str:
@@ -73,7 +78,7 @@ class Recipe:
     def guarantee(self, noise: float) -> Guarantee:
         """What one run promises; the same for every setting in the space."""
         learner = replace(self, shared={key: value for key, value in self.shared.items() if key != "map"})
-        guarantee: Guarantee = learner.estimator(noise, {}, None).guarantee()  # a map costs nothing
+        guarantee = learner.estimator(noise, {}, None).guarantee()  # a map costs nothing
         if guarantee.adjacency is not self.adjacency:
             raise AdjacencyError(
                 f"learner {self.kind!r} is private under {guarantee.adjacency.value}, the study states "
@@ -93,20 +98,20 @@ class Recipe:
         self.guarantee(1.0)
         learner = self.estimator(1.0, drawn, None)
         if isinstance(learner, MappedLearner):
-            features = sum(column.width for column in self.columns.values())
-            if features:
-                learner.rows_map.fit(np.zeros((0, features)))
+            if self.features:
+                learner.rows_map.fit(np.zeros((0, self.features)))
             learner = learner.learner
-        if "steps" in learner.get_params():
-            learner.set_params(steps=1)
-        learner.fit(np.zeros((0, 1)), np.zeros(0, dtype=np.int64))
+        _fit_to_nothing(learner, 1)
 
-    def empty_fit(self, noise: float, drawn: Mapping[str, Any], features: int) -> Any:
+    def empty_fit(self, noise: float, drawn: Mapping[str, Any]) -> Any:
         """An estimator fitted to no rows: the shape of what a run returns, made without data."""
-        estimator = self.estimator(noise, drawn, None)
-        if "steps" in estimator.get_params():
-            estimator.set_params(steps=1)
-        return estimator.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
+        return _fit_to_nothing(self.estimator(noise, drawn, None), self.features)
+
+
+def _fit_to_nothing(learner: Any, features: int) -> Any:
+    if "steps" in learner.get_params():
+        learner.set_params(steps=1)
+    return learner.fit(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
 
 
 def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str, Column] | None = None) -> Recipe:
