@@ -52,7 +52,7 @@ def check_study(study: Study, *, base_folder: Path, folder: Path | None = None, 
         "parameters": settled.settings,
         "metric": settled.study.metric if settled.scored else None,
         "score_released": settled.releases_score,
-        "noise": {recipe.noise_name: recipe.noise_parameter(found.noise)},
+        "noise": recipe.noise_setting(found.noise),
         "candidates": _candidates(settled, found),
         "choice_epsilon": None if found.portfolio is None else found.portfolio.choice.epsilon,
         "stages": _stages(settled, found),
@@ -71,7 +71,7 @@ def _candidates(settled: Settled, found: Price) -> list[dict[str, Any]]:
     """Those of a portfolio, with the noise that each has."""
     noises = () if found.portfolio is None else found.portfolio.noises
     return [
-        {"learner": one.recipe.kind, **one.parameters, one.recipe.noise_name: one.recipe.noise_parameter(noise)}
+        {"learner": one.recipe.kind, **one.parameters, **one.recipe.noise_setting(noise)}
         for one, noise in zip(settled.candidates, noises, strict=True)
     ]
 
@@ -80,12 +80,10 @@ def _stages(settled: Settled, found: Price) -> list[dict[str, Any]] | None:
     """What each of two stages costs by itself; together they cost less than the sum."""
     if found.second is None:
         return None
-    first, second = SearchPrice(found.parts, settled.law), found.second
-    noises = (settled.recipe.noise_parameter(found.noise), settled.recipe.noise_parameter(second.noise))
-    epsilons = (first.epsilon(found.delta), second.guarantee.epsilon(found.delta))
+    first, second = SearchPrice(found.parts, settled.law).epsilon(found.delta), found.second
     return [
-        {"epsilon": epsilon, "noise": {settled.recipe.noise_name: noise}}
-        for epsilon, noise in zip(epsilons, noises, strict=True)
+        {"epsilon": first, "noise": settled.recipe.noise_setting(found.noise)},
+        {"epsilon": second.guarantee.epsilon(found.delta), "noise": settled.recipe.noise_setting(second.noise)},
     ]
 
 

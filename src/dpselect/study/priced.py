@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -17,13 +17,12 @@ from dpselect.numerics import rounded_down, rounded_up
 from dpselect.privacy import Guarantee, compose, worst_of
 from dpselect.repetitions import Repetitions
 from dpselect.study.bounds import Purchase, purchase_of
-from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.learners import Recipe
 from dpselect.study.metrics import ScoreNoise
 from dpselect.study.portfolio import portfolio_price
 from dpselect.study.row_parts import SPLIT
 from dpselect.study.schema import Study
-from dpselect.study.second_stage import SecondStage, first_share, second_stage
+from dpselect.study.second_stage import SHARE, SecondStage, second_stage
 from dpselect.study.settled import Settled
 from dpselect.tuning import SearchRequest, SearchStore, check_store
 
@@ -110,11 +109,20 @@ class Priced:
 def price(settled: Settled) -> Priced:
     """Settle noise and price; raises `BudgetError` when no noise meets the total."""
     study, law, purchase = settled.study, settled.law, purchase_of(settled.study, settled.columns)
+    total, beside = study.privacy.epsilon, _paid(purchase)
     if settled.candidates:
-        return Priced(settled, _price_portfolio(study, settled.candidates, law, purchase))
+        portfolio = portfolio_price(study, settled.candidates, beside)
+        assert total is not None
+        parts, scores = _parts(study, law, portfolio.guarantee, None, total, beside)
+        noise = portfolio.noises[0]
+        return Priced(settled, _finished(study, law, noise, parts, scores, purchase, portfolio=portfolio))
     if settled.second is not None:
-        return Priced(settled, _price_two_stages(study, settled.recipe, settled.second, law, purchase))
-    found, total = price_study(study, settled.recipe, law, purchase), study.privacy.epsilon
+        assert total is not None
+        first = (1.0 - (SHARE if study.refit.share == "auto" else study.refit.share)) * total
+        noise, parts, scores = _searched("the first stage", study, settled.recipe, law, first, relative=1e-3)
+        second = second_stage(study, settled.second, (settled.recipe, noise), parts, law, beside)
+        return Priced(settled, _finished(study, law, noise, parts, scores, purchase, second=second))
+    found = price_study(study, settled.recipe, law, purchase)
     if total is not None and found.epsilon < _USED * total:
         # one step more or less moves the price by more than that: with the steps as they are, less noise will do
         settled = replace(settled, recipe=settled.recipe.fixed(found.noise))
@@ -224,23 +232,6 @@ def _parts(
     if scores is None:
         scores = score_epsilon(law, privacy.adjacency, epsilon=total, delta=privacy.delta, final=beside)
     return (training, NoisyCount(epsilon=scores, adjacency=privacy.adjacency).guarantee), scores
-
-
-def _price_portfolio(
-    study: Study, candidates: Sequence[PortfolioCandidate], law: Repetitions, purchase: Purchase | None
-) -> Price:
-    found = portfolio_price(study, candidates, _paid(purchase))
-    assert study.privacy.epsilon is not None
-    parts = _parts(study, law, found.guarantee, None, study.privacy.epsilon, _paid(purchase))
-    return _finished(study, law, found.noises[0], *parts, purchase, portfolio=found)
-
-
-def _price_two_stages(study: Study, recipe: Recipe, last: Recipe, law: Repetitions, purchase: Purchase | None) -> Price:
-    assert study.privacy.epsilon is not None
-    first = first_share(study) * study.privacy.epsilon
-    noise, parts, scores = _searched("the first stage", study, recipe, law, first, relative=1e-3)
-    second = second_stage(study, last, (recipe, noise), parts, law, _paid(purchase))
-    return _finished(study, law, noise, parts, scores, purchase, second=second)
 
 
 def _finished(

@@ -5,7 +5,7 @@ The same at every call, so that it can be called again after a crash.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,8 @@ def refit(opened: Opened, result: TuneResult) -> Refitted | None:
         place, *weights = weights
         chosen, noise = settled.candidates[int(place)], price.portfolio.noises[int(place)]
     if price.second is not None:
-        stage, rows = price.second.with_columns(settled.columns), opened.rows.with_columns(settled.columns)
+        stage = replace(price.second, recipe=replace(price.second.recipe, columns=settled.columns))
+        rows = opened.rows.with_columns(settled.columns)
         chosen, noise = PortfolioCandidate(stage.carried(chosen.parameters), stage.recipe), stage.noise
         weights = stage.trained(chosen.parameters, (rows.features, rows.labels), weights[0].tobytes())
         if weights is None:

@@ -95,8 +95,7 @@ def _repeated(words: NDArray[np.uint64]) -> list[int]:
     """The places of words that occur more than once: the rows that others may be equal to, mostly few of many."""
     inorder = np.sort(words)
     twice = np.unique(inorder[1:][inorder[1:] == inorder[:-1]])
-    places: list[int] = np.flatnonzero(np.isin(words, twice)).tolist()
-    return places
+    return np.flatnonzero(np.isin(words, twice)).tolist()
 
 
 def key_digests(keys: Any) -> Digests:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from dpselect.study.opened import open_rows
 from dpselect.study.priced import admit, price
 from dpselect.study.refitted import refit
 from dpselect.study.schema import Study
-from dpselect.study.searched import Watching, search
+from dpselect.study.searched import search
 from dpselect.study.settled import Place, settle
 from dpselect.study.shown import unweighted
 from dpselect.study.split import prepared
@@ -72,11 +72,11 @@ def run_study(
     opened = open_rows(priced)
     run = prepared(opened)
     begins("searching" if settled.design in ("one-stage", "two-stage") else "training")
-    watching = Watching(progress, operator_progress, random)
 
     def release(result: TuneResult) -> None:
         write(opened, refit(opened, result), result)
 
     # the tuner calls it between the last trial and the end of its key
-    found = search(priced, run, write=release, watching=watching)
+    watched = replace(settled.execution, progress=progress, operator_progress=operator_progress)
+    found = search(priced, run, execution=watched, write=release, random=random)
     return StudyRun(settled.place.folder, read_release(settled.place.folder), found.key_variable)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 from dpselect.errors import BudgetError, StudyError
 from dpselect.ledger import Budget, Ledger, LedgerMissingError
@@ -14,26 +13,22 @@ from dpselect.privacy.output.amounts import charged_amount
 from dpselect.randomness import RandomSource
 from dpselect.study.priced import Priced
 from dpselect.study.settled import budget_of
-from dpselect.tuning import Preparation, TuneResult, tune
+from dpselect.tuning import Execution, Preparation, TuneResult, tune
 from dpselect.tuning.trial import Objective
 
-__all__ = ["Watching", "search"]
+__all__ = ["search"]
 
 _BUDGET = "budget.db"
 _LOG = logging.getLogger("dpselect.study")
 
 
-@dataclass(frozen=True)
-class Watching:
-    """Who watches a search, and in tests where it draws from; see `dpselect.tuning.tune`."""
-
-    progress: Callable[[float], None] | None = None
-    operator_progress: Callable[[int, int], None] | None = None
-    random: RandomSource | None = None
-
-
 def search(
-    priced: Priced, run: Objective | Preparation, *, write: Callable[[TuneResult], None], watching: Watching
+    priced: Priced,
+    run: Objective | Preparation,
+    *,
+    execution: Execution,
+    write: Callable[[TuneResult], None],
+    random: RandomSource | None,
 ) -> TuneResult:
     """Reserve the price, run the trials, have the winner written, settle, and destroy the key of the store.
 
@@ -47,7 +42,6 @@ def search(
     except OSError as error:
         raise StudyError(f"output.folder {str(place.folder)!r} cannot be made: {error.strerror}") from None
     request = priced.request
-    execution = replace(settled.execution, progress=watching.progress, operator_progress=watching.operator_progress)
     _LOG.info("study %r: the search begins", study.name)
     with _spender(priced) as spender:
         result = tune(
@@ -61,7 +55,7 @@ def search(
             execution=execution,
             ledger=spender,
             label=study.name,
-            random=watching.random,
+            random=random,
             release=write,
         )
     _LOG.info("study %r: released", study.name)

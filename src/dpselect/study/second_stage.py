@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,11 +15,10 @@ from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions
-from dpselect.study.columns import Column
 from dpselect.study.learners import LEARNERS, Recipe
 from dpselect.study.schema import Study
 
-__all__ = ["SHARE", "SecondStage", "first_share", "second_stage"]
+__all__ = ["SHARE", "SecondStage", "second_stage"]
 
 Array = NDArray[np.float64]
 
@@ -43,10 +42,6 @@ class SecondStage:
         """What it promises to every row; the same for every setting in the space."""
         return self.recipe.guarantee(self.noise)
 
-    def with_columns(self, columns: Mapping[str, Column]) -> SecondStage:
-        """The same with bounds that were bought."""
-        return replace(self, recipe=replace(self.recipe, columns=columns))
-
     def carried(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """The settings that won, with those that depend on the noise and on the rows as the learner's rule has them."""
         carry = LEARNERS[self.recipe.kind].carry
@@ -69,12 +64,6 @@ class SecondStage:
         return result_of(run, None)
 
 
-def first_share(study: Study) -> float:
-    """The share of epsilon for the search."""
-    share = study.refit.share
-    return 1.0 - (SHARE if share == "auto" else share)
-
-
 def second_stage(
     study: Study,
     recipe: Recipe,
@@ -93,7 +82,6 @@ def second_stage(
     first = [SearchPrice((part,), law).guarantee for part in parts]
     if beside is not None:
         first = [compose(each, beside) for each in first]
-
     total, delta = study.privacy.epsilon, study.privacy.delta
     assert total is not None
     # which settles the steps that a rule chooses

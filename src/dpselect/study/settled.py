@@ -128,7 +128,8 @@ def settle(study: Study, place: Place) -> Settled:
 
     Raises `StudyError` (or `ArgumentError`) that names what is wrong.
     """
-    check, filled = Problems(), designed(study)
+    filled = designed(study)
+    check = Problems()
     settled = _settled(filled, place, check)
     check.none()
     assert settled is not None, "what refused has been raised"

@@ -58,11 +58,6 @@ def write(opened: Opened, found: Refitted | None, result: TuneResult) -> None:
     write_atomically(folder / RELEASE, _json(release))
 
 
-def read_release(folder: Path) -> dict[str, Any]:
-    """The content of release.json."""
-    return _read(folder, RELEASE)
-
-
 def _pages(release: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
     return {REPORT: report.render_page(release, facts), CARD: report.render_model_card(release, facts)}
 
@@ -76,7 +71,7 @@ def remake_report(folder: Path, output: Path | None = None) -> Path:
     """
     from jinja2 import UndefinedError  # loaded with the page
 
-    release, facts = (_read(folder, name) for name in (RELEASE, FACTS))
+    release, facts = (read_release(folder, name) for name in (RELEASE, FACTS))
     try:
         pages = _pages(release, facts)
     except (LookupError, TypeError, ValueError, AttributeError, UndefinedError):
@@ -91,7 +86,8 @@ def _json(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=2, allow_nan=False) + "\n").encode()
 
 
-def _read(folder: Path, name: str) -> dict[str, Any]:
+def read_release(folder: Path, name: str = RELEASE) -> dict[str, Any]:
+    """The content of release.json, or of another file beside it; raises `StudyError`."""
     try:
         content = json.loads((folder / name).read_text(encoding="utf-8"))
     except OSError:

@@ -55,13 +55,11 @@ class MappedLearner:
 
     def guarantee(self) -> Guarantee:
         """The learner's: a map costs nothing."""
-        guarantee: Guarantee = self.learner.guarantee()
-        return guarantee
+        return self.learner.guarantee()
 
     def get_params(self) -> dict[str, Any]:
         """The learner's parameters."""
-        parameters: dict[str, Any] = self.learner.get_params()
-        return parameters
+        return self.learner.get_params()
 
     def set_params(self, **parameters: Any) -> None:
         """Set parameters of the learner."""
@@ -70,16 +68,14 @@ class MappedLearner:
     @property
     def weights_(self) -> tuple[Array, ...]:
         """What was learnt."""
-        weights: tuple[Array, ...] = self.learner.weights_
-        return weights
+        return self.learner.weights_
 
     @weights_.setter
     def weights_(self, weights: tuple[Array, ...]) -> None:
         self.learner.weights_ = weights
 
     def _images(self, X: Array) -> Array:
-        images: Array = self.rows_map.transform((X - self.units.zeros) * self.units.sizes)
-        return images
+        return self.rows_map.transform((X - self.units.zeros) * self.units.sizes)
 
 
 @cache
@@ -97,18 +93,18 @@ def map_for(name: str, columns: Mapping[str, Column], settings: Mapping[str, Any
     bounds: list[tuple[float, float]] = []
     indicators: list[list[int]] = []
     zeros: list[float] = []
-    units: list[float] = []
+    sizes: list[float] = []
     for column in columns.values():
-        first, numbers = len(zeros), 1 if column.half_width is not None else 0
-        if column.half_width is not None:
-            bounds.append((0.0, min(2 * column.half_width, np.finfo(np.float64).max)))
-        if column.width > numbers:
-            indicators.append(list(range(first + numbers, first + column.width)))
-        zeros += [-1.0] * numbers + [0.0] * (column.width - numbers)
-        units += [column.half_width or 1.0] * numbers + [1.0] * (column.width - numbers)
+        half, end = column.half_width, len(zeros) + column.width
+        if half is not None:
+            bounds.append((0.0, min(2 * half, np.finfo(np.float64).max)))
+            zeros.append(-1.0)
+            sizes.append(half or 1.0)
+        if len(zeros) < end:
+            indicators.append(list(range(len(zeros), end)))
+        zeros += [0.0] * (end - len(zeros))
+        sizes += [1.0] * (end - len(sizes))
     parameters = MAPS[name]().get_params()
-    facts = {"bounds": bounds, "indicators": indicators}
-    known: dict[str, Any] = {key: value for key, value in facts.items() if key in parameters}
-    return MAPS[name](**known, **{key: settings[key] for key in settings if key in parameters}), Units(
-        np.array(zeros), np.array(units)
-    )
+    asked = {"bounds": bounds, "indicators": indicators, **settings}
+    made = MAPS[name](**{key: value for key, value in asked.items() if key in parameters})
+    return made, Units(np.array(zeros), np.array(sizes))

@@ -56,14 +56,14 @@ class Recipe:
         """The learner's parameter that decides its noise."""
         return LEARNERS[self.kind].noise_name
 
-    def noise_parameter(self, noise: float) -> float:
-        """Its value."""
-        return 1.0 / noise if LEARNERS[self.kind].inverse else noise
+    def noise_setting(self, noise: float) -> dict[str, float]:
+        """That parameter with its value."""
+        return {self.noise_name: 1.0 / noise if LEARNERS[self.kind].inverse else noise}
 
     def estimator(self, noise: float, drawn: Mapping[str, Any], random: RandomSource | None) -> Any:
         """An unfitted estimator. `noise` is the noise multiplier, or one over epsilon for output perturbation."""
         kind = LEARNERS[self.kind]
-        asked = {**self.shared, **drawn, kind.noise_name: self.noise_parameter(noise)}
+        asked = {**self.shared, **drawn, **self.noise_setting(noise)}
         of_maps = {"map", *map_parameters(*MAPS)}
         settings = {name: value for name, value in asked.items() if name not in of_maps}
         make = kind.for_task(self.target.task)
@@ -120,19 +120,17 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
     `columns`: the public facts about the feature columns, needed where there is a map.
     """
     kind = LEARNERS[study.learner.name]
-    wrong = list(_wrong_keys(study, kind))
-    problems = [f"{table}.{name}: {what}" for table, name, what in wrong]
-    shared = dict(study.learner.parameters)
+    wrong = {(table, name): what for table, name, what in _wrong_keys(study, kind)}
+    problems = [f"{table}.{name}: {what}" for (table, name), what in wrong.items()]
+    shared = {name: value for name, value in study.learner.parameters.items() if ("learner", name) not in wrong}
+    searched = {name: law for name, law in study.space.items() if ("space", name) not in wrong}
     if "class_weights" in shared:
         try:
             shared["class_weights"] = _by_place(shared["class_weights"], study.data.target.classes)
         except StudyError as error:
             problems.append(str(error))
             shared.pop("class_weights")
-    unusable = {name for table, name, _ in wrong if table == "learner"}
-    shared = {name: value for name, value in shared.items() if name not in unusable}
     recipe = Recipe(study.learner.name, shared, study.data.target, nominal_rows, study.privacy.adjacency, columns or {})
-    searched = {name: law for name, law in study.space.items() if ("space", name) not in {each[:2] for each in wrong}}
     try:
         problems += _wrong_values(recipe, searched)
     except AdjacencyError as error:

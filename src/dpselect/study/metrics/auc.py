@@ -14,7 +14,6 @@ from dpselect.errors import ArgumentError
 from dpselect.privacy import Adjacency
 from dpselect.privacy.output.amounts import epsilon_used
 from dpselect.randomness import RandomSource
-from dpselect.study.metrics.balanced_accuracy import smallest_count
 from dpselect.study.metrics.intervals import curve_error, partial_sums
 from dpselect.study.metrics.metric import METRICS, Cells, Estimate, Metric, ScoreNoise
 from dpselect.study.target import Target
@@ -79,13 +78,8 @@ class AreaUnderCurve(Metric):
         return second.added(np.add.reduceat(cells, _groups(found), axis=1), moved, random)
 
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
-        least = (
-            smallest_count(noise, 1) if noise is None else smallest_count(self._noises(noise)[1], self._moved(noise))
-        )
-        curves = []
-        for counts in cells.astype(np.float64):
-            above = np.append(np.cumsum(counts[::-1])[::-1], 0.0)
-            curves.append(above / max(above[0], least))
+        least = self.smallest_count(None if noise is None else self._noises(noise)[1])
+        curves = [above / max(above[0], least) for above in _above(cells)]
         # with hardly a row of a class the rest of it is put where it says nothing
         negative, positive = curves
         area = _area(negative, positive) + (1.0 - negative[0] * positive[0]) / 2.0
@@ -101,11 +95,10 @@ class AreaUnderCurve(Metric):
         each = failure / 4.0
         most = 0.0
         if noise is not None:
-            second = self._noises(noise)[1]
-            most = partial_sums(cells.shape[1], float(second.a_step(self._moved(noise))), each)
+            a_step = self._noises(noise)[1].a_step(self.moved(noise.adjacency))
+            most = partial_sums(cells.shape[1], float(a_step), each)
         bands = []
-        for counts in cells.astype(np.float64):
-            above = np.append(np.cumsum(counts[::-1])[::-1], 0.0)
+        for above in _above(cells):
             rows = above[0] - most
             if not rows > 0.0:
                 return Estimate(self.score(cells, rows=1.0, noise=noise), 0.0, 1.0)
@@ -130,9 +123,6 @@ class AreaUnderCurve(Metric):
     @property
     def noisy_shape(self) -> tuple[int, ...]:
         return 2, _COARSE
-
-    def _moved(self, noise: ScoreNoise) -> int:
-        return self.moved(noise.adjacency)
 
     @staticmethod
     def _noises(noise: ScoreNoise) -> tuple[ScoreNoise, ScoreNoise]:
@@ -163,6 +153,11 @@ def _groups(counts: Cells) -> NDArray[np.intp]:
     room = np.arange(_COARSE)
     starts = np.maximum.accumulate(np.minimum(starts, _FINE - _COARSE + room) - room) + room
     return starts.astype(np.intp)
+
+
+def _above(cells: Cells) -> list[NDArray[np.float64]]:
+    """Of each class how many rows are in a bin or above it; last 0."""
+    return [np.append(np.cumsum(counts[::-1])[::-1], 0.0) for counts in cells.astype(np.float64)]
 
 
 def _area(negative: NDArray[np.float64], positive: NDArray[np.float64]) -> float:

@@ -14,12 +14,7 @@ from dpselect.study.metrics.intervals import share_interval
 from dpselect.study.metrics.metric import METRICS, Cells, Estimate, Metric, ScoreNoise
 from dpselect.study.target import Target
 
-__all__ = ["BalancedAccuracy", "smallest_count"]
-
-
-def smallest_count(noise: ScoreNoise | None, moved: int) -> float:
-    """What a noisy count of rows that one divides by is at least: below it there is hardly anything but noise."""
-    return 1.0 if noise is None else 4.0 / float(noise.a_step(moved))
+__all__ = ["BalancedAccuracy"]
 
 
 @METRICS.register("balanced-accuracy", task="classification")
@@ -54,24 +49,19 @@ class BalancedAccuracy(Metric):
     def moved(self, adjacency: Adjacency) -> int:
         return 1 if adjacency is Adjacency.ADD_OR_REMOVE_ONE else 2
 
-    def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
-        least = smallest_count(noise, 1 if noise is None else self.moved(noise.adjacency))
-        return float(np.mean(np.clip(cells[0] / np.maximum(cells[0] + cells[1], least), 0.0, 1.0)))
+    def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:
+        rows = np.maximum(cells[0] + cells[1], self.smallest_count(noise))
+        return float(np.mean(np.clip(cells[0] / rows, 0.0, 1.0)))
 
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
         classes = cells.shape[1]
-        most = 0.0 if noise is None else noise.most(2 * classes, self.moved(noise.adjacency), failure / 2.0)
+        most = self.most(noise, 2 * classes, failure / 2.0)
         ends = []
         for right, wrong in cells.T.astype(np.float64):
             total = max(right + wrong, 1.0)
-            ends.append(
-                share_interval(
-                    (right - most) / total,
-                    (right + most) / total if right + wrong >= 1.0 else 1.0,
-                    right + wrong - 2.0 * most,
-                    failure / (2.0 * classes),
-                )
-            )
+            high = (right + most) / total if right + wrong >= 1.0 else 1.0
+            rows = right + wrong - 2.0 * most
+            ends.append(share_interval((right - most) / total, high, rows, failure / (2.0 * classes)))
         low, high = np.mean(ends, axis=0)
         value = self.score(cells, rows=1.0, noise=noise)
         return Estimate(value, min(value, float(low)), max(value, float(high)))

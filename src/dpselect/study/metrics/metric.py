@@ -59,9 +59,8 @@ class ScoreNoise:
         The argument is that of Dwork and Roth (2014), section 3.3, for the discrete law.
         """
         each = self.a_step(moved)
-        return np.array([noisy_count(int(cell), epsilon=each, random=random) for cell in cells.ravel()]).reshape(
-            cells.shape
-        )
+        found = [noisy_count(int(cell), epsilon=each, random=random) for cell in cells.ravel()]
+        return np.array(found).reshape(cells.shape)
 
     def most(self, count: int, moved: int, failure: float) -> float:
         """What none of `count` such noises is beyond but with probability `failure`.
@@ -110,6 +109,14 @@ class Metric(ABC):
     def noisy(self, cells: Cells, noise: ScoreNoise, random: RandomSource) -> Cells:
         """The cells with noise: pure `noise.epsilon` for one row."""
         return noise.added(cells, self.moved(noise.adjacency), random)
+
+    def most(self, noise: ScoreNoise | None, count: int, failure: float) -> float:
+        """What none of `count` noises of the cells is beyond but with probability `failure`."""
+        return 0.0 if noise is None else noise.most(count, self.moved(noise.adjacency), failure)
+
+    def smallest_count(self, noise: ScoreNoise | None) -> float:
+        """What a noisy count of rows that one divides by is at least: below it there is hardly anything but noise."""
+        return 1.0 if noise is None else 4.0 / float(noise.a_step(self.moved(noise.adjacency)))
 
     def rows_by_class(self, cells: Cells) -> list[float] | None:  # noqa: ARG002
         """How many rows each class has, with noise; None where the cells do not tell."""

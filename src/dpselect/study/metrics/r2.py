@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from dpselect.privacy import Adjacency
-from dpselect.study.metrics.balanced_accuracy import smallest_count
 from dpselect.study.metrics.errors import absolute_shares
 from dpselect.study.metrics.intervals import share_interval
 from dpselect.study.metrics.metric import METRICS, Cells, Estimate, Metric, ScoreNoise
@@ -55,12 +54,12 @@ class ExplainedVariance(Metric):
         error, first, second, third = cells / np.array([_ERROR_STEPS, *[_LABEL_STEPS] * 3])
         count = max(first + second + third, 1.0)
         variance = (first - second + third) / 4.0 - ((third - first) / 2.0) ** 2 / count
-        least = 1e-9 if noise is None else smallest_count(noise, self.moved(noise.adjacency)) / (4.0 * _LABEL_STEPS)
+        least = 1e-9 if noise is None else self.smallest_count(noise) / (4.0 * _LABEL_STEPS)
         return float(np.clip(1.0 - max(error, 0.0) / max(variance, least), -1.0, 1.0))
 
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
         value = self.score(cells, rows=1.0, noise=noise)
-        most = 0.0 if noise is None else noise.most(4, self.moved(noise.adjacency), failure / 2.0)
+        most = self.most(noise, 4, failure / 2.0)
         error, first, second, third = cells / np.array([_ERROR_STEPS, *[_LABEL_STEPS] * 3])
         slack, count = most / _LABEL_STEPS, first + second + third
         rows = (count - 3.0 * slack) * (1.0 - 1e-9)

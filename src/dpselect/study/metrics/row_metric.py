@@ -70,21 +70,18 @@ class RowMetric(Metric):
         return np.array([total, int(np.sum(cells)) - total])
 
     def score(self, cells: Cells, *, rows: float, noise: ScoreNoise | None) -> float:  # noqa: ARG002
-        share = 0.5 + float(cells[0] - cells[1]) / (2.0 * self.steps * rows)
-        return self._at(share)
+        return self._at(0.5 + float(cells[0] - cells[1]) / (2.0 * self.steps * rows))
 
     def estimate(self, cells: Cells, *, noise: ScoreNoise | None, failure: float) -> Estimate:
         good, total = float(cells[0]), float(np.sum(cells))
         if not total > 0.0:
             return self._shown(0.5, (0.0, 1.0))
         noises = 0 if noise is None else 2 if noise.adjacency is Adjacency.ADD_OR_REMOVE_ONE else 1
-        most = 0.0 if noise is None else noise.most(noises, self.steps, failure / 2.0)
+        most = self.most(noise, noises, failure / 2.0)
         # at the worst the one cell has `most` less and the other `most` more, which leaves their sum as it is
         rows = (total - (noises // 2) * 2.0 * most) / self.steps
-        return self._shown(
-            min(max(good / total, 0.0), 1.0),
-            share_interval((good - most) / total, (good + most) / total, rows, failure / 2.0),
-        )
+        ends = share_interval((good - most) / total, (good + most) / total, rows, failure / 2.0)
+        return self._shown(min(max(good / total, 0.0), 1.0), ends)
 
     def constant(self, shares: Sequence[float] | None) -> float | None:
         return None if shares is None or self.of_shares is None else self.of_shares(shares)

@@ -44,5 +44,4 @@ def _shape(archive: zipfile.ZipFile, name: str) -> tuple[int, ...]:
     with archive.open(name) as file:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape: tuple[int, ...] = read(file)[0]
-    return shape
+        return read(file)[0]
