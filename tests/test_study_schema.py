@@ -266,12 +266,12 @@ SAID = (
     "none.db",
     "validation.metric: unknown metric 'acuracy'; one of absolute-error, accuracy, ",
     "cannot read validation.source 'test.csv'",
-    "learner.steps: steps must be a whole number at least 1",
-    "learner.momentum: momentum must be a finite number at least 0 and below 1",
+    "learner.steps: must be a whole number at least 1",
+    "learner.momentum: must be a finite number at least 0 and below 1",
     "learner.sampling_rates: unknown key for dp-sgd; there are activation, ",
     "learner.class_weights: 'perhaps' is none of data.classes, 'no', 'yes'",
     "space.learning_rate: low must be a finite number above 0",
-    "space.hidden_units: hidden_units must be a whole number at least 0",
+    "space.hidden_units: must be a whole number at least 0",
     "space.map: no such map; one of bins, ",
     "space.rate: unknown key for dp-sgd; there are ",
     "repetitions: unknown law 'harmonical'; one of ",
@@ -293,6 +293,29 @@ def test_mistakes_of_all_kinds_are_said_in_one_round(tmp_path, monkeypatch):
     said = str(caught.value)
     assert [line for line in SAID if said.count(line) != 1] == []
     assert len(said.splitlines()) - 1 == len(SAID), "nothing is said that follows from another mistake"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("data.columns", {"a": {"bounds": "privat"}}, "data.columns.a.bounds: must be a list, or 'private'"),
+        ("data.columns", {"a": {"bounds": ["1"]}}, "data.columns.a.bounds: must hold more"),
+        (
+            "data.columns",
+            {"a": {"bounds": [0, 1], "missing": []}},
+            "data.columns.a.missing: must be a valid string, or ",
+        ),
+        ("data.classes", [[1], 2], "data.classes: must be a valid string"),
+        ("data.bounds", ["a", "b"], "data.bounds: must be a valid number"),
+        ("refit", {"share": "most"}, "refit.share: must be 'auto', or a valid number"),
+    ],
+)
+def test_a_value_of_no_kind_is_told_all_that_it_may_be_and_no_table_is_blamed(key, value, said):
+    with pytest.raises(StudyError) as caught:
+        parse_study(changed(key, value))
+    lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
+    assert [line for line in lines if line.startswith(said)]
+    assert not [line for line in lines if line.startswith(("study:", "data:", "data.columns.a:", "refit:"))]
 
 
 def test_a_mistake_hides_no_other_mistake_of_its_table():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, get_args
 
@@ -19,6 +21,8 @@ from dpselect.study.task import design_clashes, task_clashes
 
 __all__ = ["load_study", "parse_study"]
 
+Where = tuple[str, ...]
+"""Of a key: its tables and its name."""
 _STAND_IN: Final = {"bounds": [0, 1]}
 """For a column of which nothing can be used."""
 
@@ -27,7 +31,8 @@ _WORDS: Final = {
     r"^Input should be a valid (dictionary|mapping).*": "must be a table",
     r"^Input should be a valid (tuple|list)": "must be a list",
     r"^Input should be ": "must be ",
-    r"^Tuple should have at least (\d+) items? after validation, not \d+": r"must hold at least \1",
+    r"^Tuple should have (at \w+ \d+) items? after validation, not \d+": r"must hold \1",
+    r"^Field required$": "must hold more",
 }
 """What the schema's library says, in words of study files."""
 
@@ -92,24 +97,28 @@ class _Reading:
             try:
                 return cls(Study.model_validate(rest), wrong)
             except ValidationError as error:
-                for problem in error.errors():
-                    for where, what in _said(problem, rest):
+                for place, found in groupby(error.errors(), partial(_place, before)):
+                    problem, *others = found
+                    for where, what in _said(place, problem, others):
                         if not _known(where, what if problem["type"] in (CLASHES, "value_error") else "", wrong):
                             wrong[where] = what
-                    _mend(rest, problem)
+                    _mend(rest, place, problem)
         return cls(Study.model_validate(rest, context=KEYS_ALONE), wrong)
 
 
-def _said(problem: Any, document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The keys that one error of the schema is about, each with what is wrong with it."""
-    place = _place(problem, document)
+def _said(place: Where, problem: Any, others: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The keys that an error of the schema is about, each with what is wrong with it.
+
+    `others` are at the same place: of a value that is of no kind that it may be, one for each further kind.
+    """
     if problem["type"] == CLASHES:
         yield from ((".".join((*place, key)), what) for key, what in problem["ctx"]["of"])
         return
-    what = problem["msg"]
-    for pattern, words in _WORDS.items():
-        what = re.sub(pattern, words, what)
-    if problem["type"] == "missing":
+    kinds = [problem, *others]
+    if any(len(each["loc"]) > len(place) + 1 for each in kinds):
+        kinds = [problem]  # of a part of the value
+    what = ", or ".join(dict.fromkeys(_in_words(each["msg"]) for each in kinds)).replace(", or must be ", ", or ")
+    if _is_missing(place, problem):
         facts = _table(place[:-1]).model_fields[place[-1]].description or ""
         what = f"needed: {facts[:1].lower()}{facts[1:].rstrip('.')}"
     if problem["type"] == "extra_forbidden":
@@ -129,7 +138,18 @@ def _known(where: str, what: str, wrong: Mapping[str, str]) -> bool:
     return above or any(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", what) for name in named)
 
 
-def _place(problem: Any, document: Any) -> tuple[str, ...]:
+def _in_words(said: str) -> str:
+    for pattern, words in _WORDS.items():
+        said = re.sub(pattern, words, said)
+    return said
+
+
+def _is_missing(place: Where, problem: Any) -> bool:
+    """Whether a key is missing, and not a part of its value."""
+    return problem["type"] == "missing" and problem["loc"][-1] == place[-1]
+
+
+def _place(document: Any, problem: Any) -> Where:
     """Where in the document an error is: the schema's own parts of a place, such as the kinds of a union, left out."""
     place: list[str] = []
     last = len(problem["loc"]) - 1
@@ -142,25 +162,24 @@ def _place(problem: Any, document: Any) -> tuple[str, ...]:
     return tuple(place)
 
 
-def _mend(document: dict[str, Any], problem: Any) -> None:
+def _mend(document: dict[str, Any], place: Where, problem: Any) -> None:
     """Take out what is wrong, and put in what must be there."""
-    place = _place(problem, document)
     if problem["type"] == CLASHES or not place:
         return
     table = document
     for part in place[:-1]:
-        table = table[part]
-    if problem["type"] == "missing":
+        table = table.get(part, {})
+    if _is_missing(place, problem):
         kind = _table(place[:-1]).model_fields[place[-1]].annotation
         table[place[-1]] = "" if kind is str else {}
     elif place[:2] != ("data", "columns") or len(place) < 3:
-        table.pop(place[-1])
+        table.pop(place[-1], None)
     elif problem["type"] != "extra_forbidden":
         document["data"]["columns"][place[2]] = dict(_STAND_IN)
     elif isinstance(problem["input"], Mapping):
         document["data"]["columns"].pop(place[2], None)  # the begin of a name with a dot
     else:
-        table.pop(place[-1])
+        table.pop(place[-1], None)
 
 
 def _table(place: Iterable[str]) -> type[BaseModel]:

@@ -148,7 +148,7 @@ def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
         for name, value in recipe.shared.items()
         if (said := _refusal(replace(recipe, shared={**alone, name: value}), {})) is not None and name in said
     }
-    yield from (f"learner.{name}: {said}" for name, said in refused.items())
+    yield from (f"learner.{name}: {said.removeprefix(f'{name} ')}" for name, said in refused.items())
     rest = {name: value for name, value in recipe.shared.items() if name not in refused}
     if "map" in refused:
         return
@@ -160,7 +160,7 @@ def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
         for value in _extremes(name, law):
             said = _refusal(replace(recipe, shared=rest), {name: value})
             if said is not None:
-                yield f"space.{name}: {said}"
+                yield f"space.{name}: {said.removeprefix(f'{name} ')}"
                 break
 
 
