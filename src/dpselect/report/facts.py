@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting import best_of
 from dpselect.errors import BoundUnavailableError
@@ -43,14 +42,11 @@ def search_facts(
     """
     parts = promises("parts", parts)
     search = promise("search", search)
-    beside = {
-        label: promise(name, paid)
-        for label, name, paid in (
-            ("bounds of columns, bought", "bounds", bounds),
-            ("the second stage, one run on all rows", "final", final),
-        )
-        if paid is not None
-    }
+    beside = {}
+    if bounds is not None:
+        beside["bounds of columns, bought"] = promise("bounds", bounds)
+    if final is not None:
+        beside["the second stage, one run on all rows"] = promise("final", final)
     single = worst_of(*parts)
     lower, epsilon = search.epsilon_bracket(delta)
     return {
@@ -73,14 +69,10 @@ def _curve(single: Guarantee, search: Guarantee, *, epsilon: float, delta: float
     grid = np.unique(np.append(np.linspace(0.0, 1.4 * epsilon or 1.0, 15), epsilon))
     return {
         "epsilon": grid.tolist(),
-        "one_run": _probabilities(single.delta(grid)),
-        "search": _probabilities(search.delta(grid)),
+        "one_run": np.clip(single.delta(grid), 0.0, 1.0).tolist(),
+        "search": np.clip(search.delta(grid), 0.0, 1.0).tolist(),
         "log": delta > 0.0,
     }
-
-
-def _probabilities(values: NDArray[np.float64]) -> list[float]:
-    return [float(value) for value in np.clip(values, 0.0, 1.0)]
 
 
 def _costs(
@@ -91,22 +83,21 @@ def _costs(
     Compositions count training alone, not the scores: the least that they would cost. They are of numbers of runs that
     the public law names.
     """
-    training = parts[0]
     costs = [_cost(label, guarantee, delta, "run") for label, guarantee in beside.items()]
     costs += [
         _cost("one run alone", worst_of(*parts), delta, "run"),
         _cost("this search", search, delta, "search"),
     ]
     try:
-        published = worst_of(*[best_of(part, law, bound="renyi") for part in parts])
-        published = compose(published, *beside.values())
+        renyi = worst_of(*[best_of(part, law, bound="renyi") for part in parts])
+        published = compose(renyi, *beside.values())
         costs.append(_cost("the same search, by the published Renyi bound", published, delta, "other"))
     except BoundUnavailableError:
         pass  # a law or a base without that bound
     for name, count in (("mean", math.ceil(law.mean - 1e-9)), ("99th percentile", law.quantile(0.99))):
         runs = max(1, count)
         label = f"{runs} run{'s' if runs > 1 else ''} one by one, the law's {name}"
-        costs.append(_cost(label, compose(*[training] * runs, *beside.values()), delta, "composition"))
+        costs.append(_cost(label, compose(*[parts[0]] * runs, *beside.values()), delta, "composition"))
     return costs
 
 

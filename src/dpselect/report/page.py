@@ -38,32 +38,27 @@ def render_page(release: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
 
     It is a function of these alone, so it cannot depend on the number of runs that was drawn.
     """
-    searched = release["design"] not in WITHOUT_LAW
-    whole = whole_of(release)
+    searched, whole = release["design"] not in WITHOUT_LAW, whole_of(release)
+    curve, law, budget = facts["curve"], facts["law"], facts["budget"]
+    curve_rows = list(zip(curve["epsilon"], curve["one_run"], curve["search"], strict=True))
+    plots = {"privacy": _privacy_plot(facts, f"whole {whole}", searched=searched)}
+    if searched:
+        plots |= {"cost": _cost_plot(facts["costs"]), "law": _law_plot(law), "success": _success_plot(law)}
     return ENVIRONMENT.get_template("release.html").render(
         release=release,
         searched=searched,
         whole=whole,
         facts=facts,
         card=card(release, facts),
-        curve_rows=_curve_rows(facts["curve"]),
-        success_rows=_success_rows(facts["law"]),
-        plots={
-            "privacy": _privacy_plot(facts, f"whole {whole}", searched=searched),
-            **(_search_plots(facts) if searched else {}),
-            "budget": None if facts["budget"] is None else _budget_plot(facts["budget"]),
-        },
+        curve_rows=curve_rows[:: max(1, len(curve_rows) // 14)],
+        success_rows=list(zip(law["chances"], law["success"], strict=True))[::5],
+        plots={**plots, "budget": None if budget is None else _budget_plot(budget)},
     )
 
 
 def whole_of(release: Mapping[str, Any]) -> str:
     """What all that was done is called."""
     return WITHOUT_LAW.get(release["design"], "search")
-
-
-def _search_plots(facts: Mapping[str, Any]) -> dict[str, str]:
-    law = facts["law"]
-    return {"cost": _cost_plot(facts["costs"]), "law": _law_plot(law), "success": _success_plot(law)}
 
 
 def _privacy_plot(facts: Mapping[str, Any], whole: str, *, searched: bool) -> str:
@@ -101,15 +96,13 @@ def _bars(label: str, bars: Sequence[tuple[str, str, float]]) -> str:
             axes.annotate(name, (0.0, i), (0.0, 11.0), textcoords="offset points")
         axes.set(xlim=(0.0, 1.15 * max(*values, 1e-300)), ylim=(len(bars) - 0.6, -0.8))
         axes.axis("off")
-        return picture(
-            axes, f"{label}: " + "; ".join(f"{name} {rounded_up(value, digits=4)}" for name, _, value in bars)
-        )
+        shown = "; ".join(f"{name} {rounded_up(value, digits=4)}" for name, _, value in bars)
+        return picture(axes, f"{label}: {shown}")
 
 
 def _cost_plot(costs: list[dict[str, Any]]) -> str:
-    return _bars(
-        "Epsilon", [(cost["label"], cost["kind"], cost["epsilon"]) for cost in costs if cost["epsilon"] is not None]
-    )
+    bars = [(cost["label"], cost["kind"], cost["epsilon"]) for cost in costs if cost["epsilon"] is not None]
+    return _bars("Epsilon", bars)
 
 
 def _budget_plot(budget: Mapping[str, Any]) -> str:
@@ -137,15 +130,5 @@ def _success_plot(law: Mapping[str, Any]) -> str:
         axes.plot(chances, law["success"], color=COLOURS["search"], label="this law")
         axes.set(xscale="log", xlabel="chance that one run is good", ylabel="chance to find one")
         axes.legend()
-        return picture(
-            axes, "The chance that at least one run of the search is good, against the chance that one run is"
-        )
-
-
-def _curve_rows(curve: Mapping[str, Any]) -> list[tuple[float, float, float]]:
-    rows = list(zip(curve["epsilon"], curve["one_run"], curve["search"], strict=True))
-    return rows[:: max(1, len(rows) // 14)]
-
-
-def _success_rows(law: Mapping[str, Any]) -> list[tuple[float, float]]:
-    return list(zip(law["chances"], law["success"], strict=True))[::5]
+        label = "The chance that at least one run of the search is good, against the chance that one run is"
+        return picture(axes, label)

@@ -19,11 +19,11 @@ from dpselect.privacy import gaussian
 from dpselect.repetitions import Fixed
 from dpselect.study.schema import Study, Validation
 
-__all__ = ["combinations", "default_map", "designed", "signals"]
+__all__ = ["ONE_RUN", "combinations", "default_map", "designed", "signals"]
 
 Design = Literal["one-run", "portfolio", "one-stage", "two-stage"]
 
-_ONE_RUN: Final = {"law": "fixed", "count": 1}
+ONE_RUN: Final = {"law": "fixed", "count": 1}
 _SEARCH: Final = {"law": "harmonic", "limit": 10}
 _FIRST_STAGE: Final = {"law": "zero-truncated-poisson", "mean": 5.0}
 _FEW_SIGNALS: Final = 200.0
@@ -60,16 +60,16 @@ def designed(study: Study) -> Study:
         asked, study = _planned(study)
     if asked == "portfolio":
         listed = study.space or _unlike(study)
-        return _with(study, design="portfolio", space=listed, repetitions=_ONE_RUN, validation=_figure(study))
+        return _with(study, design="portfolio", space=listed, repetitions=ONE_RUN, validation=_figure(study))
     if asked == "two-stage":
         scored = study.validation.model_copy(update={"release_score": False})
         return _with(study, design="two-stage", repetitions=study.repetitions or _FIRST_STAGE, validation=scored)
     if study.repetitions:
-        return _with(study, design="one-run" if study.repetitions == _ONE_RUN and not study.space else "one-stage")
+        return _with(study, design="one-run" if study.repetitions == ONE_RUN and not study.space else "one-stage")
     if study.space:
         return _with(study, design="one-stage", repetitions=_SEARCH)
     learner = study.learner.model_copy(update=default_map(study))
-    return _with(study, design="one-run", repetitions=_ONE_RUN, validation=_figure(study), learner=learner)
+    return _with(study, design="one-run", repetitions=ONE_RUN, validation=_figure(study), learner=learner)
 
 
 def default_map(study: Study, *, several: bool = False) -> dict[str, str]:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from dpselect.errors import ArgumentError
 from dpselect.storage import write_atomically
-from dpselect.study.model import ReleasedModel
+from dpselect.study.model import ReleasedModel, labels_of
 from dpselect.study.model_file import read_model
 
 __all__ = ["ExportedModel", "export_model"]
@@ -46,8 +46,7 @@ class ExportedModel(BaseEstimator):  # type: ignore[misc]
     def classes_(self) -> NDArray[Any]:
         if not self.model_.classes:
             raise AttributeError("this model predicts a number: it has no classes")
-        same = len({type(label) for label in self.model_.classes}) == 1
-        return np.array(self.model_.classes, dtype=None if same else object)
+        return labels_of(self.model_.classes)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:

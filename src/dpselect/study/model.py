@@ -14,9 +14,15 @@ from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
 
-__all__ = ["ReleasedModel"]
+__all__ = ["ReleasedModel", "labels_of"]
 
 Array = NDArray[np.float64]
+
+
+def labels_of(classes: tuple[Any, ...]) -> NDArray[Any]:
+    """Classes as an array, shape (classes,)."""
+    alike = len({type(label) for label in classes}) == 1
+    return np.array(classes, dtype=None if alike else object)  # NumPy would turn 1 beside "a" into text
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,11 +53,7 @@ class ReleasedModel:
         places = self.estimator.predict(self.encode(X))
         if self.label_bounds is not None:
             return np.asarray(places, dtype=np.float64)
-        if len({type(label) for label in self.classes}) == 1:
-            return np.asarray(self.classes)[places]
-        classes = np.empty(len(self.classes), dtype=object)  # NumPy would turn 1 beside "a" into text
-        classes[:] = self.classes
-        return classes[places]
+        return labels_of(self.classes)[places]
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes in the order of `classes`, shape (rows, classes); `ArgumentError` for none."""

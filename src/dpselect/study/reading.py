@@ -89,13 +89,11 @@ class _Reading:
     def of(cls, document: dict[str, Any]) -> _Reading:
         """Validate again and again, each time without what was wrong, until nothing is."""
         wrong = dict.fromkeys(_blanks(document), "still to be filled in")
-        for where, what in (*task_clashes(document), *design_clashes(document)):
-            wrong.setdefault(where, what)
-        rest, before = copy.deepcopy(document), None
+        study, rest, before = None, copy.deepcopy(document), None
         while rest != before:
             before = copy.deepcopy(rest)
             try:
-                return cls(Study.model_validate(rest), wrong)
+                study = Study.model_validate(rest)
             except ValidationError as error:
                 for place, found in groupby(error.errors(), partial(_place, before)):
                     problem, *others = found
@@ -103,7 +101,9 @@ class _Reading:
                         if not _known(where, what if problem["type"] in (CLASHES, "value_error") else "", wrong):
                             wrong[where] = what
                     _mend(rest, place, problem)
-        return cls(Study.model_validate(rest, context=KEYS_ALONE), wrong)
+        study = study or Study.model_validate(rest, context=KEYS_ALONE)
+        clashes = (*task_clashes(study), *design_clashes(study))
+        return cls(study, wrong | {where: what for where, what in clashes if not _known(where, what, wrong)})
 
 
 def _said(place: Where, problem: Any, others: Sequence[Any]) -> Iterator[tuple[str, str]]:

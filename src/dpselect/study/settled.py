@@ -20,7 +20,7 @@ from dpselect.storage import key_place
 from dpselect.study.candidates import PortfolioCandidate, candidates_of
 from dpselect.study.columns import Column
 from dpselect.study.data import plan_columns
-from dpselect.study.designed import designed, signals
+from dpselect.study.designed import ONE_RUN, designed, signals
 from dpselect.study.learners import Recipe, recipe_of
 from dpselect.study.metrics import METRICS, Metric
 from dpselect.study.problems import Problems
@@ -237,7 +237,7 @@ def law_of(study: Study) -> Repetitions:
 
 
 def _law(study: Study) -> Repetitions:
-    settings = dict(study.repetitions)
+    settings = dict(study.repetitions or ONE_RUN)  # none are those of a study with wrong keys
     name = settings.pop("law", None)
     if not isinstance(name, str):
         raise StudyError("repetitions.law: give the name of a law, such as harmonic")

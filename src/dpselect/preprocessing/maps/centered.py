@@ -32,9 +32,6 @@ class Centered(MapOfTables):
            [-0.354,  0.   ]])
     """
 
-    def _columns_out(self, numbers: int, indicators: int) -> int:
-        return numbers + indicators
-
     def _mapped(self, cells: Array) -> Array:
         row = self._encoded(cells)
         return within_unit_ball(np.hstack([row.numbers, row.indicators]) / math.sqrt(row.columns))

@@ -28,9 +28,6 @@ class DirectionOfRow(MapOfTables):
            [0. , 0. ]])
     """
 
-    def _columns_out(self, numbers: int, indicators: int) -> int:
-        return numbers + indicators
-
     def _mapped(self, cells: Array) -> Array:
         row = self._encoded(cells)
         return directions(np.hstack([row.numbers, row.indicators]))

@@ -25,10 +25,8 @@ def _read(cells: Any, form: str | None) -> NDArray[np.float64]:
 def _seconds(cell: Any, form: str | None) -> float:
     if isinstance(cell, np.datetime64):
         return float((cell - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
-    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
-    if isinstance(text, str):
-        text = text.strip()
-        cell = datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
+    if isinstance(cell, str):
+        cell = datetime.fromisoformat(cell) if form is None else datetime.strptime(cell, form)
     if not isinstance(cell, datetime) and isinstance(cell, date):
         cell = datetime.combine(cell, time())
     return float((cell if cell.tzinfo else cell.replace(tzinfo=UTC)).timestamp())

@@ -33,12 +33,9 @@ def _seconds(cell: Any) -> float:
         return cell.total_seconds()
     if isinstance(cell, np.timedelta64):
         return float(cell / np.timedelta64(1, "s"))
-    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
-    if not isinstance(text, str):
-        return float(text)
-    found = _TEXT.fullmatch(text.strip()) if text.strip() else None
+    found = _TEXT.fullmatch(cell) if isinstance(cell, str) and cell else None
     if found is None:
-        return float(text)
+        return float(cell)
     part = {name: float(value) for name, value in found.groupdict().items() if name != "sign" and value}
     clock = part.get("hours", 0.0) * 3600 + part.get("minutes", 0.0) * 60 + part.get("seconds", 0.0)
     return part.get("days", 0.0) * 86400 + (-clock if found["sign"] == "-" else clock)

@@ -42,11 +42,15 @@ class ColumnKind:
 
 
 def each_cell(cells: Any, one: Callable[[Any], float]) -> Array:
-    """The number of each cell by `one`, NaN where it raises what a cell that cannot be read makes it raise."""
+    """The number of each cell by `one`, NaN where it raises what a cell that cannot be read makes it raise.
+
+    `one` gets bytes as text, and text without its outer blanks.
+    """
 
     def read(cell: Any) -> float:
         try:
-            return one(cell)
+            text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
+            return one(text.strip() if isinstance(text, str) else text)
         except (ValueError, TypeError, ArithmeticError, AttributeError):
             return np.nan
 

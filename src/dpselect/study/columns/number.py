@@ -25,13 +25,11 @@ def _read(cells: Any, form: str | None) -> NDArray[np.float64]:  # noqa: ARG001
 
 
 def _number(cell: Any) -> float:
-    text = cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell
-    if isinstance(text, int):
-        return float(max(min(text, _LARGEST), -_LARGEST))  # and not an OverflowError
-    if not isinstance(text, str):
-        return float(text)
-    text = text.strip().lower()
-    return _TRUTH[text] if text in _TRUTH else float("nan" if "_" in text else text)
+    if isinstance(cell, int):
+        return float(max(min(cell, _LARGEST), -_LARGEST))  # and not an OverflowError
+    if not isinstance(cell, str):
+        return float(cell)
+    return _TRUTH[cell.lower()] if cell.lower() in _TRUTH else float("nan" if "_" in cell else cell)
 
 
 KINDS.register("number")(ColumnKind(_read, hint="; a decimal comma is declared by data.decimal or --decimal"))
