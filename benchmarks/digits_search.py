@@ -79,7 +79,9 @@ class ByComposition:
         assert total.pure_epsilon <= privacy.epsilon * (1 + 1e-12)
         rows = load(study.data, table, columns)
         self.test = load(study.data, open_table("test.npz", folder), columns)
-        mask = validation_mask(rows, fraction=study.validation.fraction, adjacency=privacy.adjacency, salt=study.name)
+        mask = validation_mask(
+            rows.digests, fraction=study.validation.fraction, adjacency=privacy.adjacency, salt=study.name
+        )
         self.training = rows.features[~mask], rows.labels[~mask]
         self.validation = rows.features[mask], rows.labels[mask]
 

@@ -37,7 +37,7 @@ table = open_table(study.data.source, Path())
 before, start = peak(), time.process_time()
 rows = load(study.data, table, plan_columns(study.data, table))
 read = time.process_time() - start
-mask = validation_mask(rows, fraction=0.2, adjacency=study.privacy.adjacency, salt="x")
+mask = validation_mask(rows.digests, fraction=0.2, adjacency=study.privacy.adjacency, salt="x")
 parts = rows.features[mask], rows.features[~mask]
 print(json.dumps([read, time.process_time() - start - read, peak() - before, rows.features.nbytes / 2**20]))
 """

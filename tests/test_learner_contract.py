@@ -30,8 +30,12 @@ def found_wrong(folder, table=learner_contract.narrow):
     return check_folder(folder)["wrong"]
 
 
+def with_columns(settings, columns):
+    return {**settings, "recipe": dataclasses.replace(settings["recipe"], columns=columns)}
+
+
 def sorted_columns(settings):
-    return {**settings, "columns": dict(sorted(settings["columns"].items()))}
+    return with_columns(settings, dict(sorted(settings["recipe"].columns.items())))
 
 
 def shuffled_weights(settings):
@@ -47,9 +51,9 @@ def sorted_classes(settings):
 def sorted_categories(settings):
     columns = {
         name: column.model_copy(update={"categories": column.categories and tuple(sorted(column.categories, key=str))})
-        for name, column in settings["columns"].items()
+        for name, column in settings["recipe"].columns.items()
     }
-    return {**settings, "columns": columns}
+    return with_columns(settings, columns)
 
 
 @pytest.mark.full

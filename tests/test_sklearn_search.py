@@ -32,7 +32,6 @@ from dpselect.privacy import pure_dp
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Fixed, Harmonic, Poisson
 from dpselect.study import parse_study, run_study
-from dpselect.study.data import Rows
 from dpselect.study.row_parts import row_digest, validation_mask
 from dpselect.tuning import LogUniform, tune
 from tests.documentation import python_blocks
@@ -103,9 +102,7 @@ def test_the_study_file_this_search_and_tune_give_the_same_release_from_the_same
     ).fit(rows, labels)
 
     digests = [row_digest(row.tobytes(), np.int64(y).tobytes()) for row, y in zip(rows, labels, strict=True)]
-    held_out = validation_mask(
-        Rows(rows, labels, digests), fraction=0.2, adjacency=by_search.guarantee_.adjacency, salt="toy"
-    )
+    held_out = validation_mask(digests, fraction=0.2, adjacency=by_search.guarantee_.adjacency, salt="toy")
     noise = {"noise_multiplier": by_search.noise_} if delta else {"epsilon": 1.0 / by_search.noise_}
 
     def objective(params, random):

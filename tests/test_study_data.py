@@ -125,23 +125,25 @@ def without(rows, index):
 
 def test_removing_a_row_moves_no_other_row_under_add_or_remove_one():
     rows = some_rows(200)
-    mask = validation_mask(rows, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
+    mask = validation_mask(rows.digests, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
     for index in (0, 57, 199):
-        after = validation_mask(without(rows, index), fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
+        after = validation_mask(
+            without(rows, index).digests, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s"
+        )
         assert np.array_equal(after, np.delete(mask, index))
 
 
 def test_a_split_by_position_would_move_rows_under_add_or_remove_one():
     """The same check catches a split that goes by position, which is right under replace_one only."""
     rows = some_rows(200)
-    mask = validation_mask(rows, fraction=0.3, adjacency=Adjacency.REPLACE_ONE, salt="s")
-    after = validation_mask(without(rows, 0), fraction=0.3, adjacency=Adjacency.REPLACE_ONE, salt="s")
+    mask = validation_mask(rows.digests, fraction=0.3, adjacency=Adjacency.REPLACE_ONE, salt="s")
+    after = validation_mask(without(rows, 0).digests, fraction=0.3, adjacency=Adjacency.REPLACE_ONE, salt="s")
     assert not np.array_equal(after, np.delete(mask, 0))
 
 
 def parts_of(rows):
     """What is scored on and what is trained on, as collections of rows without an order."""
-    mask = validation_mask(rows, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
+    mask = validation_mask(rows.digests, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
     contents = [(tuple(row), label) for row, label in zip(rows.features.tolist(), rows.labels.tolist(), strict=True)]
     return [Counter(c for c, m in zip(contents, mask, strict=True) if m == part) for part in (True, False)], contents
 
@@ -180,7 +182,7 @@ def test_numbers_that_do_not_belong_to_equal_rows_would_move_others(tmp_path):
 def test_a_table_of_few_distinct_rows_is_split_like_any(tmp_path):
     """Two contents, 1,000 of each: 6 standard errors about 0.3 (false alarm 4e-9); by content alone it is 0 or 1."""
     rows = rows_of(tmp_path, "age,colour,label\n" + "30,red,yes\n40,blue,no\n" * 1000)
-    mask = validation_mask(rows, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
+    mask = validation_mask(rows.digests, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
     for label in (0, 1):
         assert abs(mask[rows.labels == label].mean() - 0.3) < 6 * (0.3 * 0.7 / 1000) ** 0.5
 
@@ -189,7 +191,7 @@ def test_rows_of_one_key_share_a_part(tmp_path):
     text = "age,colour,label\n" + "".join(f"{key},red,{label}\n" for key in range(50) for label in ("yes", "no"))
     facts = {"colour": FACTS["colour"]}
     mask = validation_mask(
-        rows_of(tmp_path, text, columns=facts, row_key="age"),
+        rows_of(tmp_path, text, columns=facts, row_key="age").digests,
         fraction=0.3,
         adjacency=Adjacency.ADD_OR_REMOVE_ONE,
         salt="s",
@@ -200,14 +202,14 @@ def test_rows_of_one_key_share_a_part(tmp_path):
 
 def test_replacing_a_row_keeps_every_row_in_its_part_under_replace_one():
     one, other = some_rows(200), some_rows(200, seed=1)
-    masks = [validation_mask(r, fraction=0.3, adjacency=Adjacency.REPLACE_ONE, salt="s") for r in (one, other)]
+    masks = [validation_mask(r.digests, fraction=0.3, adjacency=Adjacency.REPLACE_ONE, salt="s") for r in (one, other)]
     assert np.array_equal(*masks)
 
 
 def test_the_fraction_is_met():
     """20,000 coins of 0.3: mean within 6 standard errors (false alarm 2e-9; a fraction off by 0.03 shows surely)."""
     rows = some_rows(20_000)
-    mask = validation_mask(rows, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
+    mask = validation_mask(rows.digests, fraction=0.3, adjacency=Adjacency.ADD_OR_REMOVE_ONE, salt="s")
     assert abs(mask.mean() - 0.3) < 6 * (0.3 * 0.7 / 20_000) ** 0.5
 
 

@@ -31,8 +31,8 @@ def written(**changes):
         "classes": ("yes", "no"),
         **changes,
     }
-    classes = settings.pop("classes")
-    recipe = Recipe("dp-sgd", {"steps": 2}, Target(classes), 100.0, Adjacency.ADD_OR_REMOVE_ONE)
+    target, columns = Target(settings.pop("classes")), settings.pop("columns")
+    recipe = Recipe("dp-sgd", {"steps": 2}, target, 100.0, Adjacency.ADD_OR_REMOVE_ONE, columns)
     return model_bytes(recipe, **settings)
 
 

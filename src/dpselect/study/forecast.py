@@ -138,9 +138,7 @@ def _gain(study: Study, design: str, size: float) -> dict[str, Any]:
         return {"design": design, "median": 0.0, "low": 0.0, "high": 0.0, "releases": None}
     asked = {"task": study.data.task, "design": design, "space": _kind(study)}
     known = [each for each in _measured()["gains"] if asked.items() <= each.items()]
-    group = _group(known, size, SIGNALS)
-    if group is None:
-        return {"design": design, "median": None, "low": None, "high": None, "releases": 0}
+    group = _group(known, size, SIGNALS) or {"median": None, "low": None, "high": None, "releases": 0}
     return {"design": design, **{key: group[key] for key in _FIGURES}}
 
 

@@ -59,15 +59,9 @@ class _Description(BaseModel):
     columns: Annotated[tuple[_NamedColumn, ...], Field(min_length=1)]
 
 
-def model_bytes(
-    recipe: Recipe,
-    *,
-    noise: float,
-    parameters: Mapping[str, Any],
-    weights: Sequence[Array],
-    columns: Mapping[str, Column],
-) -> bytes:
+def model_bytes(recipe: Recipe, *, noise: float, parameters: Mapping[str, Any], weights: Sequence[Array]) -> bytes:
     """The file's bytes (NumPy .npz): the weights and a JSON description. Equal arguments give equal bytes."""
+    columns = [{"name": name, "facts": each.model_dump(exclude_none=True)} for name, each in recipe.columns.items()]
     description = {
         "format": _FORMAT,
         "learner": recipe.kind,
@@ -77,7 +71,7 @@ def model_bytes(
         "nominal_rows": recipe.nominal_rows,
         "adjacency": recipe.adjacency.value,
         **_label(recipe.target),
-        "columns": [{"name": name, "facts": column.model_dump(exclude_none=True)} for name, column in columns.items()],
+        "columns": columns,
     }
     buffer = io.BytesIO()
     # numbers, of which nothing is pickled; `allow_pickle=` would be taken for an array's name by NumPy 1

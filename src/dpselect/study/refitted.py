@@ -52,7 +52,4 @@ def refit(opened: Opened, result: TuneResult) -> Refitted | None:
         if weights is None:
             return None
     parameters = chosen.parameters if price.portfolio is None else {}
-    content = model_bytes(
-        chosen.recipe, noise=noise, parameters=parameters, weights=weights, columns=chosen.recipe.columns
-    )
-    return Refitted(chosen, content, cells)
+    return Refitted(chosen, model_bytes(chosen.recipe, noise=noise, parameters=parameters, weights=weights), cells)

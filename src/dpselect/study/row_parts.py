@@ -16,7 +16,7 @@ import hmac
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,6 @@ SPLIT: Final = 2
 
 _SIZE: Final = 32
 _CHUNK: Final = 2**14
-
-
-class _Digested(Protocol):
-    @property
-    def digests(self) -> Sequence[bytes]: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,6 +107,6 @@ def split_words(digests: Sequence[bytes], *, adjacency: Adjacency, salt: str) ->
     return np.fromiter(words, dtype=np.uint64, count=len(digests))
 
 
-def validation_mask(rows: _Digested, *, fraction: float, adjacency: Adjacency, salt: str) -> NDArray[np.bool_]:
+def validation_mask(digests: Sequence[bytes], *, fraction: float, adjacency: Adjacency, salt: str) -> NDArray[np.bool_]:
     """True for the rows that validate; each with probability `fraction` over the salt (public)."""
-    return split_words(rows.digests, adjacency=adjacency, salt=salt) < np.uint64(int(fraction * 2.0**64))
+    return split_words(digests, adjacency=adjacency, salt=salt) < np.uint64(int(fraction * 2.0**64))

@@ -115,7 +115,7 @@ def split(opened: Opened) -> StudyObjective:
         score_rows = float(len(opened.validation.labels))
     elif study.validation.data == "private":
         adjacency, fraction = study.privacy.adjacency, study.validation.fraction
-        held_out = validation_mask(rows, fraction=fraction, adjacency=adjacency, salt=study.name)
+        held_out = validation_mask(rows.digests, fraction=fraction, adjacency=adjacency, salt=study.name)
         validation = (rows.features[held_out], rows.labels[held_out])
         score_rows = _public_rows(study, validation[1], fraction)
     elif study.validation.data == "training":

@@ -93,15 +93,21 @@ class Recipe:
             return self
         return replace(self, shared={**self.shared, **fix(self.estimator(noise, {}, None).get_params())})
 
-    def refuse(self, drawn: Mapping[str, Any]) -> None:
-        """Raise what a run with these parameters would, whatever its rows are. Rows of one feature stand for them."""
-        self.guarantee(1.0)
-        learner = self.estimator(1.0, drawn, None)
-        if isinstance(learner, MappedLearner):
-            if self.features:
-                learner.rows_map.fit(np.zeros((0, self.features)))
-            learner = learner.learner
-        _fit_to_nothing(learner, 1)
+    def refusal(self, drawn: Mapping[str, Any]) -> str | None:
+        """Why a run with these parameters fails whatever its rows are, for which those of one feature stand."""
+        try:
+            self.guarantee(1.0)
+            learner = self.estimator(1.0, drawn, None)
+            if isinstance(learner, MappedLearner):
+                if self.features:
+                    learner.rows_map.fit(np.zeros((0, self.features)))
+                learner = learner.learner
+            _fit_to_nothing(learner, 1)
+        except AdjacencyError:
+            raise
+        except (ArgumentError, TypeError) as error:
+            return str(error)
+        return None
 
     def empty_fit(self, noise: float, drawn: Mapping[str, Any]) -> Any:
         """An estimator fitted to no rows: the shape of what a run returns, made without data."""
@@ -143,22 +149,22 @@ def recipe_of(study: Study, *, nominal_rows: float | None, columns: Mapping[str,
 def _wrong_values(recipe: Recipe, searched: Mapping[str, Any]) -> Iterator[str]:
     """What a run would refuse of the values, key by key and then together; of laws, the ends and the choices."""
     alone = {name: value for name, value in recipe.shared.items() if name == "map"}
-    refused = {
-        name: said
-        for name, value in recipe.shared.items()
-        if (said := _refusal(replace(recipe, shared={**alone, name: value}), {})) is not None and name in said
-    }
-    yield from (f"learner.{name}: {said.removeprefix(f'{name} ')}" for name, said in refused.items())
-    rest = {name: value for name, value in recipe.shared.items() if name not in refused}
+    refused = set()
+    for name, value in recipe.shared.items():
+        said = replace(recipe, shared={**alone, name: value}).refusal({})
+        if said is not None and name in said:
+            refused.add(name)
+            yield f"learner.{name}: {said.removeprefix(f'{name} ')}"
     if "map" in refused:
         return
-    said = _refusal(replace(recipe, shared=rest), {})
+    rest = replace(recipe, shared={name: value for name, value in recipe.shared.items() if name not in refused})
+    said = rest.refusal({})
     if said is not None:
         yield f"learner: {said}"
         return
     for name, law in searched.items():
         for value in _extremes(name, law):
-            said = _refusal(replace(recipe, shared=rest), {name: value})
+            said = rest.refusal({name: value})
             if said is not None:
                 yield f"space.{name}: {said.removeprefix(f'{name} ')}"
                 break
@@ -171,17 +177,6 @@ def _extremes(name: str, law: Mapping[str, Any]) -> list[Any]:
     except ArgumentError:
         return []
     return list(known["choices"]) if "choices" in known else [known["low"], known["high"]]
-
-
-def _refusal(recipe: Recipe, drawn: Mapping[str, Any]) -> str | None:
-    """Why a run with these parameters fails whatever its rows are; None where it does not."""
-    try:
-        recipe.refuse(drawn)
-    except AdjacencyError:
-        raise
-    except (ArgumentError, TypeError) as error:
-        return str(error)
-    return None
 
 
 def learner_keys(kind: StudyLearner, task: str = "classification") -> frozenset[str]:
@@ -226,11 +221,10 @@ def _by_place(named: Any, classes: tuple[Any, ...]) -> list[Any]:
     """The weights of classes in the order of the classes."""
     if not isinstance(named, Mapping):
         raise StudyError("learner.class_weights: give a table from classes to weights")
-    places = positions(list(named), classes)
-    if -1 in places:
-        unknown = list(named)[list(places).index(-1)]
-        raise StudyError(f"learner.class_weights: {unknown!r} is none of data.classes, {', '.join(map(repr, classes))}")
     weights: list[Any] = [1.0] * len(classes)
-    for place, weight in zip(places.tolist(), named.values(), strict=True):
+    for place, (name, weight) in zip(positions(list(named), classes), named.items(), strict=True):
+        if place < 0:
+            listed = ", ".join(map(repr, classes))
+            raise StudyError(f"learner.class_weights: {name!r} is none of data.classes, {listed}")
         weights[place] = weight
     return weights
