@@ -230,12 +230,7 @@ class Learner(_Strict):
 
 
 class Runs(_Strict):
-    """`[runs]`: where trials run, and what hides the number of runs or limits one.
-
-    `executor` is inline, process, loky, dask or ray; `address` is that of a running Dask or Ray scheduler, `resources`
-    what one trial needs there. `constant` executes the law's limit, `pad_seconds` releases at a multiple of a public
-    duration. `limit_seconds` and `limit_bytes` need `failure_is_private`.
-    """
+    """`[runs]`: where trials run, and what hides the number of runs or limits one."""
 
     executor: Literal["inline", "process", "loky", "dask", "ray"] = "process"
     """Where trials run."""

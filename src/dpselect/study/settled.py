@@ -330,17 +330,15 @@ def _executor(runs: Runs) -> Executor:
         return ProcessExecutor(workers=runs.workers)
     from dpselect.tuning import JoblibExecutor  # joblib, which most studies do without
 
-    return JoblibExecutor(
-        backend=runs.executor, workers=runs.workers, address=runs.address, resources=dict(runs.resources)
-    )
+    resources = dict(runs.resources)
+    return JoblibExecutor(backend=runs.executor, workers=runs.workers, address=runs.address, resources=resources)
 
 
 def _execution(runs: Runs) -> Execution:
+    seconds, size, declared = runs.limit_seconds, runs.limit_bytes, runs.failure_is_private
     limits = None
-    if runs.limit_seconds is not None or runs.limit_bytes is not None:
-        limits = Limits(
-            seconds=runs.limit_seconds, memory_bytes=runs.limit_bytes, failure_is_private=runs.failure_is_private
-        )
+    if seconds is not None or size is not None:
+        limits = Limits(seconds=seconds, memory_bytes=size, failure_is_private=declared)
     return Execution(limits=limits, constant_runs=runs.constant, pad_seconds=runs.pad_seconds)
 
 

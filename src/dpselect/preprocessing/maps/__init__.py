@@ -1,4 +1,4 @@
-"""The maps, one file each."""
+"""The maps, those that are alike in one file."""
 
 from lazy_loader import attach_stub
 

@@ -1,4 +1,4 @@
-"""Numbers as waves of several lengths."""
+"""Numbers as waves of several lengths, alone or beside the direction of their row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import integer
-from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, within_unit_ball
+from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, directions, within_unit_ball
 
-__all__ = ["Waves", "cosines"]
+__all__ = ["DirectionAndWaves", "Waves"]
 
 Array = NDArray[np.float64]
 
@@ -58,3 +58,29 @@ def cosines(row: Encoded, waves: int) -> Array:
     parts = [(np.sin if k % 2 else np.cos)(k * angle) * row.present * (weight / k) for k in range(1, waves + 1)]
     stacked = np.hstack([np.stack(parts, axis=2).reshape(len(angle), angle.shape[1] * waves), row.indicators])
     return within_unit_ball(stacked * (_STRETCH / math.sqrt(row.columns + row.groups)))
+
+
+@MAPS.register("joint")
+class DirectionAndWaves(Waves):
+    """`RowDirection` beside `Cosines`, each divided by the root of 2: straight lines are learnt quickly too.
+
+    Of use for classification with few rows or little privacy.
+
+    Args:
+        waves: how many of `Cosines`, 1 to 64.
+        bounds: the least and the largest value of every column of numbers, or one such pair for each of them, public.
+        indicators: the places of the columns that are indicators, a list for each categorical column.
+
+    >>> from dpselect.preprocessing import DirectionAndCosines
+    >>> DirectionAndCosines(bounds=(0, 1), waves=1).fit_transform([[0.75], [0.0]]).round(3)
+    array([[ 0.707,  0.6  ],
+           [-0.707, -0.707]])
+    """
+
+    def _columns_out(self, numbers: int, indicators: int) -> int:
+        return numbers + indicators + super()._columns_out(numbers, indicators)
+
+    def _mapped(self, cells: Array) -> Array:
+        row = self._encoded(cells)
+        straight = directions(np.hstack([row.numbers, row.indicators]))
+        return within_unit_ball(np.hstack([straight, cosines(row, int(self.waves))]) / math.sqrt(2.0))
