@@ -129,12 +129,12 @@ def settle(study: Study, place: Place) -> Settled:
     Raises `StudyError` (or `ArgumentError`) that names what is wrong.
     """
     filled = designed(study)
-    check = Problems()
+    size, check = signals(filled), Problems()
     settled = _settled(filled, place, check)
     check.none()
     assert settled is not None, "what refused has been raised"
     unsearched = tuple(key for key in study.space if key not in filled.space)
-    return replace(settled, signals=signals(filled), unsearched=unsearched)
+    return replace(settled, signals=size, unsearched=unsearched)
 
 
 def unsettled(study: Study, place: Place, wrong: Sequence[str]) -> list[str]:

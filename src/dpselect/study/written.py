@@ -13,7 +13,6 @@ from dpselect import report
 from dpselect.errors import StudyError
 from dpselect.privacy import Receipt
 from dpselect.storage import write_atomically
-from dpselect.study.candidates import PortfolioCandidate
 from dpselect.study.columns import Column
 from dpselect.study.opened import Opened
 from dpselect.study.priced import Priced
@@ -33,14 +32,12 @@ def write(opened: Opened, found: Refitted | None, result: TuneResult) -> None:
     """Write what was found to the study's folder; calling it again with the same arguments changes nothing."""
     priced, settled = opened.priced, opened.priced.settled
     folder, price = settled.place.folder, priced.price
-    columns, test, validation = settled.columns, None, None
+    columns, test = settled.columns, None
     if found is not None:
         columns = found.chosen.recipe.columns
-        validation = None if found.cells is None else figures(priced, found.cells)
         write_atomically(folder / MODEL, found.content)
         test = None if opened.test is None else opened.test.of(folder / MODEL)
-    chosen = None if found is None else found.chosen
-    release = _release(priced, result, chosen, test=test, validation=validation)
+    release = _release(priced, result, found, test)
     release |= {"preparation": _preparation(priced, columns), **described(settled.study, columns)}
     facts = report.search_facts(
         parts=price.parts,
@@ -100,21 +97,17 @@ def read_release(folder: Path, name: str = RELEASE) -> dict[str, Any]:
 
 
 def _release(
-    priced: Priced,
-    result: TuneResult,
-    chosen: PortfolioCandidate | None,
-    *,
-    test: Mapping[str, Any] | None,
-    validation: Mapping[str, Any] | None,
+    priced: Priced, result: TuneResult, found: Refitted | None, test: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """The content of release.json: the winner's parameters, the guarantee, versions; nothing about other runs.
 
     Which candidates a portfolio has is public; how they did is not.
     With a ledger also the receipt of the reservation, for `dpselect ledger verify --receipt`; `test` says how the model
-    does on public rows, `validation` what its noisy score says.
+    does on public rows.
     """
     study, price = priced.settled.study, priced.price
-    found = chosen is not None
+    chosen = None if found is None else found.chosen
+    validation = None if found is None or found.cells is None else figures(priced, found.cells)
     note = misleading(study, None if validation is None else validation["rows_by_class"])
     named = study.privacy.ledger is not None
     return {
@@ -123,10 +116,10 @@ def _release(
         "candidates": [dict(candidate.parameters) for candidate in priced.settled.candidates],
         "learner": study.learner.name if chosen is None else chosen.recipe.kind,
         "settings": priced.settled.settings,
-        "found": found,
+        "found": chosen is not None,
         "parameters": None if chosen is None else dict(chosen.parameters),
         "score": result.score,
-        "model": MODEL if found else None,
+        "model": None if chosen is None else MODEL,
         "task": study.data.task,
         "validation": validation,
         "test": test,
