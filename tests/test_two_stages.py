@@ -214,13 +214,13 @@ def test_the_winning_model_of_the_search_does_not_leave(tmp_path, monkeypatch):
     values = []
     from dpselect.study import run
 
-    original = run.write
+    original = run.refit
 
     def noting(opened, result):
         values.append(result.value)
-        original(opened, result)
+        return original(opened, result)
 
-    monkeypatch.setattr(run, "write", noting)
+    monkeypatch.setattr(run, "refit", noting)
     run_study(two_stages(), base_folder=tmp_path, random=keyed_source(3))
     assert [[each.dtype for each in value] for value in values] == [[np.dtype(np.uint8)]]
     assert math.prod(itertools.chain.from_iterable(each.shape for each in values[0])) == 32
