@@ -95,8 +95,8 @@ class PortfolioDesign:
     A model with many weights fits its own rows better than others. `weights(value)` says how many a value has: a
     setting is put back by half the sensitivity for each that it has more than the first one, and where a public number
     of rows is given, `nominal_rows`, by no more than a trial's privacy lets so many rows matter (Lemma 2 of
-    docs/theory/portfolio.md). The caller must ensure that `weights` looks at the value alone. Where it raises, or gives no number from 0
-    up, nothing is taken off.
+    docs/theory/portfolio.md). The caller must ensure that `weights` looks at the value alone. Where it raises, or gives
+    no number from 0 up, nothing is taken off.
 
     >>> PortfolioDesign(score=lambda answer: float(answer), sensitivity=2).sensitivity
     2.0
