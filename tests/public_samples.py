@@ -276,7 +276,6 @@ EXEMPT: dict[str, str] = {
     **dict.fromkeys(
         ("numerics.rounded", "numerics.rounded_down", "numerics.rounded_up"), "prints what the library has computed"
     ),
-    "numerics.Array": "a type of arrays",
     "selection.SelectWithoutThreshold.by_theorem": "asks for more runs than anybody can make, in its example too",
     "adaptive.AnswerGrid": "the keywords of `estimate`, which is tried",
     "adaptive.break_even": "half a minute; `plan_blocks` for many grids, which is tried",

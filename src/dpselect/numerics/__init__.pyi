@@ -1,4 +1,3 @@
-from .arrays import Array as Array
 from .cells import Supremum as Supremum, supremum_over_cells as supremum_over_cells
 from .digits import rounded as rounded, rounded_down as rounded_down, rounded_up as rounded_up
 from .logs import (
