@@ -82,9 +82,9 @@ class TwoStageDesign:
 class PortfolioDesign:
     """For `tune(design=)`: each of two to four settings is tried once at little of epsilon, the best trained again.
 
-    The space lists them (`Categorical` each), those first that are the default, which has a head start. The objective
-    returns the value alone, and `score(value)`, a larger one the better, says how well it fits. The score has no noise
-    of its own: the choice has it.
+    The space lists them (`Categorical` each), the default first: it has the larger trial, and a head start. The
+    objective returns the value alone, and `score(value)`, a larger one the better, says how well it fits. The score has
+    no noise of its own: the choice has it.
 
     The caller must ensure: for every value that the objective might return, one row moves `score(value)` by at most
     `sensitivity`, rounding counted; and that `score` looks at nothing that the objective leaves behind but that value.
