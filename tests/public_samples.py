@@ -350,6 +350,7 @@ DATA: set[str] = {
 PUBLIC_HERE: dict[str, str] = {
     "repetitions.split_counts:weights": "public proportions",
     "repetitions.independent_counts:weights": "public proportions",
+    "tuning.PortfolioDesign:weights": "how many a released model would have",
     "numerics.log_weighted_sum:weights": "public",
     "adaptive.plan_analysis:rows": "their number",
     "adaptive.plan_means:rows": "their number",

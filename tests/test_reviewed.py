@@ -110,9 +110,9 @@ def test_a_loaded_model_has_its_columns_in_the_order_of_training(tmp_path):
     from dpselect.study.target import Target
 
     columns = {"zebra": Column(bounds=(0.0, 1.0)), "apple": Column(bounds=(0.0, 1.0))}
-    recipe = Recipe("dp-sgd", {"steps": 2}, Target(("yes", "no")), 100.0, Adjacency.ADD_OR_REMOVE_ONE)
+    recipe = Recipe("dp-sgd", {"steps": 2}, Target(("yes", "no")), 100.0, Adjacency.ADD_OR_REMOVE_ONE, columns)
     weights = (np.array([[3.0, -3.0], [0.0, 0.0], [0.0, 0.0]]),)
-    content = named("model_bytes")(recipe, noise=1.0, parameters={}, weights=weights, columns=columns)
+    content = named("model_bytes")(recipe, noise=1.0, parameters={}, weights=weights)
     (tmp_path / "model.npz").write_bytes(content)
     model = dpselect.load_model(tmp_path / "model.npz")
     assert list(model.columns) == ["zebra", "apple"]

@@ -100,7 +100,7 @@ def test_every_line_of_the_recursion_runs(monkeypatch):
             assert min(points) <= release.value <= max(points), name
         assert visits.keys() >= {"level 1", "level 2", "base case", "one heavy round", "heavy node"}
         assert visits["base case"] == visits["level 2"] - (visits["one heavy round"] - heavy_at_first(visits))
-        for method in ("tree_log", "dyadic", "cumulative"):
+        for method in ("tree_log", "dyadic", "cumulative", "binary_search"):
             for points in ([7] * 4, [2**255 + 3**k for k in range(60)], []):
                 # a failed choice at the second level ends the first one too
                 assert interior_point(points[:4], **PRINTED, random=keyed_source("few")).value is None

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dpselect.study.schema import FILL_IN
+from dpselect.study.schema import DEFAULT_METRICS, FILL_IN
 from dpselect.study.sources import Form
-from dpselect.study.task import DEFAULT_METRICS
 
 __all__ = ["DraftedColumn", "Facts", "draft_study", "guessed_columns"]
 

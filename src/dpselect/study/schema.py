@@ -14,10 +14,10 @@ from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import Column, Scalar, differ
 from dpselect.study.sources import Form
 from dpselect.study.target import Target
-from dpselect.study.task import DEFAULT_METRICS
 
 __all__ = [
     "CLASHES",
+    "DEFAULT_METRICS",
     "FILL_IN",
     "KEYS_ALONE",
     "Card",
@@ -34,6 +34,7 @@ __all__ = [
     "Validation",
 ]
 
+DEFAULT_METRICS: Final = {"classification": "accuracy", "regression": "absolute-error"}
 FILL_IN: Final = "FILL IN"
 """Stands in a draft for what only a person can know."""
 KEYS_ALONE: Final = {"clashes": False}

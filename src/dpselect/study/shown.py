@@ -16,9 +16,8 @@ from dpselect.study.learners.recipe import learner_keys
 from dpselect.study.metrics import Metric, metrics_for
 from dpselect.study.model_file import load_model
 from dpselect.study.priced import Priced
-from dpselect.study.schema import Data, Study
+from dpselect.study.schema import DEFAULT_METRICS, Data, Study
 from dpselect.study.target import Target
-from dpselect.study.task import DEFAULT_METRICS
 
 __all__ = ["Constant", "PublicTest", "figures", "misleading", "unweighted"]
 

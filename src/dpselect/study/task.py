@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
 
 from dpselect.study.cells import category
+from dpselect.study.metrics import METRICS
+from dpselect.study.schema import Data, Study
 
-if TYPE_CHECKING:
-    from dpselect.study.schema import Data, Study
-
-__all__ = ["DEFAULT_METRICS", "design_clashes", "task_clashes"]
-
-DEFAULT_METRICS: Final = {"classification": "accuracy", "regression": "absolute-error"}
+__all__ = ["design_clashes", "task_clashes"]
 
 
 def task_clashes(study: Study) -> Iterator[tuple[str, str]]:
@@ -33,8 +29,6 @@ def task_clashes(study: Study) -> Iterator[tuple[str, str]]:
         if data.label_bounds is not None:
             yield "data.label_bounds", 'goes with task = "regression"'
         yield from _classes(data)
-    from dpselect.study.metrics import METRICS  # not with this module, which the schema loads
-
     fitting = [name for name in METRICS if METRICS.facts(name).get("task", data.task) == data.task]
     if study.metric not in fitting:
         yield "validation.metric", f"{study.metric} is not for a {data.task}; there are {', '.join(fitting)}"

@@ -176,7 +176,7 @@ class Cuts(Bracketed):
     @cached_property
     def _places(self) -> Array:
         """Places for a first look: equally far apart in atoms, and in mass, of which heavy atoms hold most."""
-        mass = np.sum(self._sides.masses, axis=0)
+        mass = np.sum(self._sides.masses, axis=0)[: self.atoms.size]
         reached = np.append(0.0, np.cumsum(mass))
         nodes = np.arange(self.atoms.size + 1.0)
         heavy = np.interp(np.linspace(0.0, reached[-1], _HEAVY_GRID), reached, nodes)

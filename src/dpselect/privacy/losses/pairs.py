@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.special import ndtr
@@ -19,10 +19,6 @@ from scipy.special import ndtr
 from dpselect.numerics import Array
 from dpselect.privacy.losses.connect_the_dots import hull_points
 from dpselect.privacy.losses.discretise import DominatingPair, PairEnclosure, coarsen, enclose_bins, loss_grid, splice
-
-if TYPE_CHECKING:
-    from dpselect.privacy.losses.pld import LossProfile
-    from dpselect.privacy.profile import PrivacyProfile
 
 __all__ = ["GaussianPairs", "LaplacePairs", "LossPairs", "PairSource", "ProfilePairs", "RandomizedResponsePairs"]
 
@@ -33,6 +29,27 @@ _REACH = 10.5
 
 _LARGEST_LOSS = 600.0
 """Losses beyond it count as infinite: exp of them would leave double precision."""
+
+
+class Curves(Protocol):
+    """Bounds on both hockey-stick divergences, as a privacy profile has."""
+
+    def remove(self, epsilons: Array) -> Array:
+        """Of P from P'."""
+        ...
+
+    def add(self, epsilons: Array) -> Array:
+        """Of P' from P."""
+        ...
+
+
+class Distributions(Protocol):
+    """Privacy-loss distributions, read as pairs."""
+
+    @property
+    def pairs(self) -> tuple[DominatingPair, DominatingPair]:
+        """For (P, P') and (P', P)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -129,7 +146,7 @@ class LossPairs:
     turned round: a distribution composed by transforms is only good where its own masses are not multiplied up.
     """
 
-    profile: LossProfile
+    profile: Distributions
     attained: ClassVar[bool] = False
 
     def __call__(self, atoms: int) -> tuple[PairEnclosure, PairEnclosure]:
@@ -174,7 +191,7 @@ class ProfilePairs:
     that the profile is itself that of some mechanism, so that nothing valid lies below its pair.
     """
 
-    profile: PrivacyProfile
+    profile: Curves
     knots: tuple[float, ...] | None = None
 
     @property
