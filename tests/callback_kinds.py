@@ -84,6 +84,7 @@ ELSEWHERE: dict[str, str] = {
             "tuning.tune:base",
             "tuning.tune:objective",
             "tuning.PortfolioDesign:score",
+            "tuning.PortfolioDesign:weights",
             "tuning.TwoStageDesign:last",
         ),
         _RUN,
@@ -150,6 +151,7 @@ ELSEWHERE: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
+            "ledger.Charge:_settle",
             "mechanisms.Cascade:stages",
             "ordered.SqlTable:query",
             "privacy.Guarantee:loss",

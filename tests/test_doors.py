@@ -187,7 +187,7 @@ from pathlib import Path
 import dpselect.study.run as run
 from dpselect.study import parse_study
 
-def stop(opened, result):
+def stop(*_):
     raise KeyboardInterrupt
 
 run.write = stop
