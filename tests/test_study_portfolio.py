@@ -180,8 +180,8 @@ def test_without_delta_epsilon_itself_is_shared():
     privacy = {"epsilon": 4.0, "nominal_rows": 120}
     space = {"regularization": {"law": "categorical", "choices": [0.01, 0.1]}}
     found = priced(privacy=privacy, learner={"name": "output-perturbation"}, space=space).price
-    assert [part.pure_epsilon for part in found.portfolio.training] == pytest.approx([0.18, 0.18], rel=1e-3)
-    assert found.portfolio.last.pure_epsilon == pytest.approx(3.24, rel=1e-3)
+    assert [part.pure_epsilon for part in found.portfolio.training] == pytest.approx([0.48, 0.06], rel=1e-3)
+    assert found.portfolio.last.pure_epsilon == pytest.approx(3.06, rel=1e-3)
     assert 0.999 * 4.0 <= found.epsilon <= 4.0
 
 
