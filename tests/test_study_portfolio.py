@@ -137,6 +137,7 @@ def test_the_price_is_the_composition_and_uses_the_total():
     assert squares / np.sum(squares) == pytest.approx([*trial_shares(3), 1.0 - TRIALS], abs=0.01)
 
 
+@pytest.mark.full
 def test_a_candidate_with_more_weights_is_put_back(tmp_path, monkeypatch):
     """Of 4 columns and 3 classes: (4 * 4 + 1) * 3 weights of cosines, 5 * 3 centred, (4 * 16 + 1) * 3 of bins."""
     told = []
