@@ -189,8 +189,11 @@ class Direction(Bracketed):
         """A smaller safe epsilon than `epsilon`, with more effort where it is far from the attained `root`."""
         if epsilon > root * (1.0 + _WIDE) and not self.final:
             epsilon = min(epsilon, self._finer.smallest_safe(delta, limit))
-            if epsilon > root * (1.0 + _STILL_WIDE):
-                epsilon = min(epsilon, self._by_division(delta, root * (1.0 + _NEAR)))
+            root, near = max(root, self._finer._attained_root(delta)[0]), _NEAR
+            wide = epsilon > root * (1.0 + _STILL_WIDE)
+            while wide and root * (1.0 + near) < min(epsilon, LARGEST_EPSILON):
+                epsilon = min(epsilon, self._by_division(delta, root * (1.0 + near)))
+                near *= 2.0
             if epsilon > root * (1.0 + _VERY_WIDE):
                 epsilon = min(epsilon, self._by_recursion(delta, root, min(epsilon, 1.5 * root + 1e-3)))
         return epsilon
