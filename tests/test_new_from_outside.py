@@ -125,6 +125,16 @@ def test_a_base_is_priced_planned_and_helped_with():
     assert "takes width=, got none" in str(wrong.exception)
 
 
+def test_a_base_of_the_same_numbers_is_the_same_object():
+    assert staircase(width=4.0) is staircase(width=4.0)
+    assert staircase(width=4.0) is not staircase(width=5.0)
+    assert staircase(width=4.0) is not staircase(width=4.0, adjacency="replace_one")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        staircase(width=[4.0])
+    with pytest.raises(TypeError, match="staircase"):
+        staircase(4.0)
+
+
 def test_a_bound_is_asked_by_its_name():
     law = Either(many=3)
     assert best_of(pure_dp(epsilon=0.5), law, bound="test-thousand").epsilon(delta=0) == 1000.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
 from typing import Any, Final, TypeVar, cast
 
 from dpselect.errors import ArgumentError
@@ -17,15 +18,32 @@ Make = TypeVar("Make", bound=Callable[..., Guarantee])
 
 BASES: Final = Registry[Callable[..., Guarantee]]("base", room="dpselect.privacy.mechanisms")
 """Functions of public numbers and of `adjacency`, by keyword."""
+_REMEMBERED: Final = 64
 
 
 def base_mechanism(name: str, *, noise: str | None = None) -> Callable[[Make], Make]:
     """Register a function from public numbers, and from `adjacency`, to the guarantee of one run.
 
     `noise` names the parameter that a planner may choose: the larger it is, the smaller is every epsilon. The function
-    is then a base of `dpselect account`, `plan` and `audit`, in its own file in this room or from outside.
+    is then a base of `dpselect account`, `plan` and `audit`, in its own file in this room or from outside. Equal
+    numbers give the same object, so that a curve which was worked out once serves whoever asks again.
     """
-    return cast("Callable[[Make], Make]", BASES.register(name, noise=noise))
+    register = BASES.register(name, noise=noise)
+    return cast("Callable[[Make], Make]", lambda make: register(_remembered(make)))
+
+
+def _remembered(make: Callable[..., Guarantee]) -> Callable[..., Guarantee]:
+    found = lru_cache(maxsize=_REMEMBERED, typed=True)(make)
+
+    @wraps(make)
+    def remembered(*refused: Any, **settings: Any) -> Guarantee:
+        try:
+            hash((refused, *settings.values()))
+        except TypeError:  # not numbers, of which the function itself says so
+            return make(*refused, **settings)
+        return found(*refused, **settings)
+
+    return remembered
 
 
 def base_named(name: str, settings: Mapping[str, Any], *, adjacency: Adjacency | str) -> Guarantee:
