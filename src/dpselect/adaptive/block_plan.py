@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any, Literal, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx, lambertw, ndtr
 
 from dpselect.adaptive.generalisation import paper_blocks, paper_epsilon
@@ -20,11 +19,11 @@ from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise
 from dpselect.adaptive.transfer import certifies_interval, largest_mu, largest_rho
 from dpselect.errors import ArgumentError, integer, number
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, gaussian
 
 __all__ = ["BlockPlan", "Mechanism", "exponential_loss", "normal_loss", "paper_plan", "splitting_blocks"]
 
-Array = NDArray[np.float64]
 Mechanism = Literal["binary_search", "exponential", "splitting"]
 MEDIAN = Fraction(1, 2)
 _SAFE = 1e-9

@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any, Literal, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpselect.adaptive.block_plan import (
@@ -26,7 +25,7 @@ from dpselect.adaptive.median_bounds import search_steps
 from dpselect.adaptive.search_noise import SearchNoise, best_sharing, search_cost
 from dpselect.adaptive.transfer import bernoulli_divergence
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import first_true
+from dpselect.numerics import Array, first_true
 
 __all__ = [
     "BlockPlan",
@@ -37,8 +36,6 @@ __all__ = [
     "required_samples",
     "splitting_blocks",
 ]
-
-Array = NDArray[np.float64]
 
 
 def _maximise(

@@ -6,9 +6,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.mechanisms.sparse_vector_game import SparseVectorGame, game_guarantee
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "runs_trade_off_inverse",
 ]
 
-Array = NDArray[np.float64]
 _LINES, _GRID = 600, 64
 _FAR = 10.0
 """Lines are drawn up to the epsilon of so many deviations of randomised responses."""

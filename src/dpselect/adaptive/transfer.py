@@ -28,11 +28,10 @@ import math
 from typing import Any, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpselect.errors import ArgumentError, number
-from dpselect.numerics import ROUND_UP, minimise, root_between
+from dpselect.numerics import ROUND_UP, Array, minimise, root_between
 from dpselect.privacy import Guarantee
 from dpselect.privacy.profile import both_directions
 from dpselect.privacy.promises import promise
@@ -47,7 +46,6 @@ __all__ = [
     "transfer_bound",
 ]
 
-Array = NDArray[np.float64]
 _SAFE = 1e-9
 """What a condition must hold by, relative to its size: far above the rounding of everything that enters it."""
 

@@ -22,15 +22,13 @@ from dataclasses import dataclass, replace
 from typing import SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.adaptive.runs import response_vertices, runs_trade_off, runs_trade_off_inverse
 from dpselect.errors import ArgumentError, integer, number
-from dpselect.numerics import root_between
+from dpselect.numerics import Array, root_between
 
 __all__ = ["VerificationPlan", "plan_verification"]
 
-Array = NDArray[np.float64]
 
 _SPLIT = 1.0 / (1.0 + 2.0 ** (2.0 / 3.0))
 """The share of a run's epsilon for the threshold that is best for counts that do not move together."""

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from dpselect.adaptive.subsamples import Blocks, evaluate
 from dpselect.errors import ArgumentError
+from dpselect.numerics import Array
 
 __all__ = ["BITS", "METRICS", "HoldoutMetric", "Scored", "area_under_curve", "f1_score"]
 
 BITS = 30
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpselect.numerics import Array
 
 __all__ = ["EXACT", "STEP", "WEIGHT_LIMIT", "Array", "exact_products", "round_weights", "truncate"]
 
-Array = NDArray[np.float64]
 
 STEP = 2.0**-16
 """The spacing of features, activations and error terms; all are of order one."""

@@ -21,12 +21,12 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.randomness.lazy import LazyUniform, exponential_enclosure
 from dpselect.randomness.stream import BitStream, Shape, parse_shape
 
 __all__ = ["LARGEST_VARIANCE", "discrete_gaussian_numbers"]
 
-Array = NDArray[np.float64]
 _CHUNK = 1 << 14
 _ENTRIES = 1 << 16
 _MOST_BLOCKS = 1 << 10

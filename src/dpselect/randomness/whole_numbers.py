@@ -29,7 +29,6 @@ __all__ = [
     "geometric",
 ]
 
-Array = NDArray[np.float64]
 _BLOCK = 1 << 14
 _LARGEST = 2.0**20
 

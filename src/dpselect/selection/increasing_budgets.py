@@ -15,12 +15,11 @@ from itertools import pairwise
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.best_of_k.bounds.pure import pure_shift
 from dpselect.errors import ArgumentError, expect, integer, number
 from dpselect.mechanisms import Mechanism
-from dpselect.numerics import ROUND_UP, sum_up, supremum_over_cells
+from dpselect.numerics import ROUND_UP, Array, sum_up, supremum_over_cells
 from dpselect.privacy import Guarantee, OutputGuarantee, Release
 from dpselect.privacy.adjacency import common_adjacency
 from dpselect.privacy.boundary import silence
@@ -32,7 +31,6 @@ from dpselect.selection.rehearsal import Rehearsal
 
 __all__ = ["SelectIncreasing", "released_level"]
 
-Array = NDArray[np.float64]
 NOTHING = "nothing"
 """The cell of a search that released nothing."""
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.accounting.planning.portfolio import PortfolioPrice
+from dpselect.numerics import Array
 from dpselect.randomness import RandomSource
 
 __all__ = ["Portfolio", "Rows"]
 
-Array = NDArray[np.float64]
 Rows = tuple[Any, Any]
 Fit = Callable[[float, RandomSource, Rows], Any]
 """A model from its noise, the source of all that it draws, and the rows and labels."""

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting import calibrate
 from dpselect.errors import BudgetError, StudyError
-from dpselect.numerics import rounded_up
+from dpselect.numerics import Array, rounded_up
 from dpselect.privacy import Adjacency, Guarantee, compose, gaussian
 from dpselect.randomness import RandomSource
 from dpselect.study.columns import Column
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Purchase", "buy", "known_columns", "purchase_of"]
 
-Array = NDArray[np.float64]
 
 QUANTILES: Final = (0.15, 0.85)
 WIDER: Final = 1.6

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ContentError, StudyError
+from dpselect.numerics import Array
 from dpselect.study.columns import Column
 from dpselect.study.row_parts import Digests, content_digests, key_digests
 from dpselect.study.schema import Data
 from dpselect.study.sources.table import Table, absent
 
 __all__ = ["Rows", "cells_of", "encode_columns", "load", "plan_columns"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError
+from dpselect.numerics import Array
 from dpselect.study.columns import Column
 from dpselect.study.containers import table_columns
 from dpselect.study.data import encode_columns
 
 __all__ = ["ReleasedModel", "labels_of"]
-
-Array = NDArray[np.float64]
 
 
 def labels_of(classes: tuple[Any, ...]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from dpselect.errors import ArgumentError, StudyError
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency
 from dpselect.study.columns.column import Column, Scalar
 from dpselect.study.learners import LEARNERS, Recipe
@@ -24,7 +25,6 @@ from dpselect.study.target import Target
 
 __all__ = ["load_model", "model_bytes", "read_model"]
 
-Array = NDArray[np.float64]
 _FORMAT = 3
 _EARLIER = {
     1: "which lost the order of its columns: its predictions may be wrong",

@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.accounting.planning.portfolio import CHOICE, PortfolioPrice, portfolio_of
 from dpselect.errors import StudyError
 from dpselect.learners.rows import public_weights
 from dpselect.mechanisms import ExponentialMechanism
+from dpselect.numerics import Array
 from dpselect.privacy import Adjacency, Guarantee
 from dpselect.randomness import RandomSource
 from dpselect.selection.portfolio import Rows
@@ -26,7 +26,6 @@ from dpselect.study.target import Target
 
 __all__ = ["agreement", "fitted", "portfolio_price", "size", "the_choice"]
 
-Array = NDArray[np.float64]
 
 _REACH: Final = 0.3
 """From this error on, of a label between -1 and 1, an answer counts nothing."""

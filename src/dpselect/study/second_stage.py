@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from dpselect.accounting.planning.search_prices import SearchPrice, least_last
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, compose
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
@@ -20,7 +21,6 @@ from dpselect.study.schema import Study
 
 __all__ = ["SHARE", "SecondStage", "second_stage"]
 
-Array = NDArray[np.float64]
 
 _NEAR: Final = 1e-2
 """What of the total may be left by the first guess of the noise."""

@@ -17,11 +17,11 @@ from fractions import Fraction
 from typing import Any, Final, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpselect.accounting.best_of_k.adaptive_proposals import Ratio
 from dpselect.errors import ArgumentError, integer
-from dpselect.numerics import root_between
+from dpselect.numerics import Array, root_between
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import keyed_source
 from dpselect.repetitions import Repetitions
@@ -31,7 +31,6 @@ from dpselect.tuning.trial import pool_settings, trial_key, trial_params
 
 __all__ = ["ENTRY_BYTES", "AdaptiveProposal", "Observation", "Proposer", "project"]
 
-Array = NDArray[np.float64]
 
 _UNIT: Final = 1 << 32
 """The weight of a pool member that is drawn as often as under the space's law."""

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import number
+from dpselect.numerics import Array
 from dpselect.tuning.proposals import Observation
 
 __all__ = ["GaussianProcessProposer"]
 
-Array = NDArray[np.float64]
 
 _FARTHEST = 1e150
 """Scores are cut off here, so that their squares are numbers."""

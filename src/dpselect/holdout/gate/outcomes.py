@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ContentError
 from dpselect.holdout.files import texts
+from dpselect.numerics import Array
 from dpselect.randomness import RandomSource
 
 __all__ = ["Layout", "Outcomes", "by_text", "repeats_of", "wins_and_losses"]
 
-Array = NDArray[np.float64]
 Outcomes = Mapping[Any, Any]
 """By the id of a task: a number in [0, 1], True or False, or a sequence of those, one a repeat or a grader."""
 

@@ -13,14 +13,13 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
 from dpselect.holdout.gate.purse import log_of
+from dpselect.numerics import Array
 
 __all__ = ["CLAIMS", "RULES", "bet", "bet_wealth", "gain_bound", "sign_test"]
 
-Array = NDArray[np.float64]
 
 _EXACT: Final = 4096
 """So many discordant tasks are counted in whole numbers."""

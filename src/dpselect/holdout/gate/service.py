@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any, Final, Literal, SupportsFloat
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, BudgetError, ContentError, expect, integer, number
 from dpselect.holdout.files import texts
@@ -25,13 +24,13 @@ from dpselect.holdout.gate.rules import RULES, gain_bound
 from dpselect.holdout.gate.terms import GateRules, GateTerms
 from dpselect.holdout.record import Folded, Turn
 from dpselect.holdout.shared_record import AnyRecord, create_record, open_record
+from dpselect.numerics import Array
 from dpselect.privacy.boundary import result_of
 from dpselect.randomness import system_source
 from dpselect.randomness.session import Session, answers
 
 __all__ = ["Gate"]
 
-Array = NDArray[np.float64]
 Grader = Callable[[], Outcomes]
 
 _KIND: Final = "gate"

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from dpselect.numerics import last_true
+from dpselect.numerics import Array, last_true
 from dpselect.ordered.order_statistics.equal_scores import relative_coin
 from dpselect.ordered.order_statistics.intervals import ASIDE, RankedColumn
 from dpselect.privacy import Adjacency
@@ -35,7 +35,6 @@ from dpselect.randomness.lazy import Enclosure, coin, exponential_enclosure
 
 __all__ = ["joint_bits", "joint_codes", "joint_rate", "joint_spans", "joint_width"]
 
-Array = NDArray[np.float64]
 _UNITS = 2.0**44
 _TINY = 1e-280
 _SLACK = Fraction(1 + 2**18, 2**18)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.ordered.order_statistics.intervals import RankedColumn
 from dpselect.ordered.order_statistics.small_domain import rows_below
 from dpselect.privacy import Adjacency
@@ -17,7 +18,6 @@ from dpselect.randomness import RandomSource, discrete_laplace_array
 
 __all__ = ["TreeAnswer", "node_counts", "sum_of_noise", "tree_codes", "tree_levels"]
 
-Array = NDArray[np.float64]
 _BRANCHING = 16
 
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc
 
 from dpselect.errors import AdjacencyError, ArgumentError, BoundUnavailableError, integer, number
-from dpselect.numerics import ROUND_UP, first_true
+from dpselect.numerics import ROUND_UP, Array, first_true
 from dpselect.ordered.slices.price_loss import SlicePairProfile
 from dpselect.ordered.slices.price_renyi import RepeatedRenyi, SliceRenyi, SmallestRenyi, curve_of
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
@@ -32,7 +31,6 @@ from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["SlicePrice", "Way", "plain_slicing_guarantee", "swap_of"]
 
-Array = NDArray[np.float64]
 
 Way = Literal["smallest", "paper", "basic", "renyi", "losses", "plain"]
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.copied_by_fields import CopiedByFields
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.ordered.slices.synchronisation import Synchronisation, synchronisation
 from dpselect.privacy import DominatingPair, Guarantee
 from dpselect.privacy.losses.discretise import coarsen, loss_grid
@@ -24,7 +23,6 @@ from dpselect.privacy.profile import extend
 
 __all__ = ["SlicePairProfile", "slice_pair"]
 
-Array = NDArray[np.float64]
 
 _ATOMS = 6000
 _COMPONENT_ATOMS = 64

@@ -7,16 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpselect.numerics import ROUND_UP
+from dpselect.numerics import ROUND_UP, Array
 from dpselect.ordered.slices.synchronisation import Synchronisation
 from dpselect.privacy import Guarantee, pure_dp
 from dpselect.privacy.renyi import RenyiCurve
 
 __all__ = ["RepeatedRenyi", "SliceRenyi", "SmallestRenyi", "curve_of"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpselect.numerics import Array
 
 __all__ = ["Synchronisation", "synchronisation"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

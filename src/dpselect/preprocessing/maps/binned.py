@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import integer
+from dpselect.numerics import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfTables, within_unit_ball
 
 __all__ = ["Bins"]
-
-Array = NDArray[np.float64]
 
 
 @MAPS.register("bins")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfTables, within_unit_ball
 
 __all__ = ["Centered", "Logarithms"]
-
-Array = NDArray[np.float64]
 
 
 @MAPS.register("centered")

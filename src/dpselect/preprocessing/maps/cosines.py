@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import integer
+from dpselect.numerics import Array
 from dpselect.preprocessing.maps.row_map import MAPS, Encoded, MapOfTables, directions, within_unit_ball
 
 __all__ = ["DirectionAndWaves", "Waves"]
 
-Array = NDArray[np.float64]
 
 _STRETCH: Final = 1.2
 """Few rows come near the norm that all together could have; those that do are scaled down."""

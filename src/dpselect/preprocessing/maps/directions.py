@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.learners.fixed_point import truncate
+from dpselect.numerics import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, MapOfTables, directions
 
 __all__ = ["DirectionOfRow", "Standardized"]
-
-Array = NDArray[np.float64]
 
 
 @MAPS.register("direction")

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import ArgumentError, expect, integer
+from dpselect.numerics import Array
 from dpselect.preprocessing.maps.row_map import MAPS, MapOfRows, directions
 
 __all__ = ["EdgeDirections"]
 
-Array = NDArray[np.float64]
 
 _FAINT: Final = 0.05
 """In units of the brightest pixel: edges fainter than this count for less than others."""

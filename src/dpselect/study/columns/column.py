@@ -6,17 +6,16 @@ from datetime import date, datetime, time
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dpselect.errors import ArgumentError, ContentError
+from dpselect.numerics import Array
 from dpselect.study.cells import category, positions
 from dpselect.study.columns.kind import KINDS
 from dpselect.study.columns.scale import SCALES, Scale
 
 __all__ = ["Column", "Scalar", "differ"]
 
-Array = NDArray[np.float64]
 Scalar = str | bool | int | float
 INDICATOR: Final = "indicator"
 PRIVATE: Final = "private"

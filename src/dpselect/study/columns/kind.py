@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.registry import Registry
 
 __all__ = ["KINDS", "ColumnKind", "each_cell"]
-
-Array = NDArray[np.float64]
 
 
 def _as_it_is(number: float, form: str | None) -> float:  # noqa: ARG001

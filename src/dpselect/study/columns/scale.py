@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.registry import Registry
 
 __all__ = ["SCALES", "Scale"]
 
-Array = NDArray[np.float64]
 _MOST_BINS: Final = 4096
 
 

@@ -8,15 +8,14 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpselect.numerics import Array
 from dpselect.preprocessing.maps import MAPS, MapOfRows
 from dpselect.privacy import Guarantee
 from dpselect.study.columns import Column
 
 __all__ = ["MappedLearner", "map_for", "map_parameters"]
 
-Array = NDArray[np.float64]
 
 # follow from the columns that the study declares
 _FROM_COLUMNS: Final = frozenset({"bounds", "indicators"})

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpselect.errors import AdjacencyError, ArgumentError, StudyError
 from dpselect.preprocessing.maps import MAPS
@@ -23,8 +22,6 @@ from dpselect.tuning import parse_space
 from dpselect.tuning.space import LAW_NAMES
 
 __all__ = ["Recipe", "learner_keys", "recipe_of"]
-
-Array = NDArray[np.float64]
 
 
 # set by the study itself, not by the learner's table
