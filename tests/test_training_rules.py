@@ -50,7 +50,7 @@ def test_steps_and_rate_are_those_of_the_formulae(learner, n, mu):
     found = model._schedule(1.0)
     # a whole number of steps more or less changes mu by half its share, and so what the formulae ask for
     assert abs(found.steps - steps) <= 1
-    reached = math.sqrt(found.steps) / model.noise_multiplier
+    reached = math.sqrt(found.steps) / found.noise_multiplier
     assert found.steps >= by_hand(learner, n, reached)[1]
     assert found.clip_norm == clip
     assert found.learning_rate * clip * found.steps == pytest.approx(by_hand(learner, n, reached)[0])
@@ -61,10 +61,24 @@ def test_steps_and_rate_are_those_of_the_formulae(learner, n, mu):
 def test_more_noise_is_never_less_private(learner):
     noises = np.geomspace(0.5, 5000.0, 400)
     for n in (None, 150, 4000):
-        steps = [learner(noise_multiplier=noise, nominal_rows=n)._steps() for noise in noises]
-        spent = np.sqrt(steps) / noises
+        found = [learner(noise_multiplier=noise, nominal_rows=n)._schedule(1.0) for noise in noises]
+        spent = [math.sqrt(each.steps) / each.noise_multiplier for each in found]
         assert np.all(np.diff(spent) < 0)
-        assert min(steps) >= 40
+        assert min(each.steps for each in found) >= 40
+
+
+@pytest.mark.parametrize(("learner", "rows"), [(DPSGDClassifier, 1440), (DPSGDRegressor, 300)])
+def test_the_price_does_not_leap_where_there_is_a_step_more(learner, rows):
+    noises = np.linspace(30.0, 40.0, 2001)
+    models = [learner(noise_multiplier=noise, nominal_rows=rows) for noise in noises]
+    steps = np.array([model._steps() for model in models])
+    price = np.array([model.guarantee().gaussian_mu for model in models])
+    assert len(set(steps)) > 10
+    assert np.max(-np.diff(price) / price[1:]) < 1.5 * (noises[1] / noises[0] - 1.0)
+    for model in models[::100]:
+        found = model._schedule(1.0)
+        assert model.noise_multiplier <= found.noise_multiplier <= model.noise_multiplier * math.sqrt(41 / 40)
+        assert model.guarantee().gaussian_mu >= math.sqrt(found.steps) / found.noise_multiplier * (1 - 1e-14)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

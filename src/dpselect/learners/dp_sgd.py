@@ -122,10 +122,18 @@ class NoisyGradients(PrivateLearner):
         return None if self.nominal_rows is None else number("nominal_rows", self.nominal_rows, at_least=1.0)
 
     def _steps(self) -> int:
-        if self.steps is not None:
-            return integer("steps", self.steps, at_least=1)
-        noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01)
+        return integer("steps", self.steps, at_least=1) if self.steps is not None else math.ceil(self._by_rule())
+
+    def _by_rule(self) -> float:
+        noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6)
         return self._rule.steps_for(self._rows(), noise / float(self.sampling_rate))
+
+    def _noise(self) -> float:
+        """A step's noise in units of `clip_norm`: more than asked for where a rule's steps were rounded up, so that the
+        whole costs what that many would, and the price does not leap where there is a step more.
+        """
+        noise = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6, rounding="down")
+        return noise if self.steps is not None else noise * math.sqrt(self._steps() / self._by_rule())
 
     def _work(self, steps: int) -> Guarantee:
         """What so many noisy sums of clipped gradients promise: of full batches exactly, as one Gaussian mechanism.
@@ -133,18 +141,17 @@ class NoisyGradients(PrivateLearner):
         T Gaussian mechanisms of noise multiplier sigma on the same rows are one with sigma/sqrt(T), also when each is
         chosen by what came before (Dong, Roth, Su 2022, Corollary 3.3).
         """
-        sigma = number("noise_multiplier", self.noise_multiplier, at_least=0.01, at_most=1e6, rounding="down")
-        if number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0) < 1.0:
-            sampled = self.sampling_rate
-            return dp_sgd(noise_multiplier=sigma, sampling_rate=sampled, steps=steps, adjacency=self.adjacency)
         if parse_adjacency(self.adjacency) is not Adjacency.ADD_OR_REMOVE_ONE:
             raise AdjacencyError("noisy gradients are private under add_or_remove_one, not under replace_one")
+        sigma = self._noise()
+        if number("sampling_rate", self.sampling_rate, above=0.0, at_most=1.0) < 1.0:
+            return dp_sgd(noise_multiplier=sigma, sampling_rate=self.sampling_rate, steps=steps)
         count = integer("steps", steps, at_least=1, at_most=2**40)
         return gaussian(noise_multiplier=sigma / math.sqrt(count) * (1.0 - 2.0**-50))
 
     def _schedule(self, normalizer: float) -> GradientSchedule:
         """A rate that is given is one for gradients of norm 1, so that they are clipped there by default."""
-        noise, sampled, steps = float(self.noise_multiplier), float(self.sampling_rate), self._steps()
+        noise, sampled, steps = self._noise(), float(self.sampling_rate), self._steps()
         clip = self._rule.clip_norm if self.learning_rate is None else 1.0
         clip = clip if self.clip_norm is None else number("clip_norm", self.clip_norm, at_least=1e-6, at_most=1e3)
         reach = self._rule.reach_for(self._rows(), sampled * math.sqrt(steps) / noise)
@@ -193,7 +200,8 @@ class DPSGDClassification(NoisyGradients, Classifier):
     another.
 
     Args:
-        noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01.
+        noise_multiplier: the standard deviation of a step's noise in units of `clip_norm`, at least 0.01. With
+            `steps=None` up to a hundredth more is taken, as much as the number of steps was rounded up.
         sampling_rate: the probability with which a row is taken at a step, in (0, 1].
         steps: the number of steps. None: 40 to 250, the more the more rows and the less noise.
         clip_norm: the bound on one row's gradient norm. Without clipping softmax regression reaches 2. None: 0.3, or 1

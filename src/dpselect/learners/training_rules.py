@@ -11,8 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from dpselect.numerics import first_true
-
 __all__ = ["CLASSIFICATION", "REGRESSION", "TrainingRule"]
 
 _ROWS: Final = 1000.0
@@ -23,7 +21,7 @@ _ROWS: Final = 1000.0
 class TrainingRule:
     """A rule for the steps T and the reach H.
 
-    H = growth * sqrt(n * mu) within `reach`; T = H / (a_step * clip_norm), rounded up, within `steps`. n is the public
+    H = growth * sqrt(n * mu) within `reach`; T = H / (a_step * clip_norm), within `steps`. n is the public
     number of rows and mu the Gaussian differential privacy parameter of the whole run.
     """
 
@@ -38,19 +36,16 @@ class TrainingRule:
         """H."""
         return min(max(self.growth * math.sqrt((rows or _ROWS) * mu), self.reach[0]), self.reach[1])
 
-    def steps_for(self, rows: float | None, noise_multiplier: float) -> int:
-        """T for full batches with this noise a step: the least that is as many as the rule asks for.
+    def steps_for(self, rows: float | None, noise_multiplier: float) -> float:
+        """T for full batches with this noise a step, before it is rounded up: where as many as are asked for are taken.
 
-        More noise never means more steps, so that it always means more privacy.
+        It falls with the noise, and mu = sqrt(T) / noise all the more, so that more noise always means more privacy.
         """
-        least, most = self.steps
-
-        def wanted(steps: int) -> float:
-            mu = math.sqrt(steps) / noise_multiplier
-            return math.ceil(self.reach_for(rows, mu) / (self.a_step * self.clip_norm))
-
-        # what is wanted grows as the fourth root of the steps, so that enough steps stay enough
-        return first_true(lambda steps: steps >= wanted(steps), least, most) or most
+        # T = growth * sqrt(n * sqrt(T) / noise) / one_step, between the ends
+        one_step = self.a_step * self.clip_norm
+        steps = (self.growth * math.sqrt((rows or _ROWS) / noise_multiplier) / one_step) ** (4.0 / 3.0)
+        least, most = (each / one_step for each in self.reach)
+        return min(max(steps, least, self.steps[0]), most, self.steps[1])
 
 
 CLASSIFICATION: Final = TrainingRule(clip_norm=0.3, growth=30.0, reach=(150.0, 2000.0), a_step=15.0, steps=(40, 250))

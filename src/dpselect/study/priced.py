@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -28,8 +28,6 @@ from dpselect.tuning import SearchRequest, SearchStore, check_store
 
 __all__ = ["Price", "Priced", "admit", "price", "price_study"]
 
-_USED: Final = 0.999
-"""What of a total is spent at least, as far as rules of whole numbers let it."""
 _SCORES: Final = 0.1
 """The share of epsilon that scores of rows that train would cost by themselves. See docs/study-file.md."""
 _WHERE: Final = {"executor", "workers", "address", "resources"}
@@ -122,12 +120,7 @@ def price(settled: Settled) -> Priced:
         noise, parts, scores = _searched("the first stage", study, settled.recipe, law, first, relative=1e-3)
         second = second_stage(study, settled.second, (settled.recipe, noise), parts, law, beside)
         return Priced(settled, _finished(study, law, noise, parts, scores, purchase, second=second))
-    found = price_study(study, settled.recipe, law, purchase)
-    if total is not None and found.epsilon < _USED * total:
-        # one step more or less moves the price by more than that: with the steps as they are, less noise will do
-        settled = replace(settled, recipe=settled.recipe.fixed(found.noise))
-        found = price_study(study, settled.recipe, law, purchase)
-    return Priced(settled, found)
+    return Priced(settled, price_study(study, settled.recipe, law, purchase))
 
 
 def admit(priced: Priced) -> Priced:

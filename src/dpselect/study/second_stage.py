@@ -21,9 +21,6 @@ from dpselect.study.schema import Study
 
 __all__ = ["SHARE", "SecondStage", "second_stage"]
 
-
-_NEAR: Final = 1e-2
-"""What of the total may be left by the first guess of the noise."""
 SHARE: Final = 0.7
 """The share of epsilon that is kept for the second stage, where the study says none."""
 
@@ -84,7 +81,4 @@ def second_stage(
         first = [compose(each, beside) for each in first]
     total, delta = study.privacy.epsilon, study.privacy.delta
     assert total is not None
-    # which settles the steps that a rule chooses
-    near = least_last(recipe.guarantee, first[:1], epsilon=total, delta=delta, unspent=_NEAR)
-    recipe = recipe.fixed(near)
     return SecondStage(recipe, least_last(recipe.guarantee, first, epsilon=total, delta=delta), *searched)

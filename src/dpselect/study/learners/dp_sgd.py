@@ -17,7 +17,7 @@ def _schedule(parameters: Mapping[str, Any]) -> tuple[int, float]:
     rule = REGRESSION if "label_bounds" in parameters else CLASSIFICATION
     rows, sampled = parameters["nominal_rows"], parameters.get("sampling_rate", 1.0)
     noise = parameters["noise_multiplier"] / sampled
-    steps = parameters["steps"] or rule.steps_for(rows, noise)
+    steps = parameters["steps"] or math.ceil(rule.steps_for(rows, noise))
     return steps, rule.reach_for(rows, math.sqrt(steps) / noise) / steps
 
 
@@ -29,10 +29,6 @@ def _carried(drawn: dict[str, Any], before: Mapping[str, Any], after: Mapping[st
     return {**drawn, "learning_rate": min(float(drawn["learning_rate"]) * new / old, 1e6)}
 
 
-def _fixed(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"steps": _schedule(parameters)[0]}
-
-
 LEARNERS.register("dp-sgd")(
     StudyLearner(
         DPSGDClassification,
@@ -40,6 +36,5 @@ LEARNERS.register("dp-sgd")(
         priced=frozenset({"sampling_rate", "steps"}),
         regressor=DPSGDRegression,
         carry=_carried,
-        fix=_fixed,
     )
 )

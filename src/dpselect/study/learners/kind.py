@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,7 +24,6 @@ class StudyLearner:
     that decides the noise of both; `inverse` says that more noise means a smaller value of it. `priced` are other
     parameters that enter the guarantee: all runs share them, none is searched. `carry` says what becomes of settings
     that won a search when another noise trains them: from the settings, and an estimator's parameters before and after.
-    `fix` gives what a rule chooses in steps at these parameters, so that the noise alone can be fitted to a total.
     """
 
     estimator: type[Any]
@@ -33,7 +32,6 @@ class StudyLearner:
     priced: frozenset[str] = frozenset()
     regressor: type[Any] | None = None
     carry: Carry | None = None
-    fix: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 
     def for_task(self, task: str) -> type[Any]:
         """The estimator of a classification or a regression; raises `StudyError` where there is none."""

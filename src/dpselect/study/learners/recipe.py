@@ -83,13 +83,6 @@ class Recipe:
             )
         return guarantee
 
-    def fixed(self, noise: float) -> Recipe:
-        """The same with what a rule chooses in steps, as it does at this noise: a little less of it may then do."""
-        fix = LEARNERS[self.kind].fix
-        if fix is None:
-            return self
-        return replace(self, shared={**self.shared, **fix(self.estimator(noise, {}, None).get_params())})
-
     def refusal(self, drawn: Mapping[str, Any]) -> str | None:
         """Why a run with these parameters fails whatever its rows are, for which those of one feature stand."""
         try:
