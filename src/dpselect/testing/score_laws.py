@@ -9,11 +9,11 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from dpselect.numerics import Array
 
 __all__ = ["exponential_law", "noisy_max_law", "permute_and_flip_law", "top_k_law"]
-
-Array = NDArray[np.float64]
 
 
 def exponential_law(scores: ArrayLike, rate: float) -> Array:
