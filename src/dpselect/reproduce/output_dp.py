@@ -27,6 +27,7 @@ def _advanced_composition(context: Context) -> Part:
         Row(
             name=f"delta = 1e-{power}",
             paper=float(printed),
+            known="printed",
             ours=float(first_improvement(epsilon=0.1, delta=10.0**-power)),
             optimal=float(least_steps_that_gain(0.1, 10.0**-power)),
             corrected=float(_CORRECTED[power]),
@@ -76,13 +77,11 @@ def _one_delta(context: Context) -> Part:
         ),
         Row(
             name="delta 0.02 allowed, 101 mechanisms that each pay a hundredth of 0.01",
-            paper=None,
             ours=1.0 - 0.99**101,
             note="a delta for each cell is wrong; the paper's counterexample is not printed",
         ),
         Row(
             name="leak when a propose-test-release of delta 0.001 is retried 100 times, charged for answers only",
-            paper=None,
             ours=1.0 - 0.999**100,
             note="why delta is paid in full whatever the outcome",
         ),

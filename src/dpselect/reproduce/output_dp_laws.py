@@ -7,12 +7,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import binom, laplace
+
+from dpselect.numerics import Array
 
 __all__ = ["expected_scales", "largest_prefix_free_sum", "least_steps_that_gain", "sum_over_stops"]
-
-Array = NDArray[np.float64]
 
 
 def expected_scales(first: float, second: float, cap: int, entries: int, gap: float, scales: Array) -> Array:
@@ -26,8 +25,8 @@ def expected_scales(first: float, second: float, cap: int, entries: int, gap: fl
     scale = 1.0 / first
     width = 80.0 * scale / 8000
     noise: Array = (np.arange(8000, dtype=np.float64) + 0.5) * width - 40.0 * scale
-    weights = np.exp(-np.abs(noise) / scale) / (2.0 * scale) * width
-    hit, false = _above(noise - gap, 2.0 * cap / second), _above(noise + gap, 2.0 * cap / second)
+    weights = laplace.pdf(noise, scale=scale) * width
+    hit, false = (laplace.sf(noise - moved, scale=2.0 * cap / second) for moved in (gap, -gap))
     found = []
     for large in range(1, cap + 1):
         law = np.zeros(cap + 1)
@@ -41,23 +40,16 @@ def expected_scales(first: float, second: float, cap: int, entries: int, gap: fl
     return np.array(found)
 
 
-def _above(x: Array, scale: float) -> Array:
-    """P(Laplace >= x)."""
-    tail = 0.5 * np.exp(-np.abs(x) / scale)
-    return np.where(x >= 0.0, tail, 1.0 - tail)
-
-
 def least_steps_that_gain(epsilon: float, delta: float) -> int:
     """The least k at which k randomised responses are exactly ((k - 2) epsilon, delta)-private: summed in doubles."""
-    k = 2
     keep = 1.0 / (1.0 + math.exp(-epsilon))
-    while True:
+
+    def gains(k: int) -> bool:
         lies = np.arange(k + 1)
         losses = (k - 2.0 * lies) * epsilon
-        stick = binom.pmf(lies, k, 1.0 - keep) @ np.maximum(-np.expm1((k - 2) * epsilon - losses), 0.0)
-        if stick <= delta:
-            return k
-        k += 1
+        return bool(binom.pmf(lies, k, 1.0 - keep) @ np.maximum(-np.expm1((k - 2) * epsilon - losses), 0.0) <= delta)
+
+    return next(filter(gains, itertools.count(2)))
 
 
 def _responses(epsilon: float, delta: float, steps: int) -> tuple[Array, Array]:

@@ -62,14 +62,12 @@ def _sample_sizes(context: Context) -> Part:
                 ours=float(printed_rows(domain_size=1 << bits, epsilon=1.0, delta=_DELTA)),
                 optimal=needed[best],
                 tolerance=2.0,
-                known="formula",
                 note=f"constants of the proof, 10 log* t; optimal: {best}; tuned Algorithm 5: {needed['tree_log']:.0f}",
             )
         )
     rows += [
         Row(
             name=f"points for 2^64 values, {label}",
-            paper=None,
             ours=_rows_needed(method, 64),
             optimal=_rows_needed("exponential", 64),
             note="failure 0.01; optimal: the exponential mechanism, purely private",
@@ -104,7 +102,6 @@ def _learning_rows(context: Context) -> list[Row]:
     rows = [
         Row(
             name=f"rows for a threshold on 2^{bits} values, error {error:g}, epsilon 1",
-            paper=None,
             ours=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0, method="interior-point").rows(error=error)),
             optimal=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0).rows(error=error)),
             note="O( ) only; ours: by an interior point, optimal: by the errors",
@@ -117,7 +114,6 @@ def _learning_rows(context: Context) -> list[Row]:
         rows.append(
             Row(
                 name=f"rows that a rectangle uses up, {dimensions} axes of 2^32 values, epsilon 1, delta 1e-6",
-                paper=None,
                 ours=float(noisy),
                 optimal=float(min(noisy, plain)),
                 note=f"O( ) only; ours: noisy slice sizes; plain ones: {plain}",
@@ -141,7 +137,6 @@ def _success(context: Context) -> Part:
         rows.append(
             Row(
                 name=f"success of the {label}, {needed} points of 2^64",
-                paper=None,
                 ours=share,
                 note=f"at least 0.99 is proved; {told}",
             )
@@ -150,7 +145,7 @@ def _success(context: Context) -> Part:
     rows.append(_cumulative(context))
     share, told = _interior(context, _released("exponential", Adjacency.ADD_OR_REMOVE_ONE), 60, trials)
     few = "success of the exponential mechanism, 60 points of 2^64"
-    rows.append(Row(name=few, paper=None, ours=share, note=f"too few points; {told}"))
+    rows.append(Row(name=few, ours=share, note=f"too few points; {told}"))
     open_ = ("any experiment: shapes and numbers of runs are ours",)
     return Part(source="Theorems 3.7 and 4.2, run", rows=tuple(rows), unspecified=open_)
 

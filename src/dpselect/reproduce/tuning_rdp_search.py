@@ -13,10 +13,10 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpselect.accounting import best_of
+from dpselect.numerics import Array
 from dpselect.privacy import Guarantee, compose, dp_sgd
 from dpselect.privacy.renyi import log_delta_at_orders
 from dpselect.repetitions import Poisson, Repetitions, TruncatedNegativeBinomial
@@ -24,12 +24,10 @@ from dpselect.repetitions.negative_binomial_theorems import theorem_2
 from dpselect.repetitions.poisson import theorem_6
 from dpselect.reproduce.table import Context, Curve, Figure, Part, Row
 from dpselect.reproduce.tuning_rdp_bounds import DELTA, LAWS, mean_at
-from dpselect.reproduce.tuning_rdp_networks import Trainer, trainer
-from dpselect.reproduce.tuning_rdp_pool import trained_pool
+from dpselect.reproduce.tuning_rdp_networks import Trainer, trained_pool, trainer
 
 __all__ = ["searched_network"]
 
-Array = NDArray[np.float64]
 Prices = Mapping[str, Mapping[str, list[float]]]  # by law and accounting, one a mean
 
 _SEARCHES: Final = 500  # how often the paper repeats the search; the width of the band
@@ -135,7 +133,6 @@ def _priced(base: Guarantee) -> list[Row]:
             ours=_converted(orders, once),
             optimal=base.epsilon(delta=DELTA),
             tolerance=_PRECISION * _COMPOSED[1],
-            known="formula",
         )
     ]
     for mean, values in _TOTALS.items():
@@ -148,7 +145,6 @@ def _priced(base: Guarantee) -> list[Row]:
                     ours=published_total(base, law),
                     optimal=best_of(base, law, atoms=300).epsilon(delta=DELTA),
                     tolerance=_PRECISION * value,
-                    known="formula",
                 )
             )
         rows.append(
@@ -158,7 +154,6 @@ def _priced(base: Guarantee) -> list[Row]:
                 ours=_converted(orders, mean * once),
                 optimal=compose(*[base] * mean).epsilon(delta=DELTA),
                 tolerance=_PRECISION * _COMPOSED[mean],
-                known="formula",
             )
         )
     return rows
@@ -191,7 +186,6 @@ def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Pr
         rows += [
             Row(
                 name=f"accuracy at epsilon = {total:.2f}, {name}",
-                paper=None,
                 ours=accuracy,
                 optimal=optimal.get(name),
                 note="the paper plots accuracies on MNIST",

@@ -52,7 +52,6 @@ def expected_quantile(context: Context) -> Part:
             ours=_at_price(name, epsilon).expected_quantile(),
             optimal=_found(name, epsilon, _quantile, means),
             tolerance=5.1e-5,  # four decimals
-            known="formula",
         )
         for epsilon, values in _FIGURE_5.items()
         for name, value in zip(LAWS, values, strict=True)
@@ -64,7 +63,6 @@ def expected_quantile(context: Context) -> Part:
             paper=_CROSSING,
             ours=crossing,
             tolerance=5.1e-5,  # four decimals
-            known="formula",
         ),
         Row(
             name="the same, by the text",
@@ -81,7 +79,6 @@ def expected_quantile(context: Context) -> Part:
         rows.append(
             Row(
                 name=f"lead of eta = 0.5 over Poisson at epsilon = {epsilon:g}",
-                paper=None,
                 ours=_lead(_at_price("eta = 0.5", epsilon), _at_price("Poisson", epsilon)),
                 optimal=halves - poisson,
                 note="optimal accounting turns the advice round: Poisson is behind already here",
@@ -105,7 +102,6 @@ def success_probability(context: Context) -> Part:
                 ours=price,
                 optimal=optimal(law),
                 tolerance=6e-5,  # four decimals
-                known="formula",
             )
         )
         rows.append(
@@ -115,7 +111,6 @@ def success_probability(context: Context) -> Part:
                 ours=law.success_probability(0.01),
                 optimal=_found(name, price, _success, means),
                 tolerance=5.1e-6,  # five decimals
-                known="formula",
             )
         )
     figure = _figure("figure-6", "success probability", _success, means)
