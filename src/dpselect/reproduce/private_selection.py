@@ -48,22 +48,20 @@ def tight_constants(context: Context) -> Part:
                 tolerance=1e-9,
             ),
         ]
-    rows.append(
+    rows += [
         Row(
             name="no threshold, gamma = 0.01: attained by three outputs",
             ours=_three_outputs(0.01, 1e-6),
             optimal=_random(0.01),
             note="the paper does not say whether 3 epsilon is tight for a given gamma; the exact price is approached",
-        )
-    )
-    rows.append(
+        ),
         Row(
             name="known threshold, gamma = 0.1: attained by randomised response",
             ours=_nothing_found(0.1),
             optimal=_known(0.1),
             note="as above; the event is that nothing is found",
-        )
-    )
+        ),
+    ]
     gammas = np.geomspace(1e-4, 0.9, 12 if context.quick else 60)
     figure = Figure(
         name="constants",

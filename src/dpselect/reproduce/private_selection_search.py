@@ -36,7 +36,7 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
         )
     ]
     joint = [_none_halts(count) for count in range(1, 5)]
-    rows.append(
+    rows += [
         Row(
             name="Theorem 4.1 (d), beta = 0.1: probability that the first query does not halt",
             paper=0.1,
@@ -44,20 +44,20 @@ def sparse_vector(context: Context) -> Part:  # noqa: ARG001 exact in both modes
             ours=joint[0],
             relation="<=",
             note="ours: the exact probability",
-        )
-    )
-    rows += [
-        Row(
-            name=f"Theorem 4.1 (d) read given {count} earlier negative answers, beta = 0.1",
-            paper=0.1,
-            known="printed",
-            ours=joint[count] / joint[count - 1],
-            relation="<=",
-            tolerance=1e-6,  # six digits
-            corrected=corrected,
-            reason="an erratum: only the joint statement is true",
-        )
-        for count, corrected in ((2, 0.246151), (3, 0.527468))
+        ),
+        *(
+            Row(
+                name=f"Theorem 4.1 (d) read given {count} earlier negative answers, beta = 0.1",
+                paper=0.1,
+                known="printed",
+                ours=joint[count] / joint[count - 1],
+                relation="<=",
+                tolerance=1e-6,  # six digits
+                corrected=corrected,
+                reason="an erratum: only the joint statement is true",
+            )
+            for count, corrected in ((2, 0.246151), (3, 0.527468))
+        ),
     ]
     rows += [
         Row(

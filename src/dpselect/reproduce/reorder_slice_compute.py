@@ -8,7 +8,7 @@ proofs give, worked out apart from this library; simulations are ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -97,29 +97,24 @@ def _sample_sizes(context: Context) -> Part:
     return Part(source="Theorems 3.7 and 3.8", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
-def _learning_rows(context: Context) -> list[Row]:
+def _learning_rows(context: Context) -> Iterator[Row]:
     """Theorem 3.9 and Corollary 1.9, where the paper has O( ) only."""
-    rows = [
-        Row(
+    for bits, error in ((32, 0.1), (64, 0.1), (64, 0.01)):
+        yield Row(
             name=f"rows for a threshold on 2^{bits} values, error {error:g}, epsilon 1",
             ours=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0, method="interior-point").rows(error=error)),
             optimal=float(ThresholdLearner(domain_size=1 << bits, epsilon=1.0).rows(error=error)),
             note="O( ) only; ours: by an interior point, optimal: by the errors",
         )
-        for bits, error in ((32, 0.1), (64, 0.1), (64, 0.01))
-    ]
     for dimensions in (1, 2, 4) if context.quick else (1, 2, 4, 10, 20):
         learner = RectangleLearner(dimensions=dimensions, domain_size=2**32, epsilon=1.0, delta=_DELTA)
         noisy, plain = (replace(learner, slicing=way).plan.consumed for way in _SLICINGS)
-        rows.append(
-            Row(
-                name=f"rows that a rectangle uses up, {dimensions} axes of 2^32 values, epsilon 1, delta 1e-6",
-                ours=float(noisy),
-                optimal=float(min(noisy, plain)),
-                note=f"O( ) only; ours: noisy slice sizes; plain ones: {plain}",
-            )
+        yield Row(
+            name=f"rows that a rectangle uses up, {dimensions} axes of 2^32 values, epsilon 1, delta 1e-6",
+            ours=float(noisy),
+            optimal=float(min(noisy, plain)),
+            note=f"O( ) only; ours: noisy slice sizes; plain ones: {plain}",
         )
-    return rows
 
 
 # ---- success rates on hard shapes

@@ -8,7 +8,7 @@ simulation, since the best of K draws from N sorted accuracies is the i-th with 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
@@ -118,7 +118,7 @@ def _converted(orders: Array, epsilons: Array) -> float:
     return float(np.min(found))
 
 
-def _priced(base: Guarantee) -> list[Row]:
+def _priced(base: Guarantee) -> Iterator[Row]:
     """The totals for the paper's training: rate 256/60,000, 60 epochs, noise multiplier 1.1.
 
     The paper's column is a quadrature of the sampled Gaussian's divergence on 1,200 orders, apart from this library.
@@ -126,37 +126,30 @@ def _priced(base: Guarantee) -> list[Row]:
     assert base.renyi_curve is not None
     orders = 1.0 + _EXCESS
     once = base.renyi_curve(orders)
-    rows = [
-        Row(
-            name="MNIST training, one run: epsilon",
-            paper=_COMPOSED[1],
-            ours=_converted(orders, once),
-            optimal=base.epsilon(delta=DELTA),
-            tolerance=_PRECISION * _COMPOSED[1],
-        )
-    ]
+    yield Row(
+        name="MNIST training, one run: epsilon",
+        paper=_COMPOSED[1],
+        ours=_converted(orders, once),
+        optimal=base.epsilon(delta=DELTA),
+        tolerance=_PRECISION * _COMPOSED[1],
+    )
     for mean, values in _TOTALS.items():
         for name, value in zip(("eta = 0", "eta = 0.5", "eta = 1", "Poisson"), values, strict=True):
             law = LAWS[name](mean)
-            rows.append(
-                Row(
-                    name=f"MNIST training, {name}, E[K] = {mean}: epsilon",
-                    paper=value,
-                    ours=published_total(base, law),
-                    optimal=best_of(base, law, atoms=300).epsilon(delta=DELTA),
-                    tolerance=_PRECISION * value,
-                )
+            yield Row(
+                name=f"MNIST training, {name}, E[K] = {mean}: epsilon",
+                paper=value,
+                ours=published_total(base, law),
+                optimal=best_of(base, law, atoms=300).epsilon(delta=DELTA),
+                tolerance=_PRECISION * value,
             )
-        rows.append(
-            Row(
-                name=f"MNIST training, composition of {mean} runs: epsilon",
-                paper=_COMPOSED[mean],
-                ours=_converted(orders, mean * once),
-                optimal=compose(*[base] * mean).epsilon(delta=DELTA),
-                tolerance=_PRECISION * _COMPOSED[mean],
-            )
+        yield Row(
+            name=f"MNIST training, composition of {mean} runs: epsilon",
+            paper=_COMPOSED[mean],
+            ours=_converted(orders, mean * once),
+            optimal=compose(*[base] * mean).epsilon(delta=DELTA),
+            tolerance=_PRECISION * _COMPOSED[mean],
         )
-    return rows
 
 
 def _search(pool: Array, law: Repetitions, guess: float) -> tuple[float, float]:
@@ -167,9 +160,8 @@ def _search(pool: Array, law: Repetitions, guess: float) -> tuple[float, float]:
     return mean, math.sqrt(float(masses @ (values - mean) ** 2))
 
 
-def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Prices) -> list[Row]:
+def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Prices) -> Iterator[Row]:
     """Accuracies at equal total prices, and whether Poisson leads."""
-    rows = []
     for runs in _BUDGETS:
         total = published_total(chosen.guarantee, Poisson(mean=runs))
         published, optimal = (
@@ -183,25 +175,20 @@ def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Pr
                 {name: _affordable(found["optimal"], means, total) for name, found in prices.items()},
             )
         )
-        rows += [
-            Row(
+        for name, accuracy in published.items():
+            yield Row(
                 name=f"accuracy at epsilon = {total:.2f}, {name}",
                 ours=accuracy,
                 optimal=optimal.get(name),
                 note="the paper plots accuracies on MNIST",
             )
-            for name, accuracy in published.items()
-        ]
-        rows.append(
-            Row(
-                name=f"Poisson ahead at epsilon = {total:.2f} (1: yes)",
-                paper=1.0,
-                ours=_leads(published),
-                optimal=_leads(optimal),
-                known="claim",
-            )
+        yield Row(
+            name=f"Poisson ahead at epsilon = {total:.2f} (1: yes)",
+            paper=1.0,
+            ours=_leads(published),
+            optimal=_leads(optimal),
+            known="claim",
         )
-    return rows
 
 
 def _paid_for(base: Guarantee, name: str, total: float, most: float) -> float | None:

@@ -95,24 +95,22 @@ def success_probability(context: Context) -> Part:
     for (name, mean), (epsilon, value) in _FIGURE_6.items():
         law = LAWS[name](mean)
         price = published(law)
-        rows.append(
+        rows += [
             Row(
                 name=f"{name}, E[K] = {mean}: epsilon",
                 paper=epsilon,
                 ours=price,
                 optimal=optimal(law),
                 tolerance=6e-5,  # four decimals
-            )
-        )
-        rows.append(
+            ),
             Row(
                 name=f"{name}, E[K] = {mean}: success probability at that epsilon",
                 paper=value,
                 ours=law.success_probability(0.01),
                 optimal=_found(name, price, _success, means),
                 tolerance=5.1e-6,  # five decimals
-            )
-        )
+            ),
+        ]
     figure = _figure("figure-6", "success probability", _success, means)
     return Part(source="Figure 6", rows=tuple(rows), figures=(figure,), unspecified=(_BETWEEN,))
 

@@ -30,6 +30,7 @@ __all__ = [
 
 Law = dict[Hashable, float]
 Reach = tuple[int, int]
+TrimmedMeanLaw = Callable[[TrimmedMean, Units, Reach], Law]
 
 
 def discrete_laplace_law(centre: int, scale: float, reach: Reach) -> dict[int, float]:
@@ -98,7 +99,7 @@ def flat_data_refused(mechanism: TrimmedMean, rows: Units, reach: Reach) -> Law:
     return trimmed_mean_law(mechanism, rows, reach)
 
 
-BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
+BROKEN: tuple[TrimmedMeanLaw, ...] = (
     noiseless_test,
     distance_one_too_large,
     noise_for_the_data,
@@ -107,9 +108,7 @@ BROKEN: tuple[Callable[[TrimmedMean, Units, Reach], Law], ...] = (
 )
 
 
-def audit_subject(
-    law: Callable[[TrimmedMean, Units, Reach], Law], rows: tuple[int, ...], other: tuple[int, ...]
-) -> FiniteSubject:
+def audit_subject(law: TrimmedMeanLaw, rows: tuple[int, ...], other: tuple[int, ...]) -> FiniteSubject:
     """A law of these on two data sets of integers from 0 to 60; the claim is the largest epsilon of all outputs."""
     mechanism = TrimmedMean(width=1, granularity=1, epsilon_test=0.6, epsilon_answer=0.5, delta=0.15)
     laws = [law(mechanism, np.array(data), (0, 60 * len(data))) for data in (rows, other)]
