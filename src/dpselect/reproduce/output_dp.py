@@ -20,8 +20,7 @@ _PRINTED: Final = {5: 17, 6: 20, 7: 24, 8: 27, 9: 31, 10: 35, 11: 38, 12: 42}
 _CORRECTED: Final = {5: 16, 6: 19, 7: 23, 8: 26, 9: 30, 10: 34, 11: 37, 12: 41}
 
 
-def _advanced_composition(context: Context) -> Part:
-    del context
+def _advanced_composition(context: Context) -> Part:  # noqa: ARG001 exact in both modes
     off = "printed: one more than its theorem gives"
     rows = tuple(
         Row(
@@ -55,8 +54,7 @@ def _advanced_composition(context: Context) -> Part:
     return Part(source="Table 1", rows=rows, figures=(figure,), unspecified=open_)
 
 
-def _one_delta(context: Context) -> Part:
-    del context
+def _one_delta(context: Context) -> Part:  # noqa: ARG001 exact in both modes
     once = 0.01  # the probability of a leak in each of two stages
     leaks = [2 * once - once * once, 0.0, (1 - once) ** 2]  # this value, the neighbour's, nothing
     cascade = output_delta(

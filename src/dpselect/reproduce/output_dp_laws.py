@@ -52,15 +52,18 @@ def least_steps_that_gain(epsilon: float, delta: float) -> int:
     return next(filter(gains, itertools.count(2)))
 
 
-def _responses(epsilon: float, delta: float, steps: int) -> tuple[Array, Array]:
-    """The laws of all 4**steps outputs of so many randomised responses with failures, for both bits, in order."""
+def _gains(epsilon: float, delta: float, steps: int, price: float) -> Array:
+    """By how much one bit's law exceeds exp(price) times the other's, at each of the 4**steps outputs, in order.
+
+    Of so many randomised responses with failures.
+    """
     truth = (1.0 - delta) / (1.0 + math.exp(-epsilon))
     lie = (1.0 - delta) / (1.0 + math.exp(epsilon))
     single = np.array([delta, truth, lie, 0.0]), np.array([0.0, lie, truth, delta])
-    laws = np.ones(1), np.ones(1)
+    upper = lower = np.ones(1)
     for _ in range(steps):
-        laws = np.outer(laws[0], single[0]).ravel(), np.outer(laws[1], single[1]).ravel()
-    return laws
+        upper, lower = np.outer(upper, single[0]).ravel(), np.outer(lower, single[1]).ravel()
+    return np.maximum(upper - math.exp(price) * lower, 0.0)
 
 
 def largest_prefix_free_sum(epsilon: float, delta: float, stops: Sequence[int], prices: Sequence[float]) -> float:
@@ -68,20 +71,13 @@ def largest_prefix_free_sum(epsilon: float, delta: float, stops: Sequence[int], 
 
     Over all 4**stop outputs themselves, each of which is in its set or leaves its continuations to be.
     """
-    values: Array | None = None
-    for k in range(len(stops) - 1, -1, -1):
-        upper, lower = _responses(epsilon, delta, stops[k])
-        here = np.maximum(upper - math.exp(prices[k]) * lower, 0.0)
-        below = np.zeros_like(here) if values is None else values.reshape(len(here), -1).sum(axis=1)
-        values = np.maximum(here, below)
-    assert values is not None
+    values = np.zeros(4 ** stops[-1])
+    for stop, price in zip(reversed(stops), reversed(prices), strict=True):
+        here = _gains(epsilon, delta, stop, price)
+        values = np.maximum(here, values.reshape(len(here), -1).sum(axis=1))
     return math.fsum(values.tolist())
 
 
 def sum_over_stops(epsilon: float, delta: float, stops: Sequence[int], prices: Sequence[float]) -> float:
     """Equation (4), Lemma 11 with optimal composition: the sets of each stopping point by themselves."""
-    total = 0.0
-    for stop, price in zip(stops, prices, strict=True):
-        upper, lower = _responses(epsilon, delta, stop)
-        total += math.fsum(np.maximum(upper - math.exp(price) * lower, 0.0).tolist())
-    return total
+    return sum(math.fsum(_gains(epsilon, delta, *at).tolist()) for at in zip(stops, prices, strict=True))

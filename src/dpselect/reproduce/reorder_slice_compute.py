@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -128,7 +129,7 @@ def _success(context: Context) -> Part:
     rows = []
     for method, label in _METHODS[1:]:
         needed = round(_rows_needed(method, 64))
-        share, told = _interior(context, _released(method, Adjacency.ADD_OR_REMOVE_ONE), needed, trials)
+        share, told = _interior(context, _released(method), needed, trials)
         rows.append(
             Row(
                 name=f"success of the {label}, {needed} points of 2^64",
@@ -138,7 +139,7 @@ def _success(context: Context) -> Part:
         )
     rows += [_printed(context, points) for points in (34_900, 5_984)]
     rows.append(_cumulative(context))
-    share, told = _interior(context, _released("exponential", Adjacency.ADD_OR_REMOVE_ONE), 60, trials)
+    share, told = _interior(context, _released("exponential"), 60, trials)
     few = "success of the exponential mechanism, 60 points of 2^64"
     rows.append(Row(name=few, ours=share, note=f"too few points; {told}"))
     open_ = ("any experiment: shapes and numbers of runs are ours",)
@@ -168,7 +169,7 @@ def _cumulative(context: Context) -> Row:
         method="cumulative", domain_size=2**64, epsilon=1.0, delta=_DELTA, adjacency=Adjacency.REPLACE_ONE
     ).rows
     assert needed is not None
-    share, told = _interior(context, _released("cumulative", Adjacency.REPLACE_ONE), needed, 2 if context.quick else 50)
+    share, told = _interior(context, _released("cumulative"), needed, 2 if context.quick else 50)
     return Row(
         name=f"success of the tuned Algorithm 8, {needed} points of 2^64",
         paper=0.9,
@@ -179,20 +180,10 @@ def _cumulative(context: Context) -> Row:
     )
 
 
-def _released(method: Method, adjacency: Adjacency) -> Draw:
-    def draw(points: list[int], random: RandomSource) -> int | None:
-        found: int | None = interior_point(
-            points,
-            domain_size=2**64,
-            epsilon=1.0,
-            delta=_DELTA,
-            method=method,
-            adjacency=adjacency,
-            random=random,
-        ).value
-        return found
-
-    return draw
+def _released(method: Method) -> Draw:
+    adjacency = Adjacency.REPLACE_ONE if method == "cumulative" else Adjacency.ADD_OR_REMOVE_ONE
+    point = partial(interior_point, domain_size=2**64, epsilon=1.0, delta=_DELTA, method=method, adjacency=adjacency)
+    return lambda points, random: point(points, random=random).value
 
 
 def _interior(context: Context, draw: Draw, count: int, trials: int) -> tuple[float, str]:

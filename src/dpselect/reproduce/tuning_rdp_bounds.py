@@ -98,16 +98,16 @@ def logarithmic_curves(context: Context) -> Part:
     for at, (mean, values) in enumerate(_FIGURE_2.items()):
         law = Logarithmic.with_mean(mean=mean)
         total = best_of(BASE, law, bound="renyi")
-        for order, value in zip(_FIGURE_2_ORDERS, values, strict=True):
-            rows.append(
-                Row(
-                    name=f"E[K] = {mean}, order {order:g}",
-                    paper=value,
-                    ours=float(corollary_4(law=law, order=order, rho=RHO)),
-                    optimal=total.renyi(order=order),
-                    tolerance=1e-7,
-                )
+        rows += [
+            Row(
+                name=f"E[K] = {mean}, order {order:g}",
+                paper=value,
+                ours=float(corollary_4(law=law, order=order, rho=RHO)),
+                optimal=total.renyi(order=order),
+                tolerance=1e-7,
             )
+            for order, value in zip(_FIGURE_2_ORDERS, values, strict=True)
+        ]
         theirs = corollary_4(law=law, order=grid, rho=RHO)
         curves.append(Curve(f"E[K] = {mean}, Corollary 4", grid, theirs, f"C{at}-"))
         curves.append(Curve(f"E[K] = {mean}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
@@ -124,8 +124,8 @@ def logarithmic_curves(context: Context) -> Part:
             Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k-."),
         ),
     )
-    unspecified = ("which means (the caption says various)",)
-    return Part(source="Figure 2", rows=tuple(rows), figures=(figure,), unspecified=unspecified)
+    open_ = ("which means (the caption says various)",)
+    return Part(source="Figure 2", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
 _FIGURE_3_ORDERS: Final = (4.0, 8.0, 16.0, 32.0)
@@ -145,17 +145,17 @@ def laws_compared(context: Context) -> Part:
     for at, (name, values) in enumerate(_FIGURE_3.items()):
         law = LAWS[name](10.0)
         theirs, total = published_curve(law), best_of(BASE, law, bound="renyi")
-        for order, value in zip(_FIGURE_3_ORDERS, values, strict=True):
-            if value is not None:
-                rows.append(
-                    Row(
-                        name=f"{name}, order {order:g}",
-                        paper=value,
-                        ours=float(theirs(np.array([order]))[0]),
-                        optimal=total.renyi(order=order),
-                        tolerance=1e-5 if name == "Poisson" else 1e-8,  # Theorem 6's delta is searched for
-                    )
-                )
+        rows += [
+            Row(
+                name=f"{name}, order {order:g}",
+                paper=value,
+                ours=float(theirs(np.array([order]))[0]),
+                optimal=total.renyi(order=order),
+                tolerance=1e-5 if name == "Poisson" else 1e-8,  # Theorem 6's delta is searched for
+            )
+            for order, value in zip(_FIGURE_3_ORDERS, values, strict=True)
+            if value is not None
+        ]
         curves.append(Curve(f"{name}, as published", grid, theirs(grid), f"C{at}-"))
         curves.append(Curve(f"{name}, this library", grid, [total.renyi(order=x) for x in grid], f"C{at}--"))
     figure = Figure(
@@ -167,12 +167,8 @@ def laws_compared(context: Context) -> Part:
         log_y=True,
         curves=(*curves, Curve("composition of 10 runs", grid, 10.0 * RHO * grid, "k:")),
     )
-    return Part(
-        source="Figure 3",
-        rows=tuple(rows),
-        figures=(figure,),
-        unspecified=("which laws (the text names eta in {-0.5, 0, 0.5, 1} and Poisson)",),
-    )
+    open_ = ("which laws (the text names eta in {-0.5, 0, 0.5, 1} and Poisson)",)
+    return Part(source="Figure 3", rows=tuple(rows), figures=(figure,), unspecified=open_)
 
 
 _FIGURE_4: Final = {

@@ -47,17 +47,14 @@ def conditional(context: Context) -> Part:
     for (a, order), (exact, bound) in _FIGURE_8.items():
         ours, upper, lower = _pair(a, order)
         rows += [
-            Row(
-                name=f"a = {a:g}, order {order}: exact",
-                paper=exact,
-                ours=ours,
-                tolerance=2e-6,  # six decimals, after solving for s and t
-            ),
-            Row(
-                name=f"a = {a:g}, order {order}: upper bound",
-                paper=bound,
-                ours=upper,
-                tolerance=2e-6,
+            *(
+                Row(
+                    name=f"a = {a:g}, order {order}: {what}",
+                    paper=value,
+                    ours=found,
+                    tolerance=2e-6,  # six decimals, after solving for s and t
+                )
+                for what, value, found in (("exact", exact, ours), ("upper bound", bound, upper))
             ),
             Row(
                 name=f"a = {a:g}, order {order}: lower bound below the exact value (1: yes)",

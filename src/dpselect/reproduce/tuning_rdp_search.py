@@ -28,7 +28,7 @@ from dpselect.reproduce.tuning_rdp_networks import Trainer, trained_pool, traine
 
 __all__ = ["searched_network"]
 
-Prices = Mapping[str, Mapping[str, list[float]]]  # by law and accounting, one a mean
+Prices = Mapping[str, list[float]]  # by law, one a mean, by the best accounting
 
 _SEARCHES: Final = 500  # how often the paper repeats the search; the width of the band
 _EXCESS: Final = np.geomspace(0.02, 1000.0, 500)  # orders less 1
@@ -50,28 +50,17 @@ def searched_network(context: Context) -> Part:
     pool = trained_pool(chosen, context)
     shown = (2.0, 3.0, 5.0, 10.0, 100.0, 1000.0) if context.quick else np.geomspace(1.5, 1500.0, 25)
     means = tuple(float(mean) for mean in shown)
-    prices: dict[str, dict[str, list[float]]] = {}
-    base = chosen.guarantee
-    for name, family in LAWS.items():
-        laws = [family(mean) for mean in means]
-        prices[name] = {
-            "published": [published_total(base, law) for law in laws],
-            "optimal": [best_of(base, law, atoms=300).epsilon(delta=DELTA) for law in laws],
-        }
-    rows = (*_priced(_BASE()), *_compared(chosen, pool, means, prices))
-    curves = []
+    prices: dict[str, list[float]] = {}
+    base, curves = chosen.guarantee, []
     for at, (name, family) in enumerate(LAWS.items()):
-        found = [_search(pool, family(mean), chosen.guess) for mean in means]
-        for accounting, style in (("published", "-"), ("optimal", "--")):
-            curves.append(
-                Curve(
-                    f"{name}, {'as published' if accounting == 'published' else 'this library'}",
-                    prices[name][accounting],
-                    [mean for mean, _ in found],
-                    f"C{at}{style}",
-                    band=[2.0 * spread / math.sqrt(_SEARCHES) for _, spread in found],
-                )
-            )
+        laws = [family(mean) for mean in means]
+        theirs = [published_total(base, law) for law in laws]
+        prices[name] = [best_of(base, law, atoms=300).epsilon(delta=DELTA) for law in laws]
+        found = [_search(pool, law, chosen.guess) for law in laws]
+        reached, band = [mean for mean, _ in found], [2.0 * spread / math.sqrt(_SEARCHES) for _, spread in found]
+        curves.append(Curve(f"{name}, as published", theirs, reached, f"C{at}-", band=band))
+        curves.append(Curve(f"{name}, this library", prices[name], reached, f"C{at}--", band=band))
+    rows = (*_priced(_BASE()), *_compared(chosen, pool, means, prices))
     figure = Figure(
         name="figure-7",
         title=f"Accuracy of the searched model, {chosen.what}",
@@ -172,7 +161,7 @@ def _compared(chosen: Trainer, pool: Array, means: tuple[float, ...], prices: Pr
             }
             for affordable in (
                 {name: _paid_for(chosen.guarantee, name, total, means[-1]) for name in prices},
-                {name: _affordable(found["optimal"], means, total) for name, found in prices.items()},
+                {name: _affordable(found, means, total) for name, found in prices.items()},
             )
         )
         for name, accuracy in published.items():

@@ -64,13 +64,7 @@ def expected_quantile(context: Context) -> Part:
             ours=crossing,
             tolerance=5.1e-5,  # four decimals
         ),
-        Row(
-            name="the same, by the text",
-            paper=4.0,
-            ours=crossing,
-            relation=">=",
-            known="claim",
-        ),
+        Row(name="the same, by the text", paper=4.0, ours=crossing, relation=">=", known="claim"),
     ]
     for epsilon in (3.0, 3.5):
         halves, poisson = (_found(name, epsilon, _quantile, means) for name in ("eta = 0.5", "Poisson"))

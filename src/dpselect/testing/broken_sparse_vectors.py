@@ -128,7 +128,7 @@ class SparseVectorLaw:
         breaks = np.concatenate([gap, [0.0], np.asarray(ends, dtype=np.float64)])
         x, weights = piecewise_nodes(breaks / scale)
         sure = self._answers(x * scale, gap, answers, values, ceiling)
-        return float(np.sum(weights * 0.5 * np.exp(-np.abs(x)) * np.prod(sure, axis=0)))
+        return float(np.sum(weights * laplace.pdf(x) * np.prod(sure, axis=0)))
 
     def _answers(
         self,

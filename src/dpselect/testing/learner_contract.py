@@ -206,39 +206,36 @@ def _note(folder: Path, cells: Mapping[str, list[Any]], labels: Any, probabiliti
     np.savez(folder / "expected.npz", **{name: found for name, found in expected.items() if found is not None})
 
 
-def _study(table: MadeUpTable) -> Callable[[str, Path], None]:
-    def release(learner: str, folder: Path) -> None:
-        with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(table.cells)
-            writer.writerows(zip(*table.cells.values(), strict=True))
-        study = parse_study(
-            {
-                "data": {"source": "rows.csv", **table.facts},
-                "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
-                "learner": {"name": learner, **_settings(learner, "learner", table.task)},
-                "space": _SPACE,
-                "repetitions": {"law": "fixed", "count": 2},
-                "runs": {"executor": "inline"},
-                "output": {"folder": "out"},
-            }
-        )
-        with (
-            unpriced(),
-            _kept(dpselect.study.learners.Recipe, "estimator") as trained,
-            _kept(dpselect.study.opened, "load") as loaded,
-        ):
-            found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
-        estimator = _winner(trained, found["parameters"])
-        rows = loaded[0].features
-        (folder / "out" / "model.npz").rename(folder / "model.npz")
-        if table.task == "regression":
-            _note(folder, table.features, estimator.predict(rows))
-        else:
-            labels = np.array(table.classes)[estimator.predict(rows)]
-            _note(folder, table.features, labels, estimator.predict_proba(rows))
-
-    return release
+def _study(table: MadeUpTable, learner: str, folder: Path) -> None:
+    with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.cells)
+        writer.writerows(zip(*table.cells.values(), strict=True))
+    study = parse_study(
+        {
+            "data": {"source": "rows.csv", **table.facts},
+            "privacy": {"nominal_rows": _ROWS, **_settings(learner, "privacy")},
+            "learner": {"name": learner, **_settings(learner, "learner", table.task)},
+            "space": _SPACE,
+            "repetitions": {"law": "fixed", "count": 2},
+            "runs": {"executor": "inline"},
+            "output": {"folder": "out"},
+        }
+    )
+    with (
+        unpriced(),
+        _kept(dpselect.study.learners.Recipe, "estimator") as trained,
+        _kept(dpselect.study.opened, "load") as loaded,
+    ):
+        found = run_study(study, base_folder=folder, folder=folder / "out", random=keyed_source(3)).release
+    estimator = _winner(trained, found["parameters"])
+    rows = loaded[0].features
+    (folder / "out" / "model.npz").rename(folder / "model.npz")
+    if table.task == "regression":
+        _note(folder, table.features, estimator.predict(rows))
+    else:
+        labels = np.array(table.classes)[estimator.predict(rows)]
+        _note(folder, table.features, labels, estimator.predict_proba(rows))
 
 
 def _frame(table: MadeUpTable, *, numbered: bool) -> Any:
@@ -303,15 +300,15 @@ def _dump(released: Any, trained: Any, frame: Any, folder: Path) -> None:
 
 
 _RELEASES: Final[Mapping[str, Callable[[str, Path], None]]] = {
-    "a study of few columns": _study(narrow()),
-    "a study of many columns": _study(wide()),
+    "a study of few columns": partial(_study, narrow()),
+    "a study of many columns": partial(_study, wide()),
     "PrivateSearchCV": _search,
     "PrivateSearchCV, names that are numbers": partial(_search, numbered=True),
     "tune": _tune,
     "tune, names that are numbers": partial(_tune, numbered=True),
 }
 _OF_NUMBERS: Final[Mapping[str, Callable[[str, Path], None]]] = {
-    "a study of a number": _study(numeric()),
+    "a study of a number": partial(_study, numeric()),
     "tune, of a number": partial(_tune, task="regression"),
 }
 """For learners that know regression."""
