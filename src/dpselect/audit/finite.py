@@ -90,11 +90,11 @@ def exact_audit(subject: FiniteSubject, *, delta: float | None = None, tolerance
 def sampled(subject: FiniteSubject) -> Subject:
     """The same mechanism as one that can be run: draws from its exact laws, up to 2**-52, for a black-box audit.
 
-    Outputs that are numbers stay numbers; others are labels.
+    Outputs that are numbers which a double holds stay numbers; others are labels.
     """
     labels, laws = _laws(subject)
     outputs: NDArray[Any]
-    if all(isinstance(label, (bool, int, float)) for label in labels):
+    if all(isinstance(label, float) or (isinstance(label, int) and abs(label) <= 1 << 53) for label in labels):
         outputs = np.array([float(label) for label in labels])  # type: ignore[arg-type]
     else:
         outputs = np.array([str(label) for label in labels])
